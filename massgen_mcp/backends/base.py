@@ -1,0 +1,131 @@
+"""The seam between a run and a model: one request in, a stream of typed parts out.
+
+A backend translates; it holds no conversation, knows no coordination rules, and never retries (see `calling`).
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model is told of it. `parameters` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to call a tool. `arguments` is the JSON text exactly as the model wrote it, possibly broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    """An earlier reply of the model.
+
+    `replay` holds items a provider wants to see again verbatim (signed thinking, encrypted reasoning); only the
+    backend that produced them reads them.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    replay: tuple[JsonObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultMessage:
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+Message = UserMessage | AssistantMessage | ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it."""
+
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    must_call_tool: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart:
+    """A finished tool call; backends put argument fragments together before they yield."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePart:
+    """Tokens of this call as the provider counted them. `input_tokens` includes cached ones."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    model: str = ""
+
+
+StopReason = Literal["end", "tool_calls", "length", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class StopPart:
+    """The model's own end of the reply. A stream without it was cut off, and is an error, never a short answer."""
+
+    reason: StopReason
+    replay: tuple[JsonObject, ...] = field(default=())
+
+
+Part = TextPart | ReasoningPart | ToolCallPart | UsagePart | StopPart
+
+
+class Backend(Protocol):
+    """One kind of model API, bound to one agent's settings."""
+
+    @property
+    def model(self) -> str:
+        """The model's name as the config gives it, for records."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        """Make one model call.
+
+        Yields parts as they arrive; the last one is a `StopPart`. Raises `BackendError` for every failure of the
+        provider or the connection, also in the middle of the stream.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections. Safe to call twice, and when no call was ever made."""
+        ...

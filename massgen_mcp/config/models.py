@@ -1,0 +1,150 @@
+"""What a user may ask for, as frozen types. Parsed once by `loader`; true everywhere after that.
+
+Must not know where a config came from or what is done with it. Keys follow the YAML files of MassGen.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+VARIABLE_PATTERN = r"^[A-Z_][A-Z0-9_]*$"
+
+
+class Settings(BaseModel):
+    """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ScriptStep(Settings):
+    """One model call of a scripted agent. Exactly one of the actions is set.
+
+    - `answer`: submit this text with `new_answer`.
+    - `vote`: vote for the answer whose text contains this, or for `own`, `first` or `last` on the ballot.
+    - `say`: reply with text and no tool call (the final answer in a presentation, a rule violation elsewhere).
+    - `call`: call any tool with these arguments.
+    - `fail`: fail like a provider would.
+    - `hang`: never answer.
+    """
+
+    answer: str | None = None
+    vote: str | None = None
+    reason: str = "It answers the question best."
+    say: str | None = None
+    call: str | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    fail: (
+        Literal[
+            "auth",
+            "quota_exhausted",
+            "rate_limited",
+            "model_not_found",
+            "unreachable",
+            "provider_error",
+            "broken_stream",
+        ]
+        | None
+    ) = None
+    hang: bool = False
+    delay_seconds: float = Field(default=0.0, ge=0, le=3600)
+
+    @model_validator(mode="after")
+    def _exactly_one_action(self) -> "ScriptStep":
+        chosen = [name for name in ("answer", "vote", "say", "call", "fail") if getattr(self, name) is not None]
+        if len(chosen) + self.hang != 1:
+            raise ValueError("a script step has exactly one of: answer, vote, say, call, fail, hang")
+        return self
+
+
+class ScriptedBackendConfig(Settings):
+    """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody.
+
+    `script` is worked off one step per model call; when it is used up (or absent) the agent answers once, votes for
+    the first answer on its ballot, and presents its own answer.
+    """
+
+    type: Literal["scripted"]
+    model: str = "scripted"
+    script: tuple[ScriptStep, ...] = ()
+    presentation: str | None = None
+    """What a winner writes as the final answer; without it the winner repeats its latest answer."""
+    chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
+    """Pause between streamed pieces of text, so that a demo looks alive."""
+
+
+class HttpBackendConfig(Settings):
+    """A model behind an HTTP API. `type` picks the wire format and the provider's defaults (see `providers`)."""
+
+    type: Literal["openai", "chatcompletion", "claude"]
+    model: str = Field(min_length=1, max_length=200)
+    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s@]+$", max_length=500)
+    """Root of the API, without credentials. Default: the provider's own."""
+    api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
+    """Name of the environment variable that holds the key. Default: the provider's own variable."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Further fields of the provider's request body, passed on untouched."""
+
+
+BackendConfig = Annotated[ScriptedBackendConfig | HttpBackendConfig, Field(discriminator="type")]
+
+
+class AgentConfig(Settings):
+    id: str = Field(pattern=AGENT_ID_PATTERN)
+    backend: BackendConfig
+    system_message: str | None = Field(default=None, max_length=100_000)
+
+
+class ContextPath(Settings):
+    """A file or directory of the user's that agents may see. Absolute after loading."""
+
+    path: str = Field(min_length=1, max_length=4096)
+    permission: Literal["read"] = "read"
+
+
+class TimeoutConfig(Settings):
+    """Limits in seconds; each names itself in the message when it is hit."""
+
+    orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
+    """The whole run."""
+    round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
+    """One agent's round: from seeing a ballot to one accepted action."""
+    call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
+    """One model call, from sending the request to the end of its stream, retries included."""
+
+
+class OrchestratorConfig(Settings):
+    """How a team coordinates."""
+
+    max_new_answers_per_agent: int | None = Field(default=5, ge=1, le=100)
+    """After this many answers an agent may only vote. None: no limit but the run's time."""
+    max_enforcement_retries: int = Field(default=3, ge=0, le=20)
+    """Rule violations in a row that are given back to the model before the agent is dropped."""
+    max_steps_per_round: int = Field(default=50, ge=1, le=1000)
+    """Model calls in one round; an agent that exceeds it is dropped."""
+    first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
+    """How long agents that have answered wait for the others' first answers before they judge what is there."""
+    enable_filesystem: bool = True
+    """False: agents have no workspace and no file tools."""
+    context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
+
+
+class Config(Settings):
+    """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
+
+    agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
+    orchestrator: OrchestratorConfig = OrchestratorConfig()
+    timeout_settings: TimeoutConfig = TimeoutConfig()
+
+    @field_validator("agents")
+    @classmethod
+    def _distinct_ids(cls, agents: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
+        ids = [agent.id for agent in agents]
+        repeated = sorted({agent_id for agent_id in ids if ids.count(agent_id) > 1})
+        if repeated:
+            raise ValueError(f"agent ids must be distinct; used twice: {', '.join(repeated)}")
+        return agents

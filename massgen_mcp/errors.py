@@ -1,0 +1,84 @@
+"""Every way this product refuses or fails, as types.
+
+Knows nothing of the rest of the package. A caller reads `code`, a person reads the message; nobody parses the message.
+"""
+
+from typing import Literal
+
+FailureReason = Literal[
+    "auth",
+    "quota_exhausted",
+    "rate_limited",
+    "model_not_found",
+    "no_quorum",
+    "no_answer",
+    "timeout",
+    "budget",
+    "sandbox_denied",
+    "config_invalid",
+    "runner_lost",
+    "internal",
+]
+"""Why a run failed. Closed: a new reason is a change of the contract."""
+
+DropReason = Literal[
+    "auth",
+    "quota_exhausted",
+    "rate_limited",
+    "model_not_found",
+    "unreachable",
+    "provider_error",
+    "bad_request",
+    "bad_reply",
+    "timeout",
+    "no_action",
+    "internal",
+]
+"""Why one agent fell out of a run. Finer than `FailureReason`: what to mend differs."""
+
+ErrorCode = Literal[
+    "invalid_arguments",
+    "config_invalid",
+    "config_not_found",
+    "missing_key",
+    "no_default_team",
+    "unknown_run",
+    "not_finished",
+    "idempotency_conflict",
+    "invalid_action",
+    "store_unavailable",
+    "unsafe_path",
+    "internal",
+]
+"""What a refused call answers with; an MCP client sees it as `ERROR <code>: <message>`."""
+
+
+class MassgenError(Exception):
+    """A refusal that the caller can act on.
+
+    `code` is one of `ErrorCode`; the message says what was wrong and what to do next.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+
+
+class BackendError(Exception):
+    """One model call failed, already translated from whatever the provider's SDK raised.
+
+    `retryable` says whether the same request may succeed later; `retry_after` is the provider's wish in seconds.
+    """
+
+    def __init__(
+        self,
+        reason: DropReason,
+        message: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason: DropReason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after

@@ -1,0 +1,322 @@
+"""What can happen in a run: a closed union of immutable, typed facts.
+
+The sequence of these, as `events.jsonl`, *is* the run; every status, view and record is a fold over it. Knows nothing
+of who emits or who reads. Agents appear under their public names (`agent_a`, `agent_b`, …; see `public_agent_name`).
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from massgen_mcp.errors import DropReason, FailureReason
+
+Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "best_so_far"]
+"""How good a completed run's agreement was."""
+
+CallPurpose = Literal["coordinate", "present"]
+
+
+def public_agent_name(place: int) -> str:
+    """The public name of the agent at `place` (0-based) in the config: agent_a, agent_b, …, agent_z, agent_aa."""
+    letters = ""
+    place += 1
+    while place:
+        place, digit = divmod(place - 1, 26)
+        letters = chr(ord("a") + digit) + letters
+    return f"agent_{letters}"
+
+
+class Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AgentInfo(Event):
+    """Who works on a run. `name` is public, `id` the config's."""
+
+    name: str
+    id: str
+    backend: str
+    model: str
+
+
+class BallotEntry(Event):
+    """One answer on a ballot: the neutral name the viewer sees, and the answer's label that the name stands for."""
+
+    name: str
+    label: str
+
+
+class Usage(Event):
+    """Tokens of one model call. `input_tokens` includes cached ones."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class ToolCallRecord(Event):
+    """`arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+# -- the run ----------------------------------------------------------------------------------------------------
+
+
+class RunStarted(Event):
+    type: Literal["run_started"] = "run_started"
+    run_id: str
+    question: str
+    agents: tuple[AgentInfo, ...]
+
+
+class FinishRequested(Event):
+    """Somebody asked to end coordination with what is there."""
+
+    type: Literal["finish_requested"] = "finish_requested"
+
+
+class RunCompleted(Event):
+    type: Literal["run_completed"] = "run_completed"
+    winner: str
+    outcome: Outcome
+    answer: str
+    """The final answer; never empty."""
+
+
+class RunFailed(Event):
+    type: Literal["run_failed"] = "run_failed"
+    reason: FailureReason
+    message: str
+
+
+class RunCancelled(Event):
+    """`best` is the label of the best answer so far, if there is one."""
+
+    type: Literal["run_cancelled"] = "run_cancelled"
+    best: str | None = None
+
+
+class RunTimedOut(Event):
+    """The run's own time limit passed; the best answer so far is kept under its label."""
+
+    type: Literal["run_timed_out"] = "run_timed_out"
+    message: str
+    best: str | None = None
+
+
+# -- one agent's work -------------------------------------------------------------------------------------------
+
+
+class RoundStarted(Event):
+    """An agent was shown a ballot and begins to work on it."""
+
+    type: Literal["round_started"] = "round_started"
+    agent: str
+    round: int
+    revision: int
+    ballot: tuple[BallotEntry, ...]
+
+
+class BallotChanged(Event):
+    """In the middle of its round an agent was shown a newer ballot."""
+
+    type: Literal["ballot_changed"] = "ballot_changed"
+    agent: str
+    revision: int
+    ballot: tuple[BallotEntry, ...]
+
+
+class ModelCallStarted(Event):
+    type: Literal["model_call_started"] = "model_call_started"
+    agent: str
+    call_id: str
+    purpose: CallPurpose
+
+
+class TextDelta(Event):
+    """A piece of streamed text, several deltas of the provider put together. For display only."""
+
+    type: Literal["text_delta"] = "text_delta"
+    agent: str
+    call_id: str
+    text: str
+
+
+class ModelCallRetried(Event):
+    """A call failed and will be tried again; text streamed by the failed try is void."""
+
+    type: Literal["model_call_retried"] = "model_call_retried"
+    agent: str
+    call_id: str
+    attempt: int
+    reason: DropReason
+    message: str
+    wait_seconds: float
+
+
+class ModelReplied(Event):
+    """A whole reply, journaled before anything in it is acted upon."""
+
+    type: Literal["model_replied"] = "model_replied"
+    agent: str
+    call_id: str
+    purpose: CallPurpose
+    model: str
+    """The model as the provider reported it; the configured name where it reported none."""
+    text: str
+    reasoning: str = ""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    stop: Literal["end", "tool_calls", "length", "refusal"]
+    replay: tuple[dict[str, Any], ...] = ()
+    usage: Usage | None = None
+    seconds: float
+
+
+class ModelCallFailed(Event):
+    """A call failed for good, retries included."""
+
+    type: Literal["model_call_failed"] = "model_call_failed"
+    agent: str
+    call_id: str
+    reason: DropReason
+    message: str
+    seconds: float
+
+
+class ModelCallAborted(Event):
+    """A call was cut off by us because its result could not count any more."""
+
+    type: Literal["model_call_aborted"] = "model_call_aborted"
+    agent: str
+    call_id: str
+    seconds: float
+
+
+class ToolFinished(Event):
+    """A tool ran for a model and this text went back to it."""
+
+    type: Literal["tool_finished"] = "tool_finished"
+    agent: str
+    call_id: str
+    """The id of the tool call, as in `ModelReplied.tool_calls`."""
+    name: str
+    result: str
+    is_error: bool
+    seconds: float
+
+
+class RuleViolated(Event):
+    """A model broke a rule of the coordination and was told so."""
+
+    type: Literal["rule_violated"] = "rule_violated"
+    agent: str
+    code: str
+    message: str
+    counts: bool
+    """Whether it counts towards `max_enforcement_retries`; a vote on an outdated ballot does not."""
+
+
+# -- coordination -----------------------------------------------------------------------------------------------
+
+
+class AnswerSubmitted(Event):
+    """A new answer stands. It voids every standing vote, since no voter had seen it."""
+
+    type: Literal["answer_submitted"] = "answer_submitted"
+    agent: str
+    label: str
+    content: str
+    based_on_revision: int
+    revision: int
+    voided_votes: tuple[str, ...] = ()
+    """The agents whose votes were voided."""
+    path: str | None = None
+    """Directory of the answer, relative to the run directory."""
+
+
+class VoteCast(Event):
+    """`label` is the answer that stood under the chosen name on the ballot that the voter saw."""
+
+    type: Literal["vote_cast"] = "vote_cast"
+    agent: str
+    label: str
+    reason: str
+    revision: int
+
+
+class AgentDropped(Event):
+    type: Literal["agent_dropped"] = "agent_dropped"
+    agent: str
+    reason: DropReason
+    message: str
+
+
+class WinnerChosen(Event):
+    """Coordination is over. `votes` counts standing votes by answer label."""
+
+    type: Literal["winner_chosen"] = "winner_chosen"
+    agent: str
+    label: str
+    outcome: Outcome
+    votes: dict[str, int]
+
+
+class PresentationStarted(Event):
+    type: Literal["presentation_started"] = "presentation_started"
+    agent: str
+
+
+class PresentationFailed(Event):
+    """The winner could not write the final answer; its latest answer is used instead."""
+
+    type: Literal["presentation_failed"] = "presentation_failed"
+    agent: str
+    reason: DropReason
+    message: str
+
+
+AnyEvent = Annotated[
+    RunStarted
+    | FinishRequested
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+    | RunTimedOut
+    | RoundStarted
+    | BallotChanged
+    | ModelCallStarted
+    | TextDelta
+    | ModelCallRetried
+    | ModelReplied
+    | ModelCallFailed
+    | ModelCallAborted
+    | ToolFinished
+    | RuleViolated
+    | AnswerSubmitted
+    | VoteCast
+    | AgentDropped
+    | WinnerChosen
+    | PresentationStarted
+    | PresentationFailed,
+    Field(discriminator="type"),
+]
+
+TERMINAL = (RunCompleted, RunFailed, RunCancelled, RunTimedOut)
+"""After one of these nothing more happens in a run."""
+
+
+class LogRecord(BaseModel):
+    """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int
+    time: float
+    event: AnyEvent
+
+
+LOG_RECORD: TypeAdapter[LogRecord] = TypeAdapter(LogRecord)
