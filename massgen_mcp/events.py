@@ -248,6 +248,14 @@ class VoteCast(Event):
     revision: int
 
 
+class FirstAnswersClosed(Event):
+    """Agents that have answered no longer wait for the others' first answers."""
+
+    type: Literal["first_answers_closed"] = "first_answers_closed"
+    awaited: tuple[str, ...]
+    """The agents that were given up on for now; their answers still count when they come."""
+
+
 class AgentDropped(Event):
     type: Literal["agent_dropped"] = "agent_dropped"
     agent: str
@@ -263,6 +271,8 @@ class WinnerChosen(Event):
     label: str
     outcome: Outcome
     votes: dict[str, int]
+    early: bool = False
+    """Decided although live agents had not voted."""
 
 
 class PresentationStarted(Event):
@@ -298,6 +308,7 @@ AnyEvent = Annotated[
     | RuleViolated
     | AnswerSubmitted
     | VoteCast
+    | FirstAnswersClosed
     | AgentDropped
     | WinnerChosen
     | PresentationStarted

@@ -3,7 +3,9 @@
 Must not know where a config came from or what is done with it. Keys follow the YAML files of MassGen.
 """
 
+import re
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -88,6 +90,21 @@ class HttpBackendConfig(Settings):
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_host(cls, base_url: str | None) -> str | None:
+        """One host that every URL parser reads alike: keys are chosen by it."""
+        if base_url is None:
+            return None
+        try:
+            parts = urlsplit(base_url)
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            host = ""
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+", host):
+            raise ValueError("expected an address with a plain host name (and port), such as https://host:8000/v1")
+        return base_url
 
 
 BackendConfig = Annotated[ScriptedBackendConfig | HttpBackendConfig, Field(discriminator="type")]

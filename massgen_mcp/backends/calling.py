@@ -1,0 +1,141 @@
+"""One model call to its end: our only retry policy, its time limit, and the parts put together.
+
+Must not know what a reply is for. Backends never retry; this does, so that nothing is tried by two policies at once.
+"""
+
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass
+
+import anyio
+
+from massgen_mcp.backends.base import (
+    Backend,
+    JsonObject,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    UsagePart,
+)
+from massgen_mcp.errors import BackendError
+
+MAX_REPLY_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and after which waits a call is tried again. Seconds throughout."""
+
+    attempts: int = 4
+    first_wait: float = 0.5
+    longest_wait: float = 8.0
+    longest_retry_after: float = 60.0
+
+    def wait(self, failures: int, error: BackendError) -> float:
+        """The wait after the `failures`-th failure (from 1): the provider's wish, else a random one that grows."""
+        if error.retry_after is not None:
+            return min(error.retry_after, self.longest_retry_after)
+        return random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (failures - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply. `model` is the provider's name for it where it told one; `seconds` counts retries in."""
+
+    text: str
+    reasoning: str
+    tool_calls: tuple[ToolCall, ...]
+    stop: StopReason
+    replay: tuple[JsonObject, ...]
+    usage: UsagePart | None
+    model: str
+    seconds: float
+
+
+async def call_model(
+    backend: Backend,
+    request: ModelRequest,
+    *,
+    policy: RetryPolicy,
+    deadline_seconds: float,
+    on_text: Callable[[str], None],
+    on_retry: Callable[[int, BackendError, float], None],
+) -> Reply:
+    """Ask until a reply is whole, the error is final, or the time is up.
+
+    `on_text` hears text as it arrives. `on_retry` hears (failed attempt from 1, its error, wait in seconds) and means
+    that all text so far is void. Raises `BackendError`, with reason "timeout" when `deadline_seconds` have passed.
+    """
+    started = time.monotonic()
+    deadline = anyio.current_time() + deadline_seconds
+    with anyio.CancelScope(deadline=deadline):
+        failures = 0
+        while True:
+            try:
+                return await _one_reply(backend, request, on_text, started)
+            except BackendError as error:
+                failures += 1
+                wait = policy.wait(failures, error)
+                out_of_time = anyio.current_time() + wait >= deadline
+                if not error.retryable or failures >= policy.attempts or out_of_time:
+                    raise
+                on_retry(failures, error, wait)
+            await anyio.sleep(wait)
+    raise BackendError("timeout", f"call_timeout_seconds: no whole reply within {deadline_seconds:g} s")
+
+
+async def _one_reply(backend: Backend, request: ModelRequest, on_text: Callable[[str], None], started: float) -> Reply:
+    parts = backend.stream(request)
+    try:
+        return await _collect(parts, backend.model, on_text, started)
+    finally:
+        # A stream that is left half read would keep its connection until the garbage collector came.
+        if isinstance(parts, AsyncGenerator):
+            with anyio.move_on_after(5, shield=True):
+                await parts.aclose()
+
+
+async def _collect(parts: AsyncIterator[Part], model: str, on_text: Callable[[str], None], started: float) -> Reply:
+    texts: list[str] = []
+    reasoning: list[str] = []
+    calls: list[ToolCall] = []
+    usage: UsagePart | None = None
+    stop: StopPart | None = None
+    size = 0
+    async for part in parts:
+        match part:
+            case TextPart(text):
+                texts.append(text)
+                size += len(text.encode())
+            case ReasoningPart(text):
+                reasoning.append(text)
+                size += len(text.encode())
+            case ToolCallPart(call):
+                calls.append(call)
+                size += len(call.arguments.encode())
+            case UsagePart():
+                usage = part
+            case StopPart():
+                stop = part
+        if size > MAX_REPLY_BYTES:
+            raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
+        if isinstance(part, TextPart):
+            on_text(part.text)
+    if stop is None:
+        raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+    return Reply(
+        text="".join(texts),
+        reasoning="".join(reasoning),
+        tool_calls=tuple(calls),
+        stop=stop.reason,
+        replay=stop.replay,
+        usage=usage,
+        model=(usage.model if usage else "") or model,
+        seconds=time.monotonic() - started,
+    )

@@ -1,0 +1,230 @@
+"""OpenAI's Chat Completions, as many servers speak it.
+
+Must not know coordination rules. Everything that differs between such servers and matters here is decided in this file.
+"""
+
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.backends.failures import cut_off, failure, translated
+from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, tool_name
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletionChunk
+    from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
+    from openai.types.completion_usage import CompletionUsage
+
+OPENAI = "https://api.openai.com/v1"
+
+_STOPS: dict[str, StopReason] = {"length": "length", "content_filter": "refusal"}
+"""Other reasons are ends, of which some servers have names of their own."""
+
+_FAILED_STOPS = ("error", "insufficient_system_resource")
+"""Finish reasons of OpenRouter and DeepSeek for a reply that their own side broke off."""
+
+
+class ChatCompletionBackend:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._base_url = endpoint.base_url or OPENAI
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url))
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        body = request_body(self._endpoint, request)
+        with translated(self._endpoint, self._base_url):
+            client = await self._client.get()
+            reply = _Reply(self._endpoint, self._base_url)
+            async with await client.chat.completions.create(
+                # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
+                model=self._endpoint.model,
+                messages=(),
+                stream=True,
+                extra_body=body,
+            ) as events:
+                async for event in events:
+                    for part in reply.read(event):
+                        yield part
+            for part in reply.finish():
+                yield part
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
+    """Import the SDK and build its client; slow, so for a thread."""
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(
+        api_key=endpoint.api_key,
+        base_url=base_url,
+        timeout=TIMEOUT,
+        max_retries=0,
+        http_client=http_client(endpoint.api_key),
+    )
+    # The SDK would import its resources at their first use, on the event loop.
+    importlib.import_module("openai.resources.chat.completions")
+    importlib.import_module("openai.resources.responses")
+    return client
+
+
+def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
+    """The whole body of the HTTP request."""
+    body: JsonObject = {
+        "model": endpoint.model,
+        "messages": [{"role": "system", "content": request.system}, *map(_message, request.messages)],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [
+            {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
+            for t in request.tools
+        ]
+        body["tool_choice"] = "required" if request.must_call_tool else "auto"
+    # OpenAI's reasoning models refuse the old name, many other servers do not know the new one.
+    limit = "max_completion_tokens" if endpoint.base_url in (None, OPENAI) else "max_tokens"
+    settings: dict[str, JsonValue] = {
+        "temperature": endpoint.temperature,
+        "top_p": endpoint.top_p,
+        limit: endpoint.max_output_tokens,
+        "reasoning_effort": endpoint.reasoning_effort,
+    }
+    body.update({name: value for name, value in settings.items() if value is not None})
+    return clean_object({**body, **endpoint.extra_body})
+
+
+def _message(message: Message) -> JsonObject:
+    match message:
+        case UserMessage():
+            return {"role": "user", "content": message.text}
+        case ToolResultMessage():
+            return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+        case AssistantMessage(tool_calls=()):
+            return {"role": "assistant", "content": message.text}
+        case AssistantMessage():
+            return {
+                "role": "assistant",
+                "content": message.text or None,
+                "tool_calls": [_tool_call(call) for call in message.tool_calls],
+            }
+
+
+def _tool_call(call: ToolCall) -> JsonObject:
+    function: JsonObject = {"name": tool_name(call.name), "arguments": arguments_text(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    given_id: str
+    name: str = ""
+    arguments: str = ""
+
+
+class _Reply:
+    """Puts the chunks of one reply together."""
+
+    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+        self._endpoint = endpoint
+        self._base_url = base_url
+        self._calls: list[_OpenCall] = []
+        self._by_index: dict[int | None, _OpenCall] = {}
+        self._finish: str | None = None
+        self._refused = False
+        self._usage: CompletionUsage | None = None
+        self._model = ""
+
+    def read(self, chunk: "ChatCompletionChunk") -> Iterator[Part]:
+        # The SDK leaves out what a server left out, even where its types promise a value.
+        self._model = getattr(chunk, "model", None) or self._model
+        self._usage = chunk.usage or self._usage
+        choices: list[Choice] | None = getattr(chunk, "choices", None)
+        for choice in choices or ():
+            yield from self._choice(choice)
+
+    def finish(self) -> Iterator[Part]:
+        if self._finish is None:
+            raise cut_off(self._endpoint, self._base_url)
+        if self._finish in _FAILED_STOPS:
+            message = f"{self._base_url} broke off: finish_reason {self._finish}"
+            raise failure("provider_error", message, self._endpoint, retryable=True)
+        ids = CallIds()
+        for call in self._calls:
+            yield ToolCallPart(ToolCall(ids.take(call.given_id), clean(call.name), clean(call.arguments)))
+        if self._usage is not None:
+            yield _usage(self._usage, self._model)
+        end: StopReason = "tool_calls" if self._calls else "end"
+        yield StopPart("refusal" if self._refused else _STOPS.get(self._finish, end))
+
+    def _choice(self, choice: "Choice") -> Iterator[Part]:
+        self._finish = choice.finish_reason or self._finish
+        delta: ChoiceDelta | None = getattr(choice, "delta", None)
+        if delta is None:
+            return
+        if reasoning := _reasoning(delta):
+            yield ReasoningPart(clean(reasoning))
+        if delta.content:
+            yield TextPart(clean(delta.content))
+        if delta.refusal:
+            self._refused = True
+            yield TextPart(clean(delta.refusal))
+        for fragment in delta.tool_calls or ():
+            self._fragment(fragment)
+
+    def _fragment(self, fragment: "ChoiceDeltaToolCall") -> None:
+        # Some servers send every call whole under index 0, or without an index: a new id is a new call.
+        index: int | None = getattr(fragment, "index", None)
+        call = self._by_index.get(index)
+        if call is None or (fragment.id and call.given_id and fragment.id != call.given_id):
+            call = self._by_index[index] = _OpenCall(given_id="")
+            self._calls.append(call)
+        call.given_id = call.given_id or fragment.id or ""
+        if fragment.function is not None:
+            call.name = call.name or fragment.function.name or ""
+            call.arguments += fragment.function.arguments or ""
+
+
+def _reasoning(delta: "ChoiceDelta") -> str:
+    """Reasoning has no field in OpenAI's format; the servers that stream it use one of these two."""
+    extra = delta.model_extra or {}
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(text := extra.get(name), str):
+            return text
+    return ""
+
+
+def _usage(usage: "CompletionUsage", model: str) -> UsagePart:
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    return UsagePart(
+        input_tokens=count(getattr(usage, "prompt_tokens", 0)),
+        cached_input_tokens=count(prompt.cached_tokens if prompt else 0),
+        output_tokens=count(getattr(usage, "completion_tokens", 0)),
+        reasoning_tokens=count(completion.reasoning_tokens if completion else 0),
+        model=clean(model),
+    )

@@ -1,0 +1,292 @@
+"""Anthropic's Messages API. Thinking is sent back as it came, with its signature.
+
+Must not know coordination rules.
+"""
+
+import importlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.backends.failures import cut_off, translated
+from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
+from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, count, tool_name
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from anthropic.types import MessageDeltaUsage, RawContentBlockDelta, RawMessageStreamEvent, Usage
+    from anthropic.types.raw_content_block_start_event import ContentBlock
+
+ANTHROPIC = "https://api.anthropic.com"
+
+MAX_TOKENS = 16_000
+"""The API insists on a limit; this is ours where the config sets none."""
+
+_STOPS: dict[str, StopReason] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+"""Other reasons are ends."""
+
+
+class ClaudeBackend:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        # The SDK adds the version to the path itself; users write it as for other APIs.
+        self._base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
+        self._client = LazyClient(lambda: _connect(endpoint, self._base_url))
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        body = request_body(self._endpoint, request)
+        with translated(self._endpoint, self._base_url):
+            client = await self._client.get()
+            reply = _Reply(self._endpoint, self._base_url)
+            async with await client.messages.create(
+                # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
+                model=self.model,
+                messages=(),
+                max_tokens=MAX_TOKENS,
+                stream=True,
+                extra_body=body,
+            ) as events:
+                async for event in events:
+                    for part in reply.read(event):
+                        yield part
+            for part in reply.finish():
+                yield part
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
+    from anthropic import AsyncAnthropic
+
+    # The SDK sends a bearer token; servers that only imitate the API often look for the older header.
+    older = {} if base_url == ANTHROPIC else {"x-api-key": endpoint.api_key}
+    client = AsyncAnthropic(
+        api_key=endpoint.api_key,
+        base_url=base_url,
+        timeout=TIMEOUT,
+        max_retries=0,
+        default_headers=older,
+        http_client=http_client(endpoint.api_key),
+    )
+    # The SDK would import its resources at their first use, on the event loop.
+    importlib.import_module("anthropic.resources.messages")
+    return client
+
+
+def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
+    """The whole body of the HTTP request."""
+    body: JsonObject = {
+        "model": endpoint.model,
+        "max_tokens": endpoint.max_output_tokens or MAX_TOKENS,
+        "system": request.system,
+        "messages": list(_turns(request.messages)),
+        "stream": True,
+    }
+    settings: dict[str, JsonValue] = {"temperature": endpoint.temperature, "top_p": endpoint.top_p}
+    body.update({name: value for name, value in settings.items() if value is not None})
+    body.update(_thinking(endpoint.reasoning_effort))
+    body.update(endpoint.extra_body)
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in request.tools
+        ]
+        thinking = body.get("thinking")
+        thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
+        # The API refuses to force a tool on a model that thinks.
+        body["tool_choice"] = {"type": "any" if request.must_call_tool and not thinks else "auto"}
+    return clean_object({**body, **endpoint.extra_body})
+
+
+def _thinking(effort: str | None) -> JsonObject:
+    if effort is None:
+        return {}
+    if effort == "none":
+        return {"thinking": {"type": "disabled"}}
+    return {
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "low" if effort == "minimal" else effort},
+    }
+
+
+def _turns(messages: tuple[Message, ...]) -> Iterator[JsonObject]:
+    """Messages as alternating turns: the results of all calls and a user's message after them are one turn."""
+    role = ""
+    blocks: list[JsonValue] = []
+    for message in messages:
+        its_role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        its_blocks = list(_blocks(message))
+        if its_role != role and its_blocks:
+            if blocks:
+                yield {"role": role, "content": blocks}
+            role, blocks = its_role, []
+        blocks = [*blocks, *its_blocks]
+    if blocks:
+        yield {"role": role, "content": blocks}
+
+
+def _blocks(message: Message) -> Iterator[JsonValue]:
+    match message:
+        case UserMessage():
+            yield {"type": "text", "text": message.text}
+        case ToolResultMessage():
+            yield {
+                "type": "tool_result",
+                "tool_use_id": message.call_id,
+                "content": message.text,
+                "is_error": message.is_error,
+            }
+        case AssistantMessage(replay=()):
+            # The API refuses blank text.
+            if message.text.strip():
+                yield {"type": "text", "text": message.text}
+            yield from map(_tool_use, message.tool_calls)
+        case AssistantMessage():
+            yield from message.replay
+
+
+def _tool_use(call: ToolCall) -> JsonObject:
+    return {
+        "type": "tool_use",
+        "id": call.id,
+        "name": tool_name(call.name),
+        "input": arguments_object(call.arguments),
+    }
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    start: "ContentBlock"
+    text: str = ""
+    signature: str = ""
+
+
+class _Reply:
+    """Puts the events of one reply together."""
+
+    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+        self._endpoint = endpoint
+        self._base_url = base_url
+        self._ids = CallIds()
+        self._open: dict[int, _OpenBlock] = {}
+        self._blocks: list[JsonObject] = []
+        self._thought = False
+        self._called = False
+        self._stop_reason = ""
+        self._stopped = False
+        self._usage = UsagePart()
+        self._uncached = 0
+        self._cache_written = 0
+
+    def read(self, event: "RawMessageStreamEvent") -> Iterator[Part]:
+        match event.type:
+            case "message_start":
+                self._usage = UsagePart(model=clean(event.message.model))
+                self._count(getattr(event.message, "usage", None))
+            case "content_block_start":
+                yield from self._start(event.index, event.content_block)
+            case "content_block_delta":
+                yield from self._delta(self._open[event.index], event.delta)
+            case "content_block_stop":
+                yield from self._close(self._open.pop(event.index))
+            case "message_delta":
+                self._stop_reason = event.delta.stop_reason or self._stop_reason
+                self._count(getattr(event, "usage", None))
+            case "message_stop":
+                self._stopped = True
+            case _:
+                pass
+
+    def finish(self) -> Iterator[Part]:
+        if not self._stopped:
+            raise cut_off(self._endpoint, self._base_url)
+        for index in sorted(self._open):
+            yield from self._close(self._open.pop(index))
+        yield self._usage
+        end: StopReason = "tool_calls" if self._called else "end"
+        # Without thinking there is nothing that the plain messages do not tell as well.
+        yield StopPart(_STOPS.get(self._stop_reason, end), replay=tuple(self._blocks) if self._thought else ())
+
+    def _start(self, index: int, block: "ContentBlock") -> Iterator[Part]:
+        self._open[index] = opened = _OpenBlock(block)
+        if block.type == "text" and block.text:
+            opened.text = block.text
+            yield TextPart(clean(block.text))
+        elif block.type == "thinking" and block.thinking:
+            # The SDK leaves out what a server left out, even where its types promise a value.
+            opened.text, opened.signature = block.thinking, getattr(block, "signature", "")
+            yield ReasoningPart(clean(block.thinking))
+
+    def _delta(self, block: _OpenBlock, delta: "RawContentBlockDelta") -> Iterator[Part]:
+        match delta.type:
+            case "text_delta":
+                block.text += delta.text
+                yield TextPart(clean(delta.text))
+            case "thinking_delta":
+                block.text += delta.thinking
+                yield ReasoningPart(clean(delta.thinking))
+            case "signature_delta":
+                block.signature += delta.signature
+            case "input_json_delta":
+                block.text += delta.partial_json
+            case _:
+                pass
+
+    def _close(self, opened: _OpenBlock) -> Iterator[Part]:
+        block, text = opened.start, clean(opened.text)
+        if block.type == "text" and text.strip():
+            self._blocks.append({"type": "text", "text": text})
+        elif block.type == "thinking" and opened.signature:
+            self._thought = True
+            self._blocks.append({"type": "thinking", "thinking": text, "signature": opened.signature})
+        elif block.type == "redacted_thinking":
+            self._thought = True
+            self._blocks.append({"type": "redacted_thinking", "data": block.data})
+        elif block.type == "tool_use":
+            self._called = True
+            call = ToolCall(self._ids.take(block.id), clean(block.name), text or json.dumps(block.input or {}))
+            self._blocks.append(_tool_use(call))
+            yield ToolCallPart(call)
+
+    def _count(self, usage: "Usage | MessageDeltaUsage | None") -> None:
+        """Counts are running totals; the API counts cached input apart, we do not."""
+        if usage is None:
+            return
+        cached = count(usage.cache_read_input_tokens) or self._usage.cached_input_tokens
+        self._cache_written = count(usage.cache_creation_input_tokens) or self._cache_written
+        self._uncached = count(usage.input_tokens) or self._uncached
+        details = usage.output_tokens_details
+        self._usage = UsagePart(
+            input_tokens=self._uncached + cached + self._cache_written,
+            cached_input_tokens=cached,
+            output_tokens=count(usage.output_tokens) or self._usage.output_tokens,
+            reasoning_tokens=count(details.thinking_tokens if details else 0) or self._usage.reasoning_tokens,
+            model=self._usage.model,
+        )

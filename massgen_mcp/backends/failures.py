@@ -1,0 +1,208 @@
+"""The one place where failures of SDKs and connections become `BackendError`s.
+
+Both SDKs raise errors of the same shape but of unrelated classes, and their broken connections carry the `httpx2` error
+as cause; so this looks at shapes and causes and needs to import neither.
+"""
+
+import math
+import ssl
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Protocol, cast, runtime_checkable
+
+import anyio
+import httpx2
+
+from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.wiretext import clean
+from massgen_mcp.errors import BackendError, DropReason
+
+MAX_MESSAGE = 500
+
+_Verdict = tuple[DropReason, bool]
+"""The reason, and whether the same request may succeed later."""
+
+_BY_CODE: dict[str, _Verdict] = {
+    "authentication_error": ("auth", False),
+    "invalid_api_key": ("auth", False),
+    "permission_error": ("auth", False),
+    "insufficient_quota": ("quota_exhausted", False),
+    "billing_error": ("quota_exhausted", False),
+    "billing_hard_limit_reached": ("quota_exhausted", False),
+    "contract_spend_limit_reached": ("quota_exhausted", False),
+    "enforced_spend_limit_reached": ("quota_exhausted", False),
+    "rate_limit_error": ("rate_limited", True),
+    "rate_limit_exceeded": ("rate_limited", True),
+    "not_found_error": ("model_not_found", False),
+    "model_not_found": ("model_not_found", False),
+    "invalid_request_error": ("bad_request", False),
+    "invalid_prompt": ("bad_request", False),
+    "context_length_exceeded": ("bad_request", False),
+    "request_too_large": ("bad_request", False),
+}
+
+
+@runtime_checkable
+class _ApiError(Protocol):
+    """What `APIError` of both SDKs has."""
+
+    message: str
+    body: object
+
+
+@runtime_checkable
+class _StatusError(Protocol):
+    """What `APIStatusError` of both SDKs has besides."""
+
+    status_code: int
+    response: httpx2.Response
+
+
+@contextmanager
+def translated(endpoint: Endpoint, base_url: str) -> Generator[None]:
+    """Whatever fails inside is raised as a `BackendError`."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - the seam: nothing of an SDK passes it
+        # Without the cause: SDK errors hold the request, and with it the key.
+        raise translate(error, endpoint, base_url) from None
+
+
+def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendError:
+    """What `error`, raised while `endpoint` was asked at `base_url`, means for the agent."""
+    chain = list(_chain(error))
+    for cause in chain:
+        if isinstance(cause, BackendError):
+            return cause
+    if isinstance(error, _StatusError) and isinstance(error, _ApiError):
+        return _of_status(error.status_code, error.body, error.message, error.response.headers, endpoint, base_url)
+    for cause in chain:
+        if (verdict := _of_connection(cause)) is not None:
+            reason, retryable, what = verdict
+            return failure(reason, f"{base_url} {what}: {_text(chain[-1])}", endpoint, retryable=retryable)
+    if isinstance(error, _ApiError):
+        return of_event(error.body, error.message, endpoint, base_url)
+    if isinstance(error, (ValueError, TypeError, LookupError, AttributeError, RecursionError)):
+        return failure("bad_reply", f"{base_url} sent what its API does not allow: {_text(error)}", endpoint)
+    return failure("provider_error", f"{base_url} failed: {_text(error)}", endpoint)
+
+
+def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
+    """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
+    reason, retryable = _by_code(body) or ("provider_error", True)
+    return failure(reason, f"{base_url} broke off: {_detail(body) or message}", endpoint, retryable=retryable)
+
+
+def cut_off(endpoint: Endpoint, base_url: str) -> BackendError:
+    """A stream ended in order but without the model's own end."""
+    return failure("provider_error", f"{base_url} ended the reply before the model did", endpoint, retryable=True)
+
+
+def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:
+    return BackendError(reason, _presentable(message, endpoint), retryable=retryable)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The provider's wish in seconds from `now`: `retry-after-ms`, or `retry-after` as seconds or an HTTP date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+
+
+def _of_status(
+    status: int, body: object, message: str, headers: Mapping[str, str], endpoint: Endpoint, base_url: str
+) -> BackendError:
+    if status < 300:
+        return of_event(body, message, endpoint, base_url)
+    reason, retryable = _by_status(status, body)
+    detail = _detail(body) or message
+    text = f"{base_url} answered {status}: {detail}"
+    if status < 400:
+        text = f"{base_url} answered {status}: redirects are not followed; correct base_url"
+    elif reason == "model_not_found":
+        text = f"{base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
+    translated_error = failure(reason, text, endpoint, retryable=retryable)
+    translated_error.retry_after = retry_after(headers, datetime.now(UTC))
+    return translated_error
+
+
+def _by_status(status: int, body: object) -> _Verdict:
+    told = _by_code(body)
+    if status == 402 or (told is not None and told[0] == "quota_exhausted"):
+        return "quota_exhausted", False
+    if status in (401, 403):
+        return "auth", False
+    if status == 404:
+        return "model_not_found", False
+    if status == 429:
+        return "rate_limited", True
+    if status in (408, 409) or status >= 500:
+        return "provider_error", True
+    return (told or ("bad_request", False)) if status >= 400 else ("provider_error", False)
+
+
+def _by_code(body: object) -> _Verdict | None:
+    for where in (_member(body, "error"), body):
+        details = _member(where, "details")
+        for code in (_member(where, "code"), _member(where, "type"), _member(details, "error_code")):
+            if isinstance(code, str) and code in _BY_CODE:
+                return _BY_CODE[code]
+            if isinstance(code, int) and 400 <= code < 600:
+                return _by_status(code, None)
+    return None
+
+
+def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
+    """Subclasses before their parents: a connect timeout is a timeout and a transport error, too."""
+    match cause:
+        case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | ssl.SSLError():
+            return "unreachable", True, "cannot be reached"
+        case httpx2.TimeoutException():
+            return "timeout", True, "was silent for too long"
+        case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
+            return "unreachable", False, "is no usable address"
+        case httpx2.TransportError() | anyio.EndOfStream() | OSError():
+            return "provider_error", True, "lost the connection"
+        case _:
+            return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__
+
+
+def _member(value: object, key: str) -> object:
+    return cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else None
+
+
+def _detail(body: object) -> str:
+    error = _member(body, "error")
+    for text in (_member(error, "message"), error, _member(body, "message"), _member(body, "detail")):
+        if isinstance(text, str) and text:
+            return text
+    return ""
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _presentable(message: str, endpoint: Endpoint) -> str:
+    message = clean(message)
+    if endpoint.api_key:
+        message = message.replace(endpoint.api_key, "***")
+    return message[:MAX_MESSAGE]

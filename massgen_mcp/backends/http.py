@@ -1,0 +1,122 @@
+"""What the HTTP wires share: where a model is, a guarded HTTP client, and an SDK client built at first use.
+
+Must not know any provider's wire format, nor import an SDK: importing one takes a second or more.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+import httpx2
+
+from massgen_mcp.backends.base import JsonObject, JsonValue
+from massgen_mcp.errors import BackendError
+
+TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
+"""Seconds without a byte; how long a whole call may take is the caller's business."""
+
+MAX_REPLY_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One agent's model: where it is and how it is to be asked. `base_url` None is the provider's own."""
+
+    model: str
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    reasoning_effort: str | None = None
+    extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
+
+
+_HEADERS = frozenset(
+    "accept accept-encoding anthropic-version authorization connection content-length content-type host "
+    "transfer-encoding user-agent x-api-key".split()
+)
+
+
+def http_client(api_key: str) -> httpx2.AsyncClient:
+    """A client that sends `api_key` and no other secret, follows no redirect, and limits the size of a reply."""
+
+    async def send_only_ours(request: httpx2.Request) -> None:
+        # The SDKs add headers out of the environment (organisations, "custom headers"), whoever is asked.
+        for name in set(request.headers) - _HEADERS:
+            del request.headers[name]
+        request.headers["authorization"] = f"Bearer {api_key}"
+        if "x-api-key" in request.headers:
+            request.headers["x-api-key"] = api_key
+
+    return httpx2.AsyncClient(
+        headers={"Accept-Encoding": "identity"},
+        timeout=TIMEOUT,
+        follow_redirects=False,
+        event_hooks={"request": [send_only_ours], "response": [_guard]},
+    )
+
+
+async def _guard(response: httpx2.Response) -> None:
+    # A hook and not a transport of our own: with a transport httpx2 would ignore the proxies of the environment.
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise BackendError("bad_reply", f"{response.url} answered with {encoding} data that was not asked for")
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if response.is_success and media_type in ("text/html", "application/json"):
+        raise BackendError(
+            "bad_reply", f"{response.url} answered with {media_type} instead of an event stream; is base_url right?"
+        )
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _CappedStream(response.stream, str(response.url))
+
+
+class _CappedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, url: str) -> None:
+        self._inner = inner
+        self._url = url
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MAX_REPLY_BYTES
+        chunks = self._inner.__aiter__()
+        try:
+            async for chunk in chunks:
+                left -= len(chunk)
+                if left < 0:
+                    raise BackendError("bad_reply", f"{self._url} sent more than {MAX_REPLY_BYTES} bytes")
+                yield chunk
+        finally:
+            if isinstance(chunks, AsyncGenerator):
+                await chunks.aclose()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class SdkClient(Protocol):
+    async def close(self) -> None: ...
+
+
+ClientT = TypeVar("ClientT", bound=SdkClient)
+
+
+class LazyClient(Generic[ClientT]):
+    """An SDK client that `build` makes on a thread at first use: the import would hold up every other agent."""
+
+    def __init__(self, build: Callable[[], ClientT]) -> None:
+        self._build = build
+        self._lock = anyio.Lock()
+        self._client: ClientT | None = None
+
+    async def get(self) -> ClientT:
+        async with self._lock:
+            if self._client is None:
+                self._client = await anyio.to_thread.run_sync(self._build)
+            return self._client
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()

@@ -1,0 +1,227 @@
+"""OpenAI's Responses API, used without server-side state: reasoning comes encrypted and is sent back.
+
+Must not know coordination rules.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.backends.chatcompletion import OPENAI, connect
+from massgen_mcp.backends.failures import cut_off, failure, of_event, translated
+from massgen_mcp.backends.http import Endpoint, LazyClient
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, tool_name
+
+if TYPE_CHECKING:
+    from openai.types.responses import (
+        Response,
+        ResponseFunctionToolCall,
+        ResponseOutputItem,
+        ResponseOutputMessage,
+        ResponseReasoningItem,
+        ResponseStreamEvent,
+    )
+
+_DO_NOT_REASON = ("gpt-3", "gpt-4", "chatgpt-")
+"""These models answer 400 when they are asked for encrypted reasoning."""
+
+
+class ResponsesBackend:
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._base_url = endpoint.base_url or OPENAI
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url))
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        body = request_body(self._endpoint, request)
+        with translated(self._endpoint, self._base_url):
+            client = await self._client.get()
+            reply = _Reply(self._endpoint, self._base_url)
+            # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
+            async with await client.responses.create(model=self.model, stream=True, extra_body=body) as events:
+                async for event in events:
+                    for part in reply.read(event):
+                        yield part
+            for part in reply.finish():
+                yield part
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
+    """The whole body of the HTTP request."""
+    body: JsonObject = {
+        "model": endpoint.model,
+        "instructions": request.system,
+        "input": [item for message in request.messages for item in _items(message)],
+        "stream": True,
+        "store": False,
+    }
+    if not endpoint.model.startswith(_DO_NOT_REASON):
+        body["include"] = ["reasoning.encrypted_content"]
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+        body["tool_choice"] = "required" if request.must_call_tool else "auto"
+    settings: dict[str, JsonValue] = {
+        "temperature": endpoint.temperature,
+        "top_p": endpoint.top_p,
+        "max_output_tokens": endpoint.max_output_tokens,
+        "reasoning": {"effort": endpoint.reasoning_effort} if endpoint.reasoning_effort else None,
+    }
+    body.update({name: value for name, value in settings.items() if value is not None})
+    return clean_object({**body, **endpoint.extra_body})
+
+
+def _items(message: Message) -> Iterator[JsonValue]:
+    match message:
+        case UserMessage():
+            yield {"role": "user", "content": message.text}
+        case ToolResultMessage():
+            yield {"type": "function_call_output", "call_id": message.call_id, "output": message.text}
+        case AssistantMessage(replay=()):
+            if message.text:
+                yield {"role": "assistant", "content": message.text}
+            yield from map(_call_item, message.tool_calls)
+        case AssistantMessage():
+            yield from message.replay
+
+
+def _call_item(call: ToolCall) -> JsonObject:
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": tool_name(call.name),
+        "arguments": arguments_text(call.arguments),
+    }
+
+
+class _Reply:
+    """Puts the events of one reply together."""
+
+    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+        self._endpoint = endpoint
+        self._base_url = base_url
+        self._ids = CallIds()
+        self._items: list[JsonObject] = []
+        self._reasoned = False
+        self._called = False
+        self._refused = False
+        self._end: Response | None = None
+
+    def read(self, event: "ResponseStreamEvent") -> Iterator[Part]:
+        match event.type:
+            case "response.output_text.delta":
+                yield TextPart(clean(event.delta))
+            case "response.refusal.delta":
+                self._refused = True
+                yield TextPart(clean(event.delta))
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                yield ReasoningPart(clean(event.delta))
+            case "response.output_item.done":
+                yield from self._item(event.item)
+            case "response.completed" | "response.incomplete":
+                self._end = event.response
+            case "response.failed":
+                error = event.response.error
+                told = error.model_dump() if error else None
+                raise of_event(told, "the response failed", self._endpoint, self._base_url)
+            case "error":
+                raise of_event(event.model_dump(), "an error event", self._endpoint, self._base_url)
+            case _:
+                pass
+
+    def finish(self) -> Iterator[Part]:
+        if self._end is None:
+            raise cut_off(self._endpoint, self._base_url)
+        if (usage := _usage(self._end)) is not None:
+            yield usage
+        # Without reasoning there is nothing that the plain messages do not tell as well.
+        yield StopPart(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
+
+    def _stop(self, end: "Response") -> StopReason:
+        if end.status == "incomplete":
+            reason = end.incomplete_details.reason if end.incomplete_details else None
+            if reason == "content_filter":
+                return "refusal"
+            if reason in ("max_output_tokens", None):
+                return "length"
+            message = f"{self._base_url} left the reply incomplete: {reason}"
+            raise failure("provider_error", message, self._endpoint, retryable=True)
+        if self._refused:
+            return "refusal"
+        return "tool_calls" if self._called else "end"
+
+    def _item(self, item: "ResponseOutputItem") -> Iterator[Part]:
+        match item.type:
+            case "function_call":
+                call = self._call(item)
+                self._items.append(_call_item(call))
+                yield ToolCallPart(call)
+            case "message":
+                self._items.append(_message_item(item))
+            case "reasoning" if item.encrypted_content:
+                self._reasoned = True
+                self._items.append(_reasoning_item(item, item.encrypted_content))
+            case _:
+                pass
+
+    def _call(self, item: "ResponseFunctionToolCall") -> ToolCall:
+        self._called = True
+        return ToolCall(self._ids.take(item.call_id), clean(item.name), clean(item.arguments))
+
+
+def _message_item(item: "ResponseOutputMessage") -> JsonObject:
+    texts = [part.text if part.type == "output_text" else part.refusal for part in item.content]
+    message: JsonObject = {"role": "assistant", "content": "".join(texts)}
+    return clean_object({**message, "phase": item.phase} if item.phase else message)
+
+
+def _reasoning_item(item: "ResponseReasoningItem", encrypted: str) -> JsonObject:
+    summary: list[JsonValue] = [{"type": "summary_text", "text": part.text} for part in item.summary]
+    return clean_object({"type": "reasoning", "id": item.id, "summary": summary, "encrypted_content": encrypted})
+
+
+def _usage(end: "Response") -> UsagePart | None:
+    usage = end.usage
+    if usage is None:
+        return None
+    # The SDK leaves out what a server left out, even where its types promise a value.
+    input_details = getattr(usage, "input_tokens_details", None)
+    output_details = getattr(usage, "output_tokens_details", None)
+    return UsagePart(
+        input_tokens=count(usage.input_tokens),
+        cached_input_tokens=count(getattr(input_details, "cached_tokens", 0)),
+        output_tokens=count(usage.output_tokens),
+        reasoning_tokens=count(getattr(output_details, "reasoning_tokens", 0)),
+        model=clean(end.model or ""),
+    )

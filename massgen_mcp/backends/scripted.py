@@ -1,0 +1,158 @@
+"""A deterministic stand-in for a model. It calls nobody; what it does is written in its config.
+
+Knows how the coordination tools are called and how a ballot is fenced in a prompt, as a model does, and nothing else.
+"""
+
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import anyio
+
+from massgen_mcp.backends.base import (
+    JsonObject,
+    ModelRequest,
+    Part,
+    StopPart,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.errors import BackendError, DropReason
+
+_BALLOT_ENTRY = re.compile(r'<answer name="([^"]*)"( own="true")?>\n(.*?)\n</answer>', re.DOTALL)
+_QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
+_PIECE = 24
+_MAY_PASS = ("rate_limited", "provider_error", "unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class _BallotEntry:
+    name: str
+    own: bool
+    text: str
+
+
+class ScriptedBackend:
+    """Works off `config.script`, one step per call, then behaves as `ScriptedBackendConfig` says."""
+
+    def __init__(self, config: ScriptedBackendConfig) -> None:
+        self._config = config
+        self._steps_done = 0
+        self._calls_made = 0
+        self._answer: str | None = None
+        """The latest answer given by this instance."""
+
+    @property
+    def model(self) -> str:
+        return self._config.model
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        step = self._take_step(request) or self._own_step(request)
+        await anyio.sleep(step.delay_seconds)
+        if step.hang:
+            await anyio.sleep_forever()
+        if step.fail is not None:
+            reason: DropReason = "provider_error" if step.fail == "broken_stream" else step.fail
+            if step.fail == "broken_stream":
+                yield TextPart("This reply breaks off in the mid")
+            raise BackendError(reason, f"scripted failure: {step.fail}", retryable=reason in _MAY_PASS)
+        reply = step.say or ""
+        for start in range(0, len(reply), _PIECE):
+            if start:
+                await anyio.sleep(self._config.chunk_delay_seconds)
+            yield TextPart(reply[start : start + _PIECE])
+        call = self._call(step, request)
+        if call is not None:
+            reply = call.arguments
+            yield ToolCallPart(call)
+        yield UsagePart(
+            input_tokens=_tokens("".join(_texts(request))), output_tokens=_tokens(reply), model=self._config.model
+        )
+        yield StopPart("end" if call is None else "tool_calls")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _take_step(self, request: ModelRequest) -> ScriptStep | None:
+        if self._steps_done == len(self._config.script):
+            return None
+        step = self._config.script[self._steps_done]
+        fits_presentation = step.say is not None or step.fail is not None or step.hang
+        if _is_presentation(request) and not fits_presentation:
+            return None
+        self._steps_done += 1
+        return step
+
+    def _own_step(self, request: ModelRequest) -> ScriptStep:
+        """What the model does by itself where the script has nothing for it."""
+        offered = {tool.name for tool in request.tools}
+        default = self._answer or f"{self._config.model}'s answer to: {_question(request)[:200]}"
+        if _is_presentation(request):
+            return ScriptStep(say=default if self._config.presentation is None else self._config.presentation)
+        if "new_answer" in offered and self._answer is None:
+            return ScriptStep(answer=default)
+        if "vote" in offered:
+            return ScriptStep(vote="first")
+        return ScriptStep(answer=default)
+
+    def _call(self, step: ScriptStep, request: ModelRequest) -> ToolCall | None:
+        if step.answer is not None:
+            self._answer = step.answer
+            return self._tool_call("new_answer", {"content": step.answer})
+        if step.vote is not None:
+            return self._tool_call("vote", {"agent_id": _vote_target(step.vote, request), "reason": step.reason})
+        if step.call is not None:
+            return self._tool_call(step.call, step.arguments)
+        return None
+
+    def _tool_call(self, name: str, arguments: JsonObject) -> ToolCall:
+        self._calls_made += 1
+        return ToolCall(f"call_{self._calls_made}", name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _is_presentation(request: ModelRequest) -> bool:
+    return not any(tool.name in ("new_answer", "vote") for tool in request.tools)
+
+
+def _vote_target(wish: str, request: ModelRequest) -> str:
+    """The name on the ballot that a step's `vote` means; the wish itself where it means none."""
+    ballot = _ballot(request)
+    if ballot and wish in ("first", "last"):
+        return ballot[0 if wish == "first" else -1].name
+    for entry in ballot:
+        if entry.own if wish == "own" else wish in entry.text:
+            return entry.name
+    return wish
+
+
+def _ballot(request: ModelRequest) -> list[_BallotEntry]:
+    """The ballot that was shown last."""
+    for message in reversed(request.messages):
+        if isinstance(message, (UserMessage, ToolResultMessage)):
+            found: list[tuple[str, str, str]] = _BALLOT_ENTRY.findall(message.text)
+            if found:
+                return [_BallotEntry(name, bool(own), text) for name, own, text in found]
+    return []
+
+
+def _question(request: ModelRequest) -> str:
+    first = next((message.text for message in request.messages if isinstance(message, UserMessage)), "")
+    fenced = _QUESTION.search(first)
+    return fenced.group(1) if fenced else first
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system
+    for message in request.messages:
+        yield message.text
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / 4)

@@ -1,0 +1,81 @@
+"""Small rules for text that crosses a wire: valid Unicode, tool names and arguments that every provider takes back.
+
+Knows no provider and does no I/O.
+"""
+
+import json
+import re
+import uuid
+
+from massgen_mcp.backends.base import JsonObject, JsonValue
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def clean(text: str) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD, so that it can be encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clean_json(value: JsonValue) -> JsonValue:
+    """`value` with every string in it cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_json(item) for key, item in value.items()}
+    return value
+
+
+def clean_object(value: JsonObject) -> JsonObject:
+    return {clean(key): clean_json(item) for key, item in value.items()}
+
+
+def count(tokens: int | None) -> int:
+    """A provider's count of tokens; never negative, 0 where it gave none."""
+    return max(0, tokens or 0)
+
+
+def tool_name(name: str) -> str:
+    """A name as providers accept it in a history: a model may invent one that they would refuse to read again."""
+    return _NOT_IN_NAMES.sub("_", name)[:64] or "_"
+
+
+def arguments_object(arguments: str) -> JsonObject:
+    """Arguments as an object. Broken ones are wrapped: providers refuse a history with arguments they cannot parse."""
+    try:
+        value: JsonValue = json.loads(arguments or "{}", parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return clean_object(value)
+    return {"malformed_arguments": clean(arguments)}
+
+
+def arguments_text(arguments: str) -> str:
+    """Arguments as JSON text of an object; what the model wrote where that is one."""
+    parsed = arguments_object(arguments)
+    return json.dumps(parsed) if not arguments or "malformed_arguments" in parsed else clean(arguments)
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
+
+
+class CallIds:
+    """Ids of one reply's tool calls: those of the provider, generated where one is missing or used twice."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def take(self, given: str | None) -> str:
+        chosen = clean(given or "")
+        if not chosen or chosen in self._seen:
+            chosen = f"call_{uuid.uuid4().hex}"
+        self._seen.add(chosen)
+        return chosen

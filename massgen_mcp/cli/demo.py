@@ -1,0 +1,94 @@
+"""`massgen-mcp demo`: the whole way of a run as a parent agent goes it, with a real server, a real runner and scripted
+agents. It is a client and nothing else: it knows only the tools.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import Client, StdioServerParameters
+from mcp.types import CallToolResult, TextContent
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import IDLE_VARIABLE
+
+QUESTION = "Our billing service is ten years old and every change hurts. Rewrite it, or mend it?"
+CONFIG = "scripted"
+RUNNER_IDLE_SECONDS = "5"
+
+
+async def demo(environ: Mapping[str, str]) -> int:
+    """Start the server as a client would and delegate one question. Returns the exit code."""
+    say(
+        "massgen-mcp demo: three scripted agents, no key needed. NO MODEL IS CALLED; their words are written in advance."
+    )
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "massgen_mcp.cli.main"],
+        env={**environ, IDLE_VARIABLE: environ.get(IDLE_VARIABLE, RUNNER_IDLE_SECONDS)},
+    )
+    async with Client(server) as client:
+        tools = await client.list_tools()
+        say(f"\nThe server offers: {', '.join(tool.name for tool in tools.tools)}")
+        say(f"\nstart_run(question={QUESTION!r}, config={CONFIG!r})")
+        started = await _call(client, "start_run", question=QUESTION, config=CONFIG)
+        run_id = str(started["run_id"])
+        say(f"  run_id {run_id}")
+        for member in started["team"]:
+            say(f"  agent {member['agent']} ({member['model']})")
+        await _follow(client, run_id)
+        result = await _call(client, "get_result", run_id=run_id)
+    return _tell(result)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
+
+
+async def _follow(client: Client, run_id: str) -> None:
+    """Wait for each change and tell it, until the run has ended."""
+    say("\nwait_run, until it has ended:")
+    told, cursor = "", 0
+    while True:
+        status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
+        agents = "  ".join(_standing(agent) for agent in status["agents"])
+        line = f"  {status['status']:<9} {status['phase']:<10} {agents}"
+        if line != told and agents:
+            say(line)
+            told = line
+        cursor = status["cursor"]
+        if status["poll_after_ms"] is None:
+            return
+
+
+def _standing(agent: dict[str, Any]) -> str:
+    vote = f" voted for {agent['voted_for']}" if agent["voted_for"] else ""
+    return f"{agent['agent']}: {agent['status']}, {agent['answers']} answers{vote};"
+
+
+def _tell(result: dict[str, Any]) -> int:
+    say(f"\nget_result: {result['status']}, {result['outcome']}, in {result['seconds']:.2f} s")
+    say("\nANSWER")
+    for line in (result["answer"] or "none").splitlines():
+        say(f"  {line}")
+    say(f"\nVOTES (winner: {result['winner']})")
+    for vote in result["votes"]:
+        say(f"  {vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}")
+    for dissent in result["dissent"]:
+        say(f"  dissent {dissent['label']}: {dissent['preview']}")
+    say("\nFILES")
+    for name, path in result["paths"].items():
+        say(f"  {name}: {path}")
+    say("\nNo model was called. With a key in the environment, start_run without a config takes a real team.")
+    return 0 if result["status"] == "completed" else 2
+
+
+async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
+    reply = await client.call_tool(tool, arguments)
+    if reply.is_error or reply.structured_content is None:
+        raise MassgenError("internal", _text(reply))
+    return reply.structured_content
+
+
+def _text(reply: CallToolResult) -> str:
+    return " ".join(block.text for block in reply.content if isinstance(block, TextContent))

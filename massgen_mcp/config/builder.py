@@ -1,0 +1,156 @@
+"""Configs that nobody wrote: from a list of models, or from what this machine and environment offer.
+
+Must not know how a run goes. It asks only local model servers, and only when a default team is wanted.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from massgen_mcp.config.models import AgentConfig, BackendConfig, Config, HttpBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.providers import PROVIDERS, detect_backend, find_key, named_provider
+from massgen_mcp.errors import MassgenError
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_AGENTS = 10
+MAX_MODEL_NAME = 200
+PROBE_SECONDS = 0.3
+MAX_PROBE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A place where people run models on their own machine, and what it offered when asked."""
+
+    name: str
+    port: int
+    models: tuple[str, ...] = ()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+LOCAL_SERVERS = (LocalServer("lmstudio", 1234), LocalServer("vllm", 8000), LocalServer("ollama", 11434))
+"""Where LM Studio, vLLM and Ollama listen unless told otherwise."""
+
+
+def config_from_models(models: Sequence[str], *, num_agents: int | None) -> Config:
+    """A team with one agent per model (`provider/model`, or a plain name such as `gpt-5`).
+
+    With `num_agents` the models are dealt out in turn until there are that many agents. Ids are
+    `provider-model-place`. Raises `MassgenError("config_invalid")`.
+    """
+    if not models:
+        raise MassgenError("config_invalid", "name at least one model, such as openai/MODEL")
+    count = len(models) if num_agents is None else num_agents
+    if not 1 <= count <= MAX_AGENTS:
+        raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {count}")
+    if count < len(models):
+        raise MassgenError("config_invalid", f"{len(models)} models do not fit {count} agents; name fewer models")
+    dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
+    return Config(agents=tuple(_agent(name, model, place) for place, (name, model) in enumerate(dealt, start=1)))
+
+
+def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
+    """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
+    if not 1 <= len(model) <= MAX_MODEL_NAME:
+        raise MassgenError("config_invalid", f"a model's name has 1 to {MAX_MODEL_NAME} characters")
+    if provider == "scripted":
+        return ScriptedBackendConfig(type="scripted", model=model)
+    row = named_provider(provider)
+    if base_url is None and row.type != row.backend_type:
+        base_url = row.base_url
+    return HttpBackendConfig(type=row.backend_type, model=model, base_url=base_url)
+
+
+async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS) -> Config:
+    """The team for a caller who names none: a strong model of each provider whose key is set, else a local server's.
+
+    Never the scripted backend. Raises `MassgenError("no_default_team")` that names the ways out.
+    """
+    strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model is not None]
+    reachable = [model for model in strong if _has_key(model, environ)]
+    if reachable:
+        return config_from_models(reachable, num_agents=None)
+    for server in await find_local_servers(local_servers):
+        backend = backend_of("chatcompletion", server.models[0], base_url=server.base_url)
+        return Config(agents=(AgentConfig(id=_agent_id(server.name, server.models[0], 1), backend=backend),))
+    keys = " or ".join(row.key_variables[0] for row in PROVIDERS if row.strong_model)
+    ports = ", ".join(str(server.port) for server in local_servers)
+    raise MassgenError(
+        "no_default_team",
+        f"no team to start with: no key of a provider is set and no model server answers on ports {ports} of this "
+        f"machine. Set {keys}, name a config or models, or try @examples/scripted, which calls no model.",
+    )
+
+
+async def find_local_servers(
+    servers: Sequence[LocalServer] = LOCAL_SERVERS, *, timeout_seconds: float = PROBE_SECONDS
+) -> list[LocalServer]:
+    """Those of `servers` that answer in time and offer a model that can chat, with their models, in the given order."""
+    import httpx2  # here: a process that builds no default team starts without it
+
+    offers: list[tuple[str, ...]] = [()] * len(servers)
+    async with httpx2.AsyncClient(trust_env=False, timeout=timeout_seconds) as client:
+
+        async def probe(place: int) -> None:
+            with anyio.move_on_after(timeout_seconds):
+                offers[place] = await _models_at(client, servers[place].base_url)
+
+        async with anyio.create_task_group() as tasks:
+            for place in range(len(servers)):
+                tasks.start_soon(probe, place)
+    return [
+        LocalServer(server.name, server.port, models) for server, models in zip(servers, offers, strict=True) if models
+    ]
+
+
+async def _models_at(client: "httpx2.AsyncClient", base_url: str) -> tuple[str, ...]:
+    """Names of the models a server offers, embedding models left out; empty when it is no model server."""
+    import httpx2  # see find_local_servers
+
+    body = b""
+    try:
+        async with client.stream("GET", f"{base_url}/models") as reply:
+            if not reply.is_success:
+                return ()
+            async for piece in reply.aiter_bytes():
+                body += piece
+                if len(body) > MAX_PROBE_BYTES:
+                    return ()
+        listed: object = json.loads(body)
+    except (httpx2.HTTPError, ValueError, RecursionError):
+        return ()
+    return tuple(name for name in _ids(listed) if "embed" not in name.lower() and len(name) <= MAX_MODEL_NAME)
+
+
+def _ids(listed: object) -> list[str]:
+    """The ids in `{"data": [{"id": ...}]}`, whatever else is there."""
+    entries = cast("dict[str, object]", listed).get("data") if isinstance(listed, dict) else None
+    if not isinstance(entries, list):
+        return []
+    maps = [cast("dict[str, object]", entry) for entry in cast("list[object]", entries) if isinstance(entry, dict)]
+    ids = [entry.get("id") for entry in maps]
+    return [name for name in ids if isinstance(name, str) and name]
+
+
+def _has_key(model: str, environ: Mapping[str, str]) -> bool:
+    backend = backend_of(*detect_backend(model))
+    return isinstance(backend, HttpBackendConfig) and find_key(backend, environ) is not None
+
+
+def _agent(provider: str, model: str, place: int) -> AgentConfig:
+    return AgentConfig(id=_agent_id(provider, model, place), backend=backend_of(provider, model))
+
+
+def _agent_id(provider: str, model: str, place: int) -> str:
+    """`openai-gpt5-1`: provider, the model's last part without punctuation, place in the team."""
+    short = re.sub(r"[^a-z0-9]", "", model.rpartition("/")[2].lower())[:40] or "model"
+    return f"{provider}-{short}-{place}"

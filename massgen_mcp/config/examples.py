@@ -1,0 +1,61 @@
+"""The configs that ship with the package: `@examples/NAME`.
+
+Must not know how a config is parsed. A name only ever selects from what is there; no path is built from it.
+"""
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.errors import MassgenError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_/-]{0,63}")
+_SUFFIX = ".yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    name: str
+    """What follows `@examples/`; with slashes when the file is in a folder."""
+    description: str
+    """First line of the file's header comment."""
+    path: Path
+
+
+def list_examples() -> list[Example]:
+    """All packaged configs, by name. Empty when they are not installed."""
+    directory = _directory()
+    if directory is None:
+        return []
+    files = sorted(directory.rglob(f"*{_SUFFIX}"))
+    found = [(path.relative_to(directory).as_posix().removesuffix(_SUFFIX), path) for path in files]
+    return [Example(name, _description(path), path) for name, path in found if _NAME.fullmatch(name)]
+
+
+def example_path(name: str) -> Path:
+    """The file of an example; `.yaml` after the name is allowed.
+
+    Raises `MassgenError("config_not_found")` with the nearest name.
+    """
+    wanted = name.removesuffix(_SUFFIX)
+    known = {example.name: example.path for example in list_examples()}
+    if wanted in known:
+        return known[wanted]
+    shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "that name"
+    near = difflib.get_close_matches(wanted[:64], known, n=1)
+    hint = f"did you mean @examples/{near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
+    raise MassgenError("config_not_found", f"no example {shown}; {hint}")
+
+
+def _directory() -> Path | None:
+    """Beside the package's modules in a wheel, at the root of the repository in a checkout."""
+    package = Path(__file__).parent.parent
+    candidates = (package / "configs", package.parent / "configs")
+    return next((path for path in candidates if path.is_dir()), None)
+
+
+def _description(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        first = file.readline(1000).strip()
+    return first.lstrip("# ") if first.startswith("#") else ""

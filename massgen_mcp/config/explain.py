@@ -1,0 +1,173 @@
+"""What is wrong with a config, in the user's terms: place, what was expected, the nearest valid key. Never a value.
+
+Must not know where a config came from; lines are added by `loader`.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Literal, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.yaml_reader import Place, show_key
+
+_BY_KEY = {
+    "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
+    "base_url": "expected an http:// or https:// address without spaces or credentials",
+    "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
+}
+_BY_TYPE = {
+    "missing": "required key is missing",
+    "string_type": "expected text",
+    "bool_type": "expected true or false",
+    "int_type": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "tuple_type": "expected a list",
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "model_attributes_type": "expected a mapping",
+    "finite_number": "expected a finite number",
+}
+_ALSO_AT_THE_TOP = ("agent",)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    place: Place
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A location of pydantic's, read along the models."""
+
+    place: Place
+    owner: type[BaseModel] | None
+    """The model that holds (or would hold) the last key."""
+    kinds: Mapping[str, type[BaseModel]]
+    """When the location is a value whose `type` chooses its model: the types there are."""
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Every error pydantic found in a `Config`, in its order."""
+    found: list[Problem] = []
+    details = error.errors(include_url=False, include_input=False)
+    wrong_items = {detail["loc"][:depth] for detail in details for depth in range(1, len(detail["loc"]))}
+    for detail in details:
+        if detail["type"] == "too_short" and detail["loc"] in wrong_items:
+            continue  # only because its wrong items were not counted
+        seen = _follow(detail["loc"])
+        context = cast("Mapping[str, object]", detail.get("ctx", {}))
+        match detail["type"]:
+            case "extra_forbidden":
+                found.append(Problem(seen.place, _unknown_key(seen)))
+            case "union_tag_not_found":
+                missing = f"required key is missing; one of: {', '.join(sorted(seen.kinds))}"
+                found.append(Problem((*seen.place, "type"), missing))
+            case "union_tag_invalid":
+                found.append(Problem((*seen.place, "type"), _unknown_type(str(context.get("tag", "")), seen.kinds)))
+            case kind:
+                found.append(Problem(seen.place, _expectation(kind, detail["msg"], context, seen.place)))
+    return found
+
+
+def show_place(place: Place) -> str:
+    """`agents[0].backend.model`, as a user would write it."""
+    text = ""
+    for part in place:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{show_key(part)}" if text else show_key(part)
+    return text or "config"
+
+
+def show_name(name: str) -> str:
+    """The name of a config or file as it may stand in a message: on one line, not endless."""
+    short = name if len(name) <= 300 else f"{name[:300]}..."
+    return short if short.isprintable() else ascii(short)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A clause that helps on: the nearest known word, or all of them."""
+    near = difflib.get_close_matches(word[:100].lower(), known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}"
+
+
+def _unknown_key(seen: _Seen) -> str:
+    if seen.owner is None:
+        return "unknown key"
+    known = sorted(seen.owner.model_fields)
+    if seen.owner is Config:
+        known = sorted([*known, *_ALSO_AT_THE_TOP])
+    return f"unknown key; {nearest(str(seen.place[-1]), known)}"
+
+
+def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
+    for row in PROVIDERS:
+        if row.type not in kinds and tag.lower() in (row.type, *row.aliases):
+            return f"not a type of its own; write type: {row.backend_type} and base_url: {row.base_url}"
+    types = sorted(kinds)
+    near = difflib.get_close_matches(tag[:100].lower(), types, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"unknown type; {hint}valid types: {', '.join(types)}"
+
+
+def _expectation(kind: str, message: str, context: Mapping[str, object], place: Place) -> str:
+    if kind == "value_error":
+        return str(context.get("error", "not valid"))
+    if kind == "literal_error":
+        return f"expected {context.get('expected')}"
+    if kind == "string_pattern_mismatch":
+        return _BY_KEY.get(str(place[-1]), "not in the expected form")
+    if kind in ("too_short", "too_long"):
+        bound = (
+            f"at least {context.get('min_length')}" if kind == "too_short" else f"at most {context.get('max_length')}"
+        )
+        return f"expected {bound} of them, there are {context.get('actual_length')}"
+    return _BY_TYPE.get(kind) or message.replace("Input should be", "expected").replace("String should", "should")
+
+
+def _follow(location: Sequence[str | int]) -> _Seen:
+    """Read pydantic's location along the models: it names the chosen `type` in between, which is no key of the file."""
+    place: Place = ()
+    annotation: object = Config
+    owner: type[BaseModel] | None = None
+    kinds: Mapping[str, type[BaseModel]] = {}
+    for part in location:
+        if kinds and part in kinds:
+            annotation, kinds = kinds[str(part)], {}
+            continue
+        place, owner, kinds = (*place, part), None, {}
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            owner = annotation
+            known = owner.model_fields.get(str(part))
+            annotation, kinds = (known.annotation, _kinds(known)) if known else (None, {})
+        else:
+            annotation = _item(cast("object", annotation))
+    return _Seen(place, owner, kinds)
+
+
+def _kinds(known: FieldInfo) -> Mapping[str, type[BaseModel]]:
+    if known.discriminator is None:
+        return {}
+    kinds: dict[str, type[BaseModel]] = {}
+    for model in cast("tuple[type[BaseModel], ...]", get_args(known.annotation)):
+        for tag in get_args(model.model_fields["type"].annotation):
+            kinds[tag] = model
+    return kinds
+
+
+def _item(annotation: object) -> object:
+    """What a list of this type holds."""
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next((option for option in get_args(annotation) if option is not type(None)), None)
+    if get_origin(annotation) is Literal:
+        return None
+    return next(iter(get_args(annotation)), None)

@@ -1,0 +1,153 @@
+"""From a path, a text or a dictionary to a `Config`: the one edge where configs are parsed.
+
+Must not know what a config is used for. Every problem of a file is reported at once, with its line and without values.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import platformdirs
+from pydantic import ValidationError
+
+from massgen_mcp.config import examples, providers
+from massgen_mcp.config.explain import Problem, problems_of, show_name, show_place
+from massgen_mcp.config.models import AgentConfig, Config
+from massgen_mcp.config.plain import NotPlainError, plain_data
+from massgen_mcp.config.shape import shape
+from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, read_yaml
+from massgen_mcp.errors import MassgenError
+
+EXAMPLE_PREFIX = "@examples/"
+CONFIG_HOME_VARIABLE = "MASSGEN_CONFIG_HOME"
+"""Directory of the user's own `config.yaml`, instead of the operating system's usual place."""
+
+MAX_PROBLEMS = 100
+
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+def load_config(source: str | Path, *, environ: Mapping[str, str], base_dir: Path | None = None) -> Config:
+    """Load the config at a path, or the packaged one that `@examples/NAME` names.
+
+    `base_dir` is what relative context paths in it start from (default: the current directory). Raises
+    `MassgenError`: `config_not_found`, or `config_invalid` with all problems, one per line.
+    """
+    name = str(source)
+    example = name.removeprefix(EXAMPLE_PREFIX)
+    path = Path(source) if example == name else examples.example_path(example)
+    return parse_config(_read(path, name), name, environ, base_dir=base_dir)
+
+
+def parse_config(
+    text: str | bytes, source_name: str, environ: Mapping[str, str], *, base_dir: Path | None = None
+) -> Config:
+    """Parse a config's YAML or JSON; `source_name` stands for it in messages. Raises as `load_config` does."""
+    return _config_of(read_yaml(text, source_name), environ, base_dir)
+
+
+def config_from_data(
+    data: Mapping[str, object],
+    source_name: str,
+    *,
+    environ: Mapping[str, str] = _NO_VARIABLES,
+    base_dir: Path | None = None,
+) -> Config:
+    """Parse a config that is a dictionary already. Raises `MassgenError("config_invalid")` with all problems."""
+    located = Located(None, {}, source_name)
+    try:
+        plain = plain_data(data)
+    except NotPlainError as error:
+        raise _invalid([error.problem], located) from None
+    return _config_of(replace(located, data=plain), environ, base_dir)
+
+
+def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) -> str:
+    """Which config holds when a user names `explicit` or none: the project's, else the user's own.
+
+    Raises `MassgenError("config_not_found")` that names the ways out.
+    """
+    if explicit is not None:
+        return explicit
+    home = environ.get(CONFIG_HOME_VARIABLE)
+    directory = Path(home) if home else platformdirs.user_config_path("massgen")
+    places = [cwd / ".massgen" / "config.yaml", directory / "config.yaml"]
+    for place in places:
+        if place.is_file():
+            return str(place)
+    raise MassgenError(
+        "config_not_found",
+        f"no config: neither {places[0]} nor {places[1]} exists. Write one of them, name a file or "
+        f"{EXAMPLE_PREFIX}NAME, or name models such as openai/MODEL.",
+    )
+
+
+def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """Names of the variables that hold a key this config needs and that are not set. Several may share one."""
+    return list(dict.fromkeys(variables[0] for _, variables in _without_key(config, environ)))
+
+
+def require_keys(config: Config, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError("missing_key")` naming every agent that lacks its key and the variables that may hold it."""
+    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
+    if lacking:
+        message = f"{'; '.join(lacking)}. Set it in the environment, or take the agent out of the config."
+        raise MassgenError("missing_key", message)
+
+
+def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:
+    lacking: list[tuple[AgentConfig, Sequence[str]]] = []
+    for agent in config.agents:
+        backend = agent.backend
+        if backend.type == "scripted" or not providers.key_required(backend, environ):
+            continue
+        if providers.find_key(backend, environ) is None:
+            lacking.append((agent, providers.key_variables(backend, environ)))
+    return lacking
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "there is no such file"
+            raise MassgenError(
+                "config_not_found", f"{show_name(name)}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
+            )
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise MassgenError("config_not_found", f"{show_name(name)}: cannot be read: {reason}") from error
+
+
+def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Config:
+    shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
+    if not shaped.data and shaped.problems:
+        raise _invalid(shaped.problems, located)
+    problems = shaped.problems
+    try:
+        config = Config.model_validate_json(json.dumps(shaped.data), strict=True)
+    except ValidationError as error:
+        found = [Problem(shaped.as_written(problem.place), problem.message) for problem in problems_of(error)]
+        known = {problem.place for problem in problems}
+        same_ids = any(place[-1:] == ("id",) for place in known)
+        problems += [one for one in found if one.place not in known and not (same_ids and one.place == ("agents",))]
+        raise _invalid(problems, located) from None
+    if problems:
+        raise _invalid(problems, located)
+    return config
+
+
+def _invalid(problems: Sequence[Problem], located: Located) -> MassgenError:
+    """One error that lists all problems, in the order of the file."""
+    lines = [(located.line_of(problem.place) or 0, problem) for problem in problems]
+    lines.sort(key=lambda pair: pair[0])
+    listed = [
+        f"{located.source}{f':{line}' if line else ''}: {show_place(problem.place)}: {problem.message}"
+        for line, problem in lines[:MAX_PROBLEMS]
+    ]
+    if len(lines) > MAX_PROBLEMS:
+        listed.append(f"and {len(lines) - MAX_PROBLEMS} more")
+    return MassgenError("config_invalid", "\n".join(listed))

@@ -1,0 +1,232 @@
+"""The companies behind the HTTP backends, as data: wire format, key variables, addresses, strongest model.
+
+Must not make a request. A key goes to the company it belongs to, or where the operator points it, and nowhere else:
+the choice of key is a function of the host, never of what a config claims to be.
+"""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import urlsplit
+
+from massgen_mcp.config.models import HttpBackendConfig
+from massgen_mcp.errors import MassgenError
+
+Wire = Literal["chat", "responses", "messages"]
+HttpType = Literal["openai", "chatcompletion", "claude"]
+
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One row of the table, or what `provider_for` makes of it for one backend."""
+
+    type: str
+    """Name of the row: a backend type, or a prefix of slash models."""
+    wire: Wire
+    key_variables: tuple[str, ...]
+    """Environment variables that may hold the key; the first one set is used."""
+    base_url: str
+    key_required: bool = True
+    strong_model: str | None = None
+    """What a default team takes from this provider. None: the provider is never taken by default."""
+    hosts: tuple[str, ...] = ()
+    """Hosts of this provider; the hosts below them are its own too."""
+    backend_type: HttpType = "chatcompletion"
+    """The `type` that a backend of this provider has in a config."""
+    base_url_variable: str | None = None
+    """Environment variable with which an operator moves the default address."""
+    aliases: tuple[str, ...] = ()
+    plain_models: str | None = None
+    """Pattern of the model names that are known to be this provider's without a slash prefix."""
+
+
+PROVIDERS = (
+    Provider(
+        "openai",
+        "responses",
+        ("OPENAI_API_KEY",),
+        "https://api.openai.com/v1",
+        strong_model="gpt-6.1-sol",
+        hosts=("api.openai.com",),
+        backend_type="openai",
+        base_url_variable="OPENAI_BASE_URL",
+        plain_models=r"gpt-(?!oss)\S+|o[134](-\S+)?|chatgpt-\S+",
+    ),
+    Provider(
+        "claude",
+        "messages",
+        ("ANTHROPIC_API_KEY",),
+        "https://api.anthropic.com",
+        strong_model="claude-opus-5-5",
+        hosts=("api.anthropic.com",),
+        backend_type="claude",
+        base_url_variable="ANTHROPIC_BASE_URL",
+        aliases=("anthropic",),
+        plain_models=r"claude-\S+",
+    ),
+    Provider(
+        "chatcompletion",
+        "chat",
+        ("OPENAI_API_KEY",),
+        "https://api.openai.com/v1",
+        base_url_variable="OPENAI_BASE_URL",
+    ),
+    Provider(
+        "gemini",
+        "chat",
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+        hosts=("generativelanguage.googleapis.com",),
+        aliases=("google",),
+        plain_models=r"gemini-\S+",
+    ),
+    Provider(
+        "grok",
+        "chat",
+        ("XAI_API_KEY",),
+        "https://api.x.ai/v1",
+        hosts=("api.x.ai",),
+        aliases=("xai",),
+        plain_models=r"grok-\S+",
+    ),
+    Provider("groq", "chat", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1", hosts=("api.groq.com",)),
+    Provider("cerebras", "chat", ("CEREBRAS_API_KEY",), "https://api.cerebras.ai/v1", hosts=("api.cerebras.ai",)),
+    Provider(
+        "together",
+        "chat",
+        ("TOGETHER_API_KEY",),
+        "https://api.together.xyz/v1",
+        hosts=("api.together.xyz", "api.together.ai"),
+    ),
+    Provider(
+        "fireworks",
+        "chat",
+        ("FIREWORKS_API_KEY",),
+        "https://api.fireworks.ai/inference/v1",
+        hosts=("api.fireworks.ai",),
+    ),
+    Provider("openrouter", "chat", ("OPENROUTER_API_KEY",), "https://openrouter.ai/api/v1", hosts=("openrouter.ai",)),
+    Provider("zai", "chat", ("ZAI_API_KEY",), "https://api.z.ai/api/paas/v4", hosts=("api.z.ai",)),
+)
+
+
+def provider_for(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
+    """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
+
+    `base_url` of the result is the address to use. An address that the operator set in the environment
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) gets that type's own key; any other unknown host gets no key at all.
+    """
+    row = named_provider(backend.type)
+    operators = environ.get(row.base_url_variable or "", "").strip()
+    url = backend.base_url or operators or row.base_url
+    if operators and _same_address(url, operators):
+        return replace(row, base_url=url, key_required=not is_loopback(url))
+    owner = _owner(url)
+    if owner is None:
+        return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
+    return replace(owner, base_url=url, wire=row.wire, backend_type=row.backend_type)
+
+
+def find_key(backend: HttpBackendConfig, environ: Mapping[str, str]) -> str | None:
+    """The key to send with this backend's requests. None: there is none, or none may go to that host."""
+    values = (environ.get(name, "").strip() for name in key_variables(backend, environ))
+    return next((value for value in values if value), None)
+
+
+def key_variables(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
+    """Names of the variables that may hold this backend's key, best first; empty when no key is ever sent."""
+    if backend.api_key_env is not None:
+        return (backend.api_key_env,)
+    return provider_for(backend, environ).key_variables
+
+
+def key_required(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+    """Whether a run cannot start without a key for this backend."""
+    return backend.api_key_env is not None or provider_for(backend, environ).key_required
+
+
+def credential_variables() -> tuple[str, ...]:
+    """Every variable of the table that decides who is asked with which key: what a fingerprint must cover."""
+    keys = {name for row in PROVIDERS for name in row.key_variables}
+    addresses = {row.base_url_variable for row in PROVIDERS if row.base_url_variable}
+    return tuple(sorted(keys | addresses))
+
+
+def detect_backend(model: str) -> tuple[str, str]:
+    """Split `provider/model`, or recognise a plain model name; returns the provider's (or `scripted`) and the model.
+
+    Raises `MassgenError("config_invalid")` when the provider is unknown or cannot be told from the name.
+    """
+    prefix, slash, name = model.strip().partition("/")
+    if slash and prefix and name:
+        if prefix == "scripted":
+            return "scripted", name
+        return named_provider(prefix).type, name
+    for row in PROVIDERS:
+        if row.plain_models and re.fullmatch(row.plain_models, prefix) and not slash:
+            return row.type, prefix
+    raise MassgenError(
+        "config_invalid",
+        f"model {model[:80]!a}: its provider is not clear from the name; write provider/model, "
+        f"with one of: {', '.join(provider_names())}",
+    )
+
+
+def named_provider(name: str) -> Provider:
+    """The row of this name or alias. Raises `MassgenError("config_invalid")` with the nearest name."""
+    for row in PROVIDERS:
+        if name in (row.type, *row.aliases):
+            return row
+    near = difflib.get_close_matches(name[:80], provider_names(), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(provider_names())}"
+    raise MassgenError("config_invalid", f"unknown provider {name[:80]!a}{hint}")
+
+
+def provider_names() -> list[str]:
+    """What may stand before the slash of a model, aliases included."""
+    return [*_names(), "scripted"]
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the address is on this machine."""
+    host = _host(url)
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _names() -> Iterator[str]:
+    for row in PROVIDERS:
+        yield row.type
+        yield from row.aliases
+
+
+def _owner(url: str) -> Provider | None:
+    """The provider whose host this is, asked over an encrypted connection."""
+    host = _host(url)
+    if not url.lower().startswith("https://"):
+        return None
+    for row in PROVIDERS:
+        if any(host == known or host.endswith(f".{known}") for known in row.hosts):
+            return row
+    return None
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _same_address(one: str, other: str) -> bool:
+    return one.rstrip("/") == other.rstrip("/")

@@ -1,0 +1,129 @@
+"""The spellings a config may have beside the canonical one, brought to it: `agent:`, default ids, `api_key: ${NAME}`.
+
+Must not know `Config`'s fields beyond those it rewrites; whatever it does not understand is left for the models to
+refuse.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from massgen_mcp.config.explain import Problem
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.yaml_reader import Place, Plain
+
+_VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
+_ALIASES = {alias: row.type for row in PROVIDERS if row.type == row.backend_type for alias in row.aliases}
+
+
+@dataclass(slots=True)
+class Shaped:
+    """Data in the canonical form, and what was wrong on the way. Problems name places as the user wrote them."""
+
+    data: dict[str, Plain]
+    problems: list[Problem] = field(default_factory=list[Problem])
+    single: bool = False
+    """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
+
+    def as_written(self, place: Place) -> Place:
+        return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
+
+
+def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
+    """Bring plain data to the form of the models; the input is left as it is.
+
+    Relative context paths are taken from `base_dir`, `~/` from `environ["HOME"]`, and must exist.
+    """
+    if not isinstance(data, dict):
+        return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
+    shaped = Shaped(dict(data))
+    _shape_agents(shaped)
+    _shape_context_paths(shaped, environ, base_dir)
+    return shaped
+
+
+def _shape_agents(shaped: Shaped) -> None:
+    data = shaped.data
+    if "agent" in data:
+        agent = data.pop("agent")
+        if "agents" in data:
+            shaped.problems.append(Problem(("agent",), "write 'agent' or 'agents', not both"))
+        else:
+            shaped.single = True
+            data["agents"] = [agent]
+    agents = data.get("agents")
+    if not isinstance(agents, list):
+        return
+    data["agents"] = [_shaped_agent(agent, number, shaped) for number, agent in enumerate(agents)]
+    _check_distinct(data["agents"], shaped)
+
+
+def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
+    if not isinstance(agent, dict):
+        return agent
+    named: dict[str, Plain] = {"id": f"agent{number + 1}", **agent}
+    if isinstance(backend := named.get("backend"), dict):
+        named["backend"] = _shaped_backend(backend, shaped.as_written(("agents", number, "backend")), shaped)
+    return named
+
+
+def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    plain = dict(backend)
+    kind = plain.get("type")
+    if isinstance(kind, str):
+        plain["type"] = _ALIASES.get(kind, kind)
+    if "api_key" not in plain or kind == "scripted":
+        return plain
+    key = plain.pop("api_key")
+    variable = _VARIABLE.fullmatch(key) if isinstance(key, str) else None
+    if variable is None:
+        message = "write api_key_env: NAME; keys never belong in a file"
+        shaped.problems.append(Problem((*place, "api_key"), message))
+    elif "api_key_env" in plain:
+        shaped.problems.append(Problem((*place, "api_key"), "write 'api_key' or 'api_key_env', not both"))
+    else:
+        plain["api_key_env"] = variable[1]
+    return plain
+
+
+def _check_distinct(agents: Plain, shaped: Shaped) -> None:
+    """Here and not left to `Config`, which only compares ids when everything else is right."""
+    first: dict[str, int] = {}
+    for number, agent in enumerate(agents if isinstance(agents, list) else ()):
+        agent_id = agent.get("id") if isinstance(agent, dict) else None
+        if not isinstance(agent_id, str):
+            continue
+        if agent_id in first:
+            message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
+            shaped.problems.append(Problem(("agents", number, "id"), message))
+        first.setdefault(agent_id, number)
+
+
+def _shape_context_paths(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    orchestrator = shaped.data.get("orchestrator")
+    entries = orchestrator.get("context_paths") if isinstance(orchestrator, dict) else None
+    if not isinstance(orchestrator, dict) or not isinstance(entries, list):
+        return
+    found: list[Plain] = []
+    for number, entry in enumerate(entries):
+        path = entry.get("path") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or not isinstance(path, str) or not path:
+            found.append(entry)
+            continue
+        real = _existing(path, environ, base_dir)
+        if real is None:
+            message = "no such file or directory, or it may not be read"
+            shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
+        found.append({**entry, "path": real or path})
+    shaped.data["orchestrator"] = {**orchestrator, "context_paths": found}
+
+
+def _existing(path: str, environ: Mapping[str, str], base_dir: Path) -> str | None:
+    """The path, absolute and free of links; None when nothing is there."""
+    home = environ.get("HOME")
+    start = Path(home) / path[2:] if path.startswith("~/") and home else base_dir / path
+    try:
+        return str(start.resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):
+        return None

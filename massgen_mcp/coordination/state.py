@@ -1,0 +1,340 @@
+"""Who may answer, who may vote, which votes stand, who wins: the rules of coordination as a pure state machine.
+
+The theory. N agents take part. Each accepted answer raises the *revision*; the answers that stand at a revision (the
+latest of every agent) form the *ballot* of that revision. An agent's round begins with a ballot being shown to it and
+ends with exactly one accepted action:
+
+- a *new answer* stands at once. Nobody has voted knowing it, so every standing vote is void.
+- a *vote* names an answer on the ballot that the voter was shown. The state remembers what was shown to whom, so a vote
+  can only ever count for an answer its voter saw; a vote on an outdated ballot is refused as stale.
+
+An agent's first round shows no ballot: first answers are independent. After that it judges only a complete field: it
+waits until every live agent has answered once, or until the stragglers were given up on.
+
+An action is asked for (`answer`, `vote`, ...) and answered by an event or a `Violation`; only `after(event)` changes
+anything, by returning the next state. Folding the events of a run therefore *is* its state.
+
+Knows no I/O, no models, no configs; needs no mock to be tested.
+"""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Literal
+
+from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.errors import DropReason
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerSubmitted,
+    BallotChanged,
+    BallotEntry,
+    Event,
+    FinishRequested,
+    FirstAnswersClosed,
+    RoundStarted,
+    VoteCast,
+    WinnerChosen,
+)
+
+EarlyDecision = Literal["off", "proven", "majority"]
+
+MAX_ANSWER_CHARACTERS = 200_000
+"""A longer answer would have to be read by every other agent; it belongs into a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that the rules depend on. `seed` decides the neutral names; a run uses its id."""
+
+    max_answers: int | None = 5
+    early_decision: EarlyDecision = "proven"
+    seed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A refused action, in words for the model. `counts` says whether the model is to blame."""
+
+    code: Literal[
+        "empty_answer",
+        "answer_too_long",
+        "answer_limit",
+        "duplicate_answer",
+        "unknown_answer",
+        "stale_ballot",
+        "nothing_to_vote_for",
+        "empty_reason",
+    ]
+    message: str
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One agent's standing."""
+
+    answers: tuple[str, ...] = ()
+    """Contents, oldest first."""
+    shown: Ballot | None = None
+    """The newest ballot that the agent was shown."""
+    vote: str | None = None
+    """Label of the answer its standing vote is for."""
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The agent may begin a round with this ballot."""
+
+    ballot: Ballot
+    may_answer: bool
+    may_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until something changes. `for_first_answers`: only stragglers are waited for."""
+
+    for_first_answers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do any more."""
+
+
+Duty = Work | Wait | Rest
+
+
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """The state at one moment. `seats` is keyed by agent name, in the order of the config."""
+
+    rules: Rules
+    seats: dict[str, Seat]
+    revision: int = 0
+    stragglers_given_up: bool = False
+    finish_requested: bool = False
+    winner: WinnerChosen | None = field(default=None)
+
+    @classmethod
+    def begin(cls, agents: tuple[str, ...], rules: Rules) -> "Coordination":
+        return cls(rules, {agent: Seat() for agent in agents})
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        return tuple(agent for agent, seat in self.seats.items() if not seat.dropped)
+
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Agents with an answer on the ballot; a dropped agent's answer stays."""
+        return tuple(agent for agent, seat in self.seats.items() if seat.answers)
+
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """Live agents that have not answered yet."""
+        return tuple(agent for agent in self.live if not self.seats[agent].answers)
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """Standing votes by answer label, every standing answer listed, in the order of the config."""
+        counts = dict.fromkeys((self.label(agent) for agent in self.answered), 0)
+        for seat in self.seats.values():
+            if seat.vote is not None and not seat.dropped:
+                counts[seat.vote] += 1
+        return counts
+
+    def label(self, agent: str) -> str:
+        """Label of the agent's latest answer: agent{place}.{how many it has given}."""
+        return f"agent{tuple(self.seats).index(agent) + 1}.{len(self.seats[agent].answers)}"
+
+    def ballot(self, viewer: str) -> Ballot:
+        """The standing answers under this viewer's neutral names.
+
+        The names are dealt by a shuffle that is fixed for the viewer and differs between viewers, its own answer
+        coming last: neither a name nor a place tells who wrote what.
+        """
+        others = [agent for agent in self.seats if agent != viewer]
+        Random(f"{self.rules.seed}/{viewer}").shuffle(others)
+        entries = tuple(
+            BallotEntry(name=f"agent{place}", label=self.label(agent))
+            for place, agent in enumerate([*others, viewer], start=1)
+            if self.seats[agent].answers
+        )
+        return Ballot(viewer=viewer, revision=self.revision, entries=entries)
+
+    def content(self, label: str) -> str:
+        """The text of a standing or earlier answer."""
+        place, number = label.removeprefix("agent").split(".")
+        return list(self.seats.values())[int(place) - 1].answers[int(number) - 1]
+
+    def author(self, label: str) -> str:
+        return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
+
+    def may_answer(self, agent: str) -> bool:
+        limit = self.rules.max_answers
+        return limit is None or len(self.seats[agent].answers) < limit
+
+    def duty(self, agent: str) -> Duty:
+        """What the agent should do now, if it is not in the middle of a round."""
+        seat = self.seats[agent]
+        if seat.dropped or self.winner is not None:
+            return Rest()
+        if not seat.answers:
+            return Work(Ballot(agent, 0, ()), may_answer=True, may_vote=False)
+        if seat.vote is not None:
+            return Wait()
+        if self.awaited and not self.stragglers_given_up:
+            return Wait(for_first_answers=True)
+        ballot = self.ballot(agent)
+        if len(ballot.entries) < 2:
+            return Wait()
+        return Work(ballot, may_answer=self.may_answer(agent), may_vote=True)
+
+    def outdated(self, agent: str) -> bool:
+        """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
+        seat = self.seats[agent]
+        return bool(seat.answers) and seat.shown is not None and seat.shown.revision != self.revision
+
+    # -- actions: an event, or why not --------------------------------------------------------------------------
+
+    def answer(self, agent: str, content: str) -> AnswerSubmitted | Violation:
+        seat = self.seats[agent]
+        shown = seat.shown or Ballot(agent, 0, ())
+        text = content.strip()
+        if not text:
+            return Violation("empty_answer", "The answer is empty. Write the whole answer into `content`.")
+        if len(text) > MAX_ANSWER_CHARACTERS:
+            return Violation(
+                "answer_too_long",
+                f"The answer has {len(text)} characters; at most {MAX_ANSWER_CHARACTERS} are allowed.",
+            )
+        if not self.may_answer(agent):
+            return Violation("answer_limit", "You have used all your answers. Vote for the best one instead.")
+        for entry in shown.entries:
+            if self.content(entry.label).strip() == text:
+                return Violation(
+                    "duplicate_answer",
+                    f"This is word for word the answer of {entry.name}. Vote for {entry.name}, or improve on it.",
+                )
+        if text in (earlier.strip() for earlier in seat.answers):
+            return Violation("duplicate_answer", "You gave this very answer before. Improve on it, or vote.")
+        place = tuple(self.seats).index(agent) + 1
+        return AnswerSubmitted(
+            agent=agent,
+            label=f"agent{place}.{len(seat.answers) + 1}",
+            content=content,
+            based_on_revision=shown.revision,
+            revision=self.revision + 1,
+            voided_votes=tuple(name for name, other in self.seats.items() if other.vote is not None),
+        )
+
+    def vote(self, agent: str, name: str, reason: str) -> VoteCast | Violation:
+        """Vote for the answer that stands under `name` on the ballot that this agent was shown."""
+        shown = self.seats[agent].shown
+        if shown is None or not shown.entries:
+            return Violation("nothing_to_vote_for", "There is no answer to vote for yet. Submit your own answer.")
+        if shown.revision != self.revision:
+            return Violation(
+                "stale_ballot",
+                "The answers changed before your vote was counted. Look at the current answers and decide again.",
+                counts=False,
+            )
+        label = shown.label_of(name)
+        if label is None:
+            choices = ", ".join(entry.name for entry in shown.entries)
+            return Violation("unknown_answer", f"There is no answer named {name[:60]!r}. Choose one of: {choices}.")
+        if not reason.strip():
+            return Violation("empty_reason", "Give the reason for your vote in `reason`.")
+        return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision)
+
+    def drop(self, agent: str, reason: DropReason, message: str) -> AgentDropped:
+        return AgentDropped(agent=agent, reason=reason, message=message)
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def decision(self) -> WinnerChosen | None:
+        """The winner, as soon as the rules name one."""
+        if self.winner is not None or not self.answered:
+            return None
+        live = self.live
+        if not live or self.finish_requested:
+            return self.best_so_far()
+        if len(live) == 1 and self.answered == live:
+            return self._won("consensus" if len(self.seats) == 1 else "single_survivor")
+        undecided = [agent for agent in live if self.seats[agent].vote is None]
+        if not undecided or self._early(undecided):
+            return self._won("single_survivor" if len(live) == 1 else None)
+        return None
+
+    def best_so_far(self) -> WinnerChosen | None:
+        """The winner if everything ended now: by standing votes, ties and no votes going to the agent listed first."""
+        return self._won("best_so_far") if self.answered else None
+
+    def _won(self, outcome: Literal["consensus", "single_survivor", "best_so_far"] | None) -> WinnerChosen:
+        tally = self.tally
+        top = max(tally.values())
+        leaders = [label for label, votes in tally.items() if votes == top]
+        if outcome is None and top == len(self.live):
+            outcome = "consensus"
+        return WinnerChosen(
+            agent=self.author(leaders[0]),
+            label=leaders[0],
+            outcome=outcome or ("plurality" if len(leaders) == 1 else "tie_broken"),
+            votes=tally,
+            early=any(self.seats[agent].vote is None for agent in self.live),
+        )
+
+    def _early(self, undecided: list[str]) -> bool:
+        """Whether the undecided agents need not be waited for.
+
+        Proven: none of them may answer any more, so no standing vote can be voided, and even all their votes for one
+        rival would not overtake the leader. Majority: the leader has more than half of the live agents' votes.
+        """
+        mode = self.rules.early_decision
+        if mode == "off":
+            return False
+        tally = self.tally
+        leader = max(tally, key=lambda label: tally[label])
+        if mode == "majority":
+            return tally[leader] * 2 > len(self.live)
+        if any(self.may_answer(agent) for agent in undecided):
+            return False
+        order = list(tally)
+        return all(
+            tally[rival] + len(undecided) < tally[leader]
+            or (tally[rival] + len(undecided) == tally[leader] and order.index(leader) < order.index(rival))
+            for rival in order
+            if rival != leader
+        )
+
+    # -- the fold -----------------------------------------------------------------------------------------------
+
+    def after(self, event: Event) -> "Coordination":
+        """The state after an event; events that are not about coordination change nothing."""
+        match event:
+            case RoundStarted() | BallotChanged():
+                shown = Ballot(event.agent, event.revision, event.ballot)
+                return self._with(event.agent, replace(self.seats[event.agent], shown=shown))
+            case AnswerSubmitted():
+                seats = {agent: replace(seat, vote=None) for agent, seat in self.seats.items()}
+                seat = seats[event.agent]
+                seats[event.agent] = replace(seat, answers=(*seat.answers, event.content))
+                return replace(self, seats=seats, revision=event.revision)
+            case VoteCast():
+                return self._with(event.agent, replace(self.seats[event.agent], vote=event.label))
+            case AgentDropped():
+                return self._with(event.agent, replace(self.seats[event.agent], dropped=True, vote=None))
+            case FirstAnswersClosed():
+                return replace(self, stragglers_given_up=True)
+            case FinishRequested():
+                return replace(self, finish_requested=True)
+            case WinnerChosen():
+                return replace(self, winner=event)
+            case _:
+                return self
+
+    def _with(self, agent: str, seat: Seat) -> "Coordination":
+        return replace(self, seats={**self.seats, agent: seat})

@@ -1,0 +1,171 @@
+"""One agent's round: from a ballot to exactly one accepted action.
+
+A step is one model call. Its ordinary tool calls are run, its workflow call is put to the coordination rules; whatever
+breaks a rule goes back to the model as a tool result, in this one place. Must not know other agents or providers.
+"""
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+)
+from massgen_mcp.backends.calling import Reply
+from massgen_mcp.coordination.state import Violation, Work
+from massgen_mcp.errors import BackendError
+from massgen_mcp.events import AnswerSubmitted, BallotChanged, RoundStarted, RuleViolated
+from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.team import Assignment, Member
+from massgen_mcp.orchestration.tool_calls import run_tools
+from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, BadArguments, NewAnswer, parse_action
+
+
+class Round:
+    """`play` it once. The conversation lives as long as the round: every round begins with the same stable prefix
+    (system message, question), to which the ballot is appended.
+    """
+
+    def __init__(self, member: Member, assignment: Assignment, floor: Floor, number: int, work: Work) -> None:
+        self._member = member
+        self._assignment = assignment
+        self._floor = floor
+        self._number = number
+        self._ballot = work.ballot
+        self._messages: list[Message] = [UserMessage(prompts.question_block(assignment.question))]
+        self._violations = 0
+        """In a row; a valid tool call sets it back."""
+
+    async def play(self) -> None:
+        """Work until one action is accepted.
+
+        Raises `BackendError`: with reason `no_action` when no action is accepted within the agent's bounds, with any
+        other reason when its model failed for good.
+        """
+        name, ballot, limits = self._member.name, self._ballot, self._assignment.limits
+        self._floor.record(
+            RoundStarted(agent=name, round=self._number, revision=ballot.revision, ballot=ballot.entries)
+        )
+        self._show_ballot(prompts.BALLOT_FIRST)
+        for step in range(1, limits.steps_per_round + 1):
+            self._catch_up()
+            request = ModelRequest(self._system(), tuple(self._messages), self._tools(), must_call_tool=True)
+            call_id = f"{name}.{self._number}.{step}"
+            reply = await ask(
+                self._member, request, call_id=call_id, purpose="coordinate", floor=self._floor, limits=limits
+            )
+            self._messages.append(AssistantMessage(reply.text, reply.tool_calls, reply.replay))
+            if await self._act(reply):
+                return
+            if self._violations > limits.enforcement_retries:
+                raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
+        raise BackendError("no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)")
+
+    # -- what the model sees ------------------------------------------------------------------------------------
+
+    def _system(self) -> str:
+        alone = len(self._assignment.team) == 1
+        notes: list[str] = []
+        if self._member.workspace is not None:
+            notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
+            if names := self._assignment.context_names:
+                notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
+        task = prompts.COORDINATE_ALONE if alone else prompts.COORDINATE
+        return prompts.system_prompt(task, self._member.system_message, notes)
+
+    def _tools(self) -> tuple[ToolSpec, ...]:
+        """Only what is valid now: no vote without answers, no new answer beyond the limit."""
+        workflow: list[ToolSpec] = []
+        if self._floor.state.may_answer(self._member.name):
+            workflow.append(prompts.NEW_ANSWER)
+        if self._ballot.entries:
+            workflow.append(prompts.vote_tool(self._ballot))
+        return (*(tool.spec for tool in self._member.tools), *workflow)
+
+    def _catch_up(self) -> None:
+        """Show the current ballot to an agent whose own one is outdated; it goes on with its work."""
+        name, state = self._member.name, self._floor.state
+        if not state.outdated(name):
+            return
+        self._ballot = state.ballot(name)
+        self._floor.record(BallotChanged(agent=name, revision=self._ballot.revision, ballot=self._ballot.entries))
+        self._show_ballot(prompts.BALLOT_CHANGED)
+
+    def _show_ballot(self, heading: str) -> None:
+        """Put the ballot before the agent, and the answers' files within its reach."""
+        state, entries = self._floor.state, self._ballot.entries
+        if not entries:
+            return
+        own = next((entry.name for entry in entries if state.author(entry.label) == self._member.name), None)
+        text = prompts.ballot_block(heading, [(e.name, state.content(e.label)) for e in entries], own)
+        if not state.may_answer(self._member.name):
+            text = f"{text}\n\n{prompts.VOTE_ONLY}"
+        self._messages.append(UserMessage(text))
+        if self._member.workspace is not None:
+            self._member.workspace.set_peers(self._floor.files_of(entries, self._assignment.gallery))
+
+    # -- what the model does ------------------------------------------------------------------------------------
+
+    async def _act(self, reply: Reply) -> bool:
+        """Do what the reply asks for. True when an action was accepted and the round is over."""
+        workflow = [call for call in reply.tool_calls if call.name in WORKFLOW_TOOLS]
+        others = tuple(call for call in reply.tool_calls if call.name not in WORKFLOW_TOOLS)
+        outcomes = await run_tools(self._member, others, self._floor)
+        self._messages.extend(outcome.message for outcome in outcomes)
+        if len(workflow) == 1:
+            return await self._put(workflow[0])
+        if workflow:
+            self._messages.extend(_refusal(call, prompts.ONE_ACTION) for call in workflow)
+            self._violated("one_action", prompts.ONE_ACTION)
+        elif not outcomes:
+            names = " and ".join(f"`{tool.name}`" for tool in self._tools() if tool.name in WORKFLOW_TOOLS)
+            self._messages.append(UserMessage(prompts.ENFORCE.format(names=names)))
+            self._violated("no_action", "replied without a tool call")
+        elif any(outcome.valid for outcome in outcomes):
+            self._violations = 0
+        else:
+            self._violated("invalid_call", outcomes[0].message.text)
+        return False
+
+    async def _put(self, call: ToolCall) -> bool:
+        """Put a workflow call to the rules. True if it was accepted."""
+        try:
+            action = parse_action(call)
+        except BadArguments as error:
+            return self._refused(call, "bad_arguments", str(error))
+        if isinstance(action, NewAnswer):
+            verdict = await self._submit(action)
+        else:
+            verdict = self._floor.state.vote(self._member.name, action.name, action.reason)
+        if isinstance(verdict, Violation):
+            return self._refused(call, verdict.code, verdict.message, counts=verdict.counts)
+        self._floor.record(verdict)
+        await self._floor.settle()
+        return True
+
+    async def _submit(self, action: NewAnswer) -> AnswerSubmitted | Violation:
+        """The answer's text and files are kept before it stands, so that whoever sees it can read them."""
+        name = self._member.name
+        verdict = self._floor.state.answer(name, action.content)
+        if isinstance(verdict, Violation):
+            return verdict
+        path = await self._assignment.gallery.keep(name, action.content, self._member.workspace)
+        verdict = self._floor.state.answer(name, action.content)
+        return verdict if isinstance(verdict, Violation) else verdict.model_copy(update={"path": path})
+
+    def _refused(self, call: ToolCall, code: str, message: str, *, counts: bool = True) -> bool:
+        self._messages.append(_refusal(call, message))
+        self._violated(code, message, counts=counts)
+        return False
+
+    def _violated(self, code: str, message: str, *, counts: bool = True) -> None:
+        self._floor.record(RuleViolated(agent=self._member.name, code=code, message=message, counts=counts))
+        self._violations += counts
+
+
+def _refusal(call: ToolCall, message: str) -> ToolResultMessage:
+    return ToolResultMessage(call.id, call.name, message, is_error=True)

@@ -1,0 +1,106 @@
+"""Every word that agents are told, as data and small renderers. Short on purpose: models read it with every call.
+
+Must not know who the agents are: only neutral names from a ballot reach a prompt.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from massgen_mcp.backends.base import ToolSpec
+from massgen_mcp.coordination.ballot import Ballot
+
+COORDINATE = """\
+You are one of several experts who work on the same question independently. The best answer is found by vote.
+
+Work it out yourself first; use your tools where they help. End your turn with exactly one call:
+- `new_answer` with a complete answer that stands on its own, or
+- `vote` for the answer that serves the asker best, with your reason.
+
+When you are shown the current answers, check them against your own work. If one of them is right and complete, vote \
+for it; it may be your own. Submit a new answer only if you can make a material improvement: correct an error, fill a \
+gap, or join the strengths of several. Judge content alone; names and order mean nothing."""
+
+COORDINATE_ALONE = """\
+You are an expert who answers a question. Work it out; use your tools where they help. End by calling `new_answer` \
+with a complete answer that stands on its own."""
+
+PRESENT = """\
+You and other experts worked on a question, and your answer was chosen by vote. Write the final answer for the asker.
+
+Start from your own answer. Take in what others got right and heed the reasons given with the votes; correct what is \
+wrong. The asker sees only what you write now: write the whole answer, without mentioning experts, votes or drafts."""
+
+FILES = """\
+You have a workspace for files; relative paths are inside it. Put large results there and say in your answer where."""
+PEER_FILES = "Files belonging to an answer are readable under `peers/NAME/`, for example `peers/agent1/`."
+CONTEXT_FILES = "The asker's files are readable under: {names}."
+
+ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
+ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
+BALLOT_CHANGED = "The answers have changed while you worked. These are the current ones:"
+BALLOT_FIRST = "These are the current answers:"
+VOTE_ONLY = "You have used all your answers; only `vote` is open to you."
+
+NEW_ANSWER = ToolSpec(
+    name="new_answer",
+    description="Submit your complete answer. It is shown to the others without your name.",
+    parameters={
+        "type": "object",
+        "properties": {"content": {"type": "string", "description": "The whole answer."}},
+        "required": ["content"],
+        "additionalProperties": False,
+    },
+)
+
+
+def vote_tool(ballot: Ballot) -> ToolSpec:
+    """The `vote` tool for this ballot: only the names that stand on it can be chosen."""
+    return ToolSpec(
+        name="vote",
+        description="Vote for the current answer that serves the asker best.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "agent_id": {"type": "string", "enum": [entry.name for entry in ballot.entries]},
+                "reason": {"type": "string", "description": "Why it is the best, in one or two sentences."},
+            },
+            "required": ["agent_id", "reason"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str]) -> str:
+    """The system message: the task of this phase, notes on what is at hand, then the config's own instructions.
+
+    It does not change while a run goes on, so providers can keep it in their prompt caches.
+    """
+    parts = [task, *notes]
+    if own_instructions:
+        parts.append(own_instructions)
+    return "\n\n".join(parts)
+
+
+def question_block(question: str) -> str:
+    return f"<question>\n{question}\n</question>"
+
+
+def ballot_block(heading: str, answers: Sequence[tuple[str, str]], own: str | None) -> str:
+    """The current answers as (neutral name, text), each fenced; the viewer's own one is marked."""
+    blocks = [f'<answer name="{name}"{_own(name == own)}>\n{_fenced(text)}\n</answer>' for name, text in answers]
+    return "\n\n".join([heading, *blocks])
+
+
+def votes_block(votes: Sequence[tuple[str, str]]) -> str:
+    """The votes as (neutral name voted for, reason), without the voters."""
+    if not votes:
+        return "No votes were cast."
+    return "\n".join(["Votes:", *(f"- for {name}: {_fenced(reason)}" for name, reason in votes)])
+
+
+def _own(is_own: bool) -> str:
+    return ' own="true"' if is_own else ""
+
+
+def _fenced(text: str) -> str:
+    """An answer cannot close its own fence and pretend to be another one."""
+    return text.replace("</answer", "<\\/answer").replace("<answer name=", "<\\answer name=")

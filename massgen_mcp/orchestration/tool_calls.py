@@ -1,0 +1,71 @@
+"""Runs the ordinary tools that a model calls, and journals what went back to it.
+
+Must not know the workflow tools: those are actions of the coordination.
+"""
+
+import time
+from dataclasses import dataclass
+
+from massgen_mcp.backends.base import ToolCall, ToolResultMessage
+from massgen_mcp.events import ToolFinished
+from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.team import Member
+from massgen_mcp.tools.workflow import BadArguments, parse_arguments
+
+MAX_RESULT_CHARACTERS = 100_000
+MAX_CALLS_PER_REPLY = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """`valid`: the call named a tool that is there, with readable arguments; the tool itself may still have failed."""
+
+    message: ToolResultMessage
+    valid: bool
+
+
+async def run_tools(member: Member, calls: tuple[ToolCall, ...], floor: Floor) -> list[ToolOutcome]:
+    """Run the calls of one reply in their order; every call gets its result, the surplus ones a refusal."""
+    outcomes: list[ToolOutcome] = []
+    for place, call in enumerate(calls):
+        began = time.monotonic()
+        if place >= MAX_CALLS_PER_REPLY:
+            text, is_error, valid = (
+                f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.",
+                True,
+                True,
+            )
+        else:
+            text, is_error, valid = await _run(member, call)
+        text = _cut(text)
+        floor.record(
+            ToolFinished(
+                agent=member.name,
+                call_id=call.id,
+                name=call.name,
+                result=text,
+                is_error=is_error,
+                seconds=time.monotonic() - began,
+            )
+        )
+        outcomes.append(ToolOutcome(ToolResultMessage(call.id, call.name, text, is_error), valid))
+    return outcomes
+
+
+async def _run(member: Member, call: ToolCall) -> tuple[str, bool, bool]:
+    tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
+    if tool is None:
+        names = ", ".join(tool.spec.name for tool in member.tools) or "none"
+        return f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}.", True, False
+    try:
+        arguments = parse_arguments(call)
+    except BadArguments as error:
+        return str(error), True, False
+    result = await tool.run(arguments)
+    return result.text, result.is_error, True
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_RESULT_CHARACTERS:
+        return text
+    return f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {len(text) - MAX_RESULT_CHARACTERS} more characters]"

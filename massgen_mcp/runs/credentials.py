@@ -1,0 +1,31 @@
+"""Whose keys may a run use? A keyed fingerprint of the credentials in an environment; the values stay where they are.
+
+A runner only takes runs that were started under the same credentials, so one client's keys never pay for another's run.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+
+from massgen_mcp.config.models import Config, HttpBackendConfig
+from massgen_mcp.config.providers import credential_variables
+
+
+def variables_of(config: Config) -> tuple[str, ...]:
+    """Names of the variables that decide who pays: every known provider's, and those that this config names itself."""
+    named = {
+        agent.backend.api_key_env
+        for agent in config.agents
+        if isinstance(agent.backend, HttpBackendConfig) and agent.backend.api_key_env
+    }
+    return tuple(sorted(named.union(credential_variables())))
+
+
+def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:
+    """32 hexadecimal digits; equal for equal values of the same variables, and useless without `secret`."""
+    digest = hmac.new(secret, digestmod=hashlib.sha256)
+    for name in sorted(names):
+        for part in (name, environ.get(name, "")):
+            data = part.encode("utf-8", "surrogateescape")
+            digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()[:32]

@@ -1,0 +1,157 @@
+"""A run's directory: where everything about it lies on disk, and how it gets there.
+
+One writer per file: the process that runs the run. Must not know coordination or models.
+"""
+
+import json
+import os
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.workspace.directory import Workspace
+from massgen_mcp.workspace.snapshot import SnapshotLimits, take_snapshot
+
+
+class RunDirectory:
+    """Paths of one run. `create` a new one or name an existing one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events = path / "events.jsonl"
+        self.status = path / "status.json"
+        self.log = path / "massgen.log"
+        self.request = path / "config.json"
+        self.attempt = path / "turn_1" / "attempt_1"
+
+    @classmethod
+    def create(cls, path: Path, question: str, config: Config) -> "RunDirectory":
+        """Make the directory with the frozen request in it, durably.
+
+        Raises `FileExistsError` if there is one already, `MassgenError` store_unavailable if it cannot be made.
+        """
+        run = cls(path)
+        try:
+            path.mkdir(mode=0o700, parents=True)
+            document = {"question": question, "config": config.model_dump(mode="json")}
+            write_durably(run.request, json.dumps(document, indent=2).encode())
+            sync_directory(path.parent)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise MassgenError("store_unavailable", f"cannot create the run directory: {error.strerror}") from error
+        return run
+
+    def read_request(self) -> tuple[str, Config]:
+        """The question and the config as they were frozen. Raises `MassgenError` store_unavailable if damaged."""
+        try:
+            document = json.loads(self.request.read_bytes())
+            return str(document["question"]), Config.model_validate(document["config"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise MassgenError("store_unavailable", f"the run's config.json cannot be read: {error}") from error
+
+    def workspace_of(self, agent: str) -> Path:
+        return self.path / "workspaces" / agent
+
+    def final_of(self, agent: str) -> Path:
+        return self.path / "final" / agent
+
+    def write_final(self, agent: str, answer: str) -> Path:
+        """`final/<agent>/answer.txt`; returns its path."""
+        directory = self.final_of(agent)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = directory / "answer.txt"
+        write_durably(target, answer.encode("utf-8", "replace"))
+        return target
+
+    def write_status(self, status: dict[str, Any]) -> None:
+        replace_file(self.status, json.dumps(status, indent=2).encode())
+
+    def write_metadata(self, metadata: dict[str, Any]) -> None:
+        """`execution_metadata.yaml`: what ran, for people who compare runs."""
+        import yaml  # noqa: PLC0415 - the server process never writes it
+
+        replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+
+
+class AnswerGallery:
+    """Keeps each accepted answer as `turn_1/attempt_1/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
+
+    def __init__(self, run: RunDirectory, limits: SnapshotLimits | None = None) -> None:
+        self._run = run
+        self._limits = limits or SnapshotLimits()
+
+    async def keep(self, agent: str, content: str, workspace: Workspace | None) -> str:
+        return await anyio.to_thread.run_sync(self._keep, agent, content, workspace)
+
+    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+        await anyio.to_thread.run_sync(self._keep_final, agent, content, workspace)
+
+    def files(self, path: str) -> Path | None:
+        directory = self._run.path / path / "workspace"
+        return directory if directory.is_dir() else None
+
+    def _keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+        self._run.write_final(agent, content)
+        if workspace is not None:
+            take_snapshot(workspace.root, self._run.final_of(agent) / "workspace", limits=self._limits)
+
+    def _keep(self, agent: str, content: str, workspace: Workspace | None) -> str:
+        parent = self._run.attempt / agent
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory = _new_directory(parent)
+        write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
+        if workspace is not None:
+            take_snapshot(workspace.root, directory / "workspace", limits=self._limits)
+        return directory.relative_to(self._run.path).as_posix()
+
+
+def timestamp(moment: float | None = None) -> str:
+    """YYYYMMDD_HHMMSS_ffffff in UTC."""
+    return datetime.fromtimestamp(time.time() if moment is None else moment, UTC).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def _new_directory(parent: Path) -> Path:
+    while True:
+        directory = parent / timestamp()
+        try:
+            directory.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return directory
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Readers see the old content or the new one, never a half; not durable against a power cut."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """The file is whole and on disk, or it is not there."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_directory(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,159 @@
+"""Executes one run in this process: builds the team from the frozen config, and puts journal, views and files around it.
+
+The composition root of a run; the runner, the command line and Python all come through here.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from massgen_mcp import __version__
+from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.config.models import Config
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import AgentInfo, LogRecord, RunStarted, public_agent_name
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
+from massgen_mcp.runs.journal import JournalWriter
+from massgen_mcp.tools.files import file_tools
+from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.status_json import status_json
+from massgen_mcp.workspace.directory import Workspace
+
+STATUS_INTERVAL = 0.1
+"""`status.json` is written at most this often, in seconds ..."""
+STATUS_HEARTBEAT = 2.0
+"""... and at least this often while a run goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunHandle:
+    """What others may do with a run while it is executed, from the same event loop."""
+
+    conductor: Conductor
+    snapshot: RunSnapshot
+
+
+async def execute_run(
+    run: RunDirectory,
+    run_id: str,
+    *,
+    environ: Mapping[str, str],
+    session_id: str | None = None,
+    on_start: Callable[[RunHandle], None] = lambda _: None,
+    on_record: Callable[[LogRecord], None] = lambda _: None,
+) -> RunSnapshot:
+    """Take a run from its stored request to its terminal event; returns what it looks like then.
+
+    `session_id` is what `status.json` calls the run's session; by default the name of the run directory.
+    Raises `MassgenError` for a damaged run directory or a store that fails.
+    """
+    question, config = run.read_request()
+    snapshot = RunSnapshot()
+    async with AsyncExitStack() as cleanup:
+        journal = JournalWriter(run.events)
+        cleanup.callback(journal.close)
+        journal.listen(snapshot.apply)
+        log = cleanup.enter_context(run.log.open("a", encoding="utf-8", errors="replace"))
+        journal.listen(lambda record: _write_log(log.write, record))
+        journal.listen(on_record)
+        backends = [make_backend(agent.backend, environ) for agent in config.agents]
+        for backend in backends:
+            cleanup.push_async_callback(backend.aclose)
+        assignment = _assignment(run, run_id, question, config, backends)
+        run.write_metadata(_metadata(run_id, question, config))
+        conductor = Conductor(assignment, journal)
+        on_start(RunHandle(conductor, snapshot))
+        status = _StatusFile(run, snapshot, journal, session_id or run.path.name)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(status.keep_fresh)
+            journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
+            await conductor.conduct()
+            tasks.cancel_scope.cancel()
+        status.write()
+    return snapshot
+
+
+class _StatusFile:
+    """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
+
+    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, session_id: str) -> None:
+        self._run = run
+        self._snapshot = snapshot
+        self._journal = journal
+        self._session_id = session_id
+
+    def write(self) -> None:
+        document = status_json(
+            self._snapshot, log_dir=str(self._run.path), session_id=self._session_id, now=time.time()
+        )
+        self._run.write_status(document)
+
+    async def keep_fresh(self) -> None:
+        written, written_at = -1, 0.0
+        while True:
+            overdue = anyio.current_time() - written_at >= STATUS_HEARTBEAT
+            if self._snapshot.seq != written or overdue:
+                written, written_at = self._snapshot.seq, anyio.current_time()
+                self.write()
+                await self._journal.drain()
+            await anyio.sleep(STATUS_INTERVAL)
+
+
+def _assignment(run: RunDirectory, run_id: str, question: str, config: Config, backends: list[Backend]) -> Assignment:
+    orchestrator, timeouts = config.orchestrator, config.timeout_settings
+    team: list[Member] = []
+    for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True)):
+        name = public_agent_name(place)
+        workspace = None
+        if orchestrator.enable_filesystem:
+            context = [Path(context.path) for context in orchestrator.context_paths]
+            workspace = Workspace.create(run.workspace_of(name), context=context)
+        tools = file_tools(workspace) if workspace is not None else ()
+        team.append(Member(name, backend, agent.system_message, tools, workspace))
+    return Assignment(
+        question=question,
+        team=tuple(team),
+        rules=Rules(max_answers=orchestrator.max_new_answers_per_agent, seed=run_id),
+        limits=Limits(
+            run_seconds=timeouts.orchestrator_timeout_seconds,
+            round_seconds=timeouts.round_timeout_seconds,
+            call_seconds=timeouts.call_timeout_seconds,
+            first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
+            enforcement_retries=orchestrator.max_enforcement_retries,
+            steps_per_round=orchestrator.max_steps_per_round,
+        ),
+        gallery=AnswerGallery(run),
+        context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
+    )
+
+
+def _infos(config: Config) -> tuple[AgentInfo, ...]:
+    return tuple(
+        AgentInfo(name=public_agent_name(place), id=agent.id, backend=agent.backend.type, model=agent.backend.model)
+        for place, agent in enumerate(config.agents)
+    )
+
+
+def _metadata(run_id: str, question: str, config: Config) -> dict[str, object]:
+    return {
+        "run_id": run_id,
+        "query": question,
+        "timestamp": time.time(),
+        "massgen_mcp_version": __version__,
+        "python_version": sys.version.split()[0],
+        "config": config.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+def _write_log(write: Callable[[str], object], record: LogRecord) -> None:
+    if line := log_line(record):
+        write(f"{line}\n")

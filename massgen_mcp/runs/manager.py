@@ -1,0 +1,202 @@
+"""Runs as the outside sees them: start one durably, look at it, wait for it, control it.
+
+Holds no run state: everything is read from the store and the journals, so any process gives the same answers. Must not
+know MCP, command lines or models.
+"""
+
+import hashlib
+import json
+import secrets
+import time
+from base64 import b32encode
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+
+from massgen_mcp.config.loader import require_keys
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import Home
+from massgen_mcp.runs.credentials import fingerprint, variables_of
+from massgen_mcp.runs.directory import RunDirectory, remove_directory
+from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.store import Control, RunRow, Store, unknown_run
+from massgen_mcp.runs.summons import Post, summon
+from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
+from massgen_mcp.workspace.guard import safe_id
+
+Until = Literal["terminal", "phase", "change"]
+
+MAX_QUESTION_CHARACTERS = 1_000_000
+WAIT_STEP = 0.05
+"""How often a waiting call looks at the journal, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run at one moment: its row, its snapshot, its directory."""
+
+    row: RunRow
+    snapshot: RunSnapshot
+    directory: RunDirectory
+
+    @property
+    def state(self) -> RunState:
+        return self.snapshot.state
+
+    @property
+    def ended(self) -> bool:
+        return self.state in TERMINAL_STATES or self.state == "interrupted"
+
+    @property
+    def elapsed(self) -> float:
+        return self.snapshot.elapsed(self.row.ended or time.time())
+
+
+class RunManager:
+    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
+        self._home = home.ensure()
+        self._environ = environ
+        self._store = Store(home.database)
+
+    def close(self) -> None:
+        self._store.close()
+
+    async def start(
+        self, question: str, config: Config, *, source: str, idempotency_key: str | None = None
+    ) -> tuple[RunView, bool]:
+        """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
+
+        Raises `MassgenError`: invalid_arguments, missing_key, idempotency_conflict, store_unavailable.
+        """
+        check_question(question)
+        require_keys(config, self._environ)
+        row, reused = await anyio.to_thread.run_sync(self._enqueue, question, config, source, idempotency_key)
+        if row.state == "queued":
+            await anyio.to_thread.run_sync(summon, self._home, row.fingerprint, self._environ)
+        return await self.look(row.run_id), reused
+
+    async def look(self, run_id: str) -> RunView:
+        """The run as it is now. Raises `MassgenError` unknown_run, store_unavailable."""
+        return await anyio.to_thread.run_sync(self._watch(run_id).look)
+
+    async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
+        """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
+        after event number `cursor` (`change`); at most `seconds`.
+        """
+        watch = self._watch(run_id)
+        view = await anyio.to_thread.run_sync(watch.look)
+        before = (view.state, view.snapshot.phase)
+        seen = view.snapshot.seq if cursor is None else cursor
+        deadline = anyio.current_time() + seconds
+        while not view.ended and anyio.current_time() < deadline:
+            if until == "change" and view.snapshot.seq > seen:
+                break
+            if until == "phase" and (view.state, view.snapshot.phase) != before:
+                break
+            await anyio.sleep(WAIT_STEP)
+            view = await anyio.to_thread.run_sync(watch.look)
+        return view
+
+    async def control(self, run_id: str, action: Control) -> RunView:
+        """Ask for something to be done with the run. Asking an ended run changes nothing."""
+        await self.look(run_id)
+        row = await anyio.to_thread.run_sync(self._store.want, run_id, action)
+        if row.state in ("queued", "running"):
+            await anyio.to_thread.run_sync(summon, self._home, row.fingerprint, self._environ)
+        return await self.look(run_id)
+
+    async def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunView]:
+        """Newest first."""
+
+        def rows() -> list[RunView]:
+            found = self._store.recent(state=state, before=before, limit=limit)
+            return [self._watch(row.run_id).look() for row in found]
+
+        return await anyio.to_thread.run_sync(rows)
+
+    # -- plumbing -------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, question: str, config: Config, source: str, key: str | None) -> tuple[RunRow, bool]:
+        run_id = new_run_id()
+        directory = RunDirectory.create(self._home.runs / run_id, question, config)
+        identity = fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
+        try:
+            row, reused = self._store.add(
+                run_id,
+                question=question,
+                config=source,
+                fingerprint=identity,
+                request_hash=_hash(question, config),
+                idempotency_key=key,
+            )
+        except MassgenError:
+            remove_directory(directory.path)
+            raise
+        if reused:
+            remove_directory(directory.path)
+        return row, reused
+
+    def _watch(self, run_id: str) -> "_Watch":
+        return _Watch(self._home, self._store, run_id)
+
+
+class _Watch:
+    """Looks at one run again and again, reading only what is new in its journal."""
+
+    def __init__(self, home: Home, store: Store, run_id: str) -> None:
+        try:
+            self._run_id = safe_id(run_id, "run id")
+        except MassgenError:
+            raise unknown_run(run_id) from None
+        self._home = home
+        self._store = store
+        self._directory = RunDirectory(home.runs / self._run_id)
+        self._reader = JournalReader(self._directory.events)
+        self._folded = RunSnapshot()
+
+    def look(self) -> RunView:
+        row = self._store.get(self._run_id)
+        if row.state == "running" and not Post(self._home, row.fingerprint).alive():
+            self._store.interrupt(row.fingerprint)
+            row = self._store.get(self._run_id)
+        for record in self._reader.read():
+            self._folded.apply(record)
+        snapshot = copy(self._folded)
+        if snapshot.state in TERMINAL_STATES:
+            if row.state != snapshot.state and row.state != "running":
+                self._store.end(self._run_id, snapshot.state)  # the runner died between its last event and this
+        else:
+            snapshot.state = row.state
+        snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
+        return RunView(row, snapshot, self._directory)
+
+
+def new_run_id() -> str:
+    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
+    return "run-" + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+
+
+def check_question(question: str) -> None:
+    """Raises `MassgenError` invalid_arguments for a question that no model could be asked."""
+    if not question.strip():
+        raise MassgenError("invalid_arguments", "the question is empty")
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise MassgenError(
+            "invalid_arguments",
+            f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
+            "put large material into files and name them in context_paths",
+        )
+    try:
+        question.encode("utf-8")
+    except UnicodeEncodeError:
+        raise MassgenError("invalid_arguments", "the question is not valid Unicode text") from None
+
+
+def _hash(question: str, config: Config) -> str:
+    document = json.dumps([question, config.model_dump(mode="json")], sort_keys=True)
+    return hashlib.sha256(document.encode()).hexdigest()

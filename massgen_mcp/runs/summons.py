@@ -1,0 +1,138 @@
+"""How a runner is found, woken, or started; and how everybody can see whether it lives.
+
+Per fingerprint there is at most one runner. It holds a file lock that the kernel drops with it (alive: no heartbeat, no
+timeout), and reads a FIFO into which a waker writes one byte. A FIFO without a reader refuses the writer, so waking a
+runner that is gone, or that has just decided to leave, never goes unnoticed. Must not know what runners do.
+"""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
+
+
+class Post:
+    """The lock and the FIFO of the runner for one fingerprint."""
+
+    def __init__(self, home: Home, fingerprint: str) -> None:
+        self.lock = home.runners / f"{fingerprint}.lock"
+        self.fifo = home.runners / f"{fingerprint}.wake"
+        self.log = home.runners / f"{fingerprint}.log"
+
+    def alive(self) -> bool:
+        """Whether a runner holds the lock."""
+        try:
+            descriptor = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def wake(self) -> bool:
+        """Wake the runner; False if there is none that listens."""
+        try:
+            descriptor = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.ENXIO, errno.ENOENT):
+                return False
+            raise
+        try:
+            os.write(descriptor, b".")
+        except BlockingIOError:
+            return True  # a full pipe wakes, too
+        except BrokenPipeError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    @contextmanager
+    def hold(self, patience: float = 10.0) -> Generator[bool]:
+        """Take the lock for as long as the context lasts. A predecessor that is just leaving is waited for; False if
+        there is still a runner after `patience` seconds.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + patience
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() >= deadline or self.wake():
+                        yield False
+                        return
+                    time.sleep(0.02)
+                else:
+                    yield True
+                    return
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def listen(self) -> Generator["Listening"]:
+        """Hear wakers for as long as the context lasts. Only for the holder of the lock."""
+        with suppress(FileExistsError):
+            os.mkfifo(self.fifo, 0o600)
+        reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        writer = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, a waker's close reads EOF
+        try:
+            yield Listening(reader)
+        finally:
+            os.close(writer)
+            os.close(reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The reading end of the FIFO: readable when somebody woke us."""
+
+    descriptor: int
+
+    def drain(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self.descriptor, 65536)
+
+
+def summon(home: Home, fingerprint: str, environ: Mapping[str, str]) -> None:
+    """Make sure that a runner for this fingerprint looks at the queue. The queued run must be stored already."""
+    post = Post(home, fingerprint)
+    if post.wake():
+        return
+    _start(home, fingerprint, post.log, environ)
+
+
+def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str]) -> None:
+    """Start a detached runner. It forks away from us at once (so it is nobody's child that must be reaped), into a
+    session of its own, and inherits nothing but the environment.
+    """
+    command = [sys.executable, "-P", "-m", "massgen_mcp.runs.runner", fingerprint]
+    inherited = {**environ, HOME_VARIABLE: str(home.path), IDLE_VARIABLE: repr(home.runner_idle_seconds)}
+    try:
+        with log.open("ab") as output:
+            subprocess.run(  # noqa: S603 - our own module, no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env=inherited,
+                start_new_session=True,
+                check=True,
+                timeout=30,
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MassgenError("store_unavailable", f"cannot start a runner: {error}") from error

@@ -1,0 +1,92 @@
+"""Our kind of MCP server: the SDK's, with arguments checked strictly and errors that say what they are.
+
+Must not know what the tools do.
+"""
+
+import logging
+from difflib import get_close_matches
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
+from pydantic import ValidationError
+
+from massgen_mcp import __version__
+from massgen_mcp.errors import MassgenError
+
+logger = logging.getLogger(__name__)
+
+INSTRUCTIONS = """\
+Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
+answer independently, read each other's answers without names, and vote. \
+The run goes on in the background and survives this session, so call start_run, go on with your work, and call wait_run \
+when you need the result instead of polling. \
+get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
+you rely on a close vote. \
+Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
+
+
+class MassgenServer(MCPServer[None]):
+    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "massgen-mcp",
+            title="massgen-mcp",
+            version=__version__,
+            description="A team of LLM agents answers, reads each other and votes.",
+            instructions=INSTRUCTIONS,
+            log_level="WARNING",
+        )
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, with schemas that say that unknown arguments are refused."""
+        tools = await super().list_tools()
+        for tool in tools:
+            tool.input_schema["additionalProperties"] = False
+        return tools
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            await self._refuse_unknown(name, arguments)
+            return await super().call_tool(name, arguments, context)
+        except MassgenError as error:
+            return _error(error.code, str(error))
+        except ToolError as error:
+            match error.__cause__:
+                case MassgenError() as cause:
+                    return _error(cause.code, str(cause))
+                case ValidationError() as cause:
+                    return _error("invalid_arguments", _listed(cause))
+                case _:
+                    raise
+
+    async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
+        """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
+        tools = {tool.name: tool for tool in await self.list_tools()}
+        if name not in tools:
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{_nearest(name, list(tools))}")
+        known = list(tools[name].input_schema["properties"])
+        unknown = [argument for argument in arguments if argument not in known]
+        if unknown:
+            told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
+            raise MassgenError("invalid_arguments", f"{told}. {name} takes: {', '.join(known) or 'nothing'}")
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    nearest = get_close_matches(name, known, 1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _listed(error: ValidationError) -> str:
+    """Every wrong argument, without its value."""
+    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
+
+
+def _error(code: str, message: str) -> CallToolResult:
+    """Text only: where a client shows a model the structured content alone, an error must not have any."""
+    return CallToolResult(content=[TextContent(type="text", text=f"ERROR {code}: {message}")], is_error=True)

@@ -1,0 +1,103 @@
+"""Serves MCP over Streamable HTTP on this machine only, to whoever can read this user's token file.
+
+Any other bind is refused: it needs more than a token. Must not know the tools.
+"""
+
+import hmac
+import socket
+import sys
+from collections.abc import Callable
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import Home
+from massgen_mcp.server.app import MassgenServer
+
+LOOPBACK = "127.0.0.1"
+TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+
+
+async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int) -> None:
+    """Serve until a signal. `port` 0 takes a free one; the address is told on standard error.
+
+    Raises `MassgenError` invalid_arguments for a host that is not loopback or a port that is taken.
+    """
+    if host not in (LOOPBACK, "localhost"):
+        raise MassgenError(
+            "invalid_arguments", f"--host {host}: only {LOOPBACK} is served; put an authenticating proxy before it"
+        )
+    with _bound(port) as listener:
+        port = listener.getsockname()[1]
+        names = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
+        app = server.streamable_http_app(
+            stateless_http=True,
+            host=LOOPBACK,
+            max_request_body_size=MAX_REQUEST_BYTES,
+            transport_security=TransportSecuritySettings(
+                allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
+            ),
+        )
+        guarded = Doorkeeper(app, token=home.secret(TOKEN_NAME), hosts=names)
+        config = uvicorn.Config(
+            guarded,
+            log_level="warning",
+            access_log=False,
+            limit_concurrency=512,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=5,
+            h11_max_incomplete_event_size=16_384,
+        )
+        print(  # noqa: T20 - standard error is where a server in HTTP mode talks to its operator
+            f"massgen-mcp: http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}",
+            file=sys.stderr,
+            flush=True,
+        )
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+class Doorkeeper:
+    """Lets a request in that names a host of ours, comes from no foreign page, and brings the token; in that order."""
+
+    def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str]) -> None:
+        self._app = app
+        self._token = token
+        self._hosts = hosts
+        self._origins = [f"http://{host}" for host in hosts]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        refusal = self._refusal(_headers(scope))
+        return await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, header: Callable[[str], list[str]]) -> Response | None:
+        if [host.lower() for host in header("host")] not in ([host] for host in self._hosts):
+            return Response("Invalid Host header", status_code=421)
+        if any(origin not in self._origins for origin in header("origin")):
+            return Response("Invalid Origin header", status_code=403)
+        match header("authorization"):
+            case [value] if hmac.compare_digest(value.encode("latin-1"), b"Bearer " + self._token):
+                return None
+            case _:
+                return Response("Unauthorized", status_code=401, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _headers(scope: Scope) -> Callable[[str], list[str]]:
+    raw: list[tuple[bytes, bytes]] = scope["headers"]
+    return lambda name: [value.decode("latin-1") for key, value in raw if key.decode("latin-1").lower() == name]
+
+
+def _bound(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+    except OSError as error:
+        listener.close()
+        raise MassgenError("invalid_arguments", f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+    return listener

@@ -1,0 +1,386 @@
+"""What the tools return: the models that become output schemas, and how they are drawn from a run.
+
+Everything a model needs is in here, the next step included, because some clients show it nothing else. Must not know MCP.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from massgen_mcp.config.examples import example_path, list_examples
+from massgen_mcp.config.loader import load_config, missing_keys
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.runs.manager import RunView
+from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.snapshot import AgentStatus, AgentView, RunState
+
+State = RunState
+POLL_MS = 3_000
+MAX_POLL_MS = 15_000
+REASON_CHARACTERS = 500
+DISSENT_CHARACTERS = 1_000
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Member(Model):
+    agent: str
+    model: str
+
+
+class Started(Model):
+    run_id: str | None
+    status: State | Literal["planned"]
+    reused: bool = False
+    team: list[Member]
+    source: str
+    missing_keys: list[str] = []
+    answer: str | None = None
+    poll_after_ms: int | None
+    next_step: str
+
+
+class AgentLine(Model):
+    agent: str
+    model: str
+    status: AgentStatus
+    answers: int
+    voted_for: str | None = None
+
+
+class Status(Model):
+    run_id: str
+    status: State
+    phase: Literal["answering", "voting", "presenting"]
+    progress_percent: int
+    elapsed_seconds: float
+    model_calls: int
+    tokens: int
+    agents: list[AgentLine]
+    reason: str | None = None
+    poll_after_ms: int | None
+    next_step: str
+
+
+class Waited(Status):
+    changed: bool
+    cursor: int
+
+
+class VoteLine(Model):
+    voter: str
+    voted_for: str
+    label: str
+    reason: str
+
+
+class Dissent(Model):
+    """A losing answer that had votes."""
+
+    label: str
+    votes: int
+    preview: str
+
+
+class Fallen(Model):
+    agent: str
+    reason: str
+    message: str
+
+
+class Usage(Model):
+    model_calls: int
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    calls_without_usage: int
+
+
+class Result(Model):
+    run_id: str
+    status: State
+    answer: str | None
+    truncated: bool
+    next_offset: int | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    winner: str | None = None
+    vote_counts: dict[str, int]
+    votes: list[VoteLine]
+    dissent: list[Dissent]
+    degraded: list[Fallen]
+    usage: Usage
+    seconds: float
+    paths: dict[str, str]
+    next_step: str
+
+
+class RunLine(Model):
+    run_id: str
+    status: State
+    question: str
+    source: str
+    started: float
+    winner: str | None = None
+
+
+class RunList(Model):
+    runs: list[RunLine]
+    next_cursor: int | None = None
+
+
+class ConfigLine(Model):
+    name: str
+    description: str
+    agents: list[Member]
+    missing_keys: list[str]
+
+
+class ConfigList(Model):
+    configs: list[ConfigLine]
+    yaml: str | None = None
+    next_step: str
+
+
+def planned(config: Config, source: str, environ: Mapping[str, str]) -> Started:
+    missing = missing_keys(config, environ)
+    next_step = f"Set {', '.join(missing)} first." if missing else "Call start_run without dry_run."
+    return Started(
+        run_id=None,
+        status="planned",
+        team=_team(config),
+        source=source,
+        missing_keys=missing,
+        poll_after_ms=None,
+        next_step=next_step,
+    )
+
+
+def started(view: RunView, config: Config, source: str, *, reused: bool) -> Started:
+    answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
+    return Started(
+        run_id=view.row.run_id,
+        status=view.state,
+        reused=reused,
+        team=_team(config),
+        source=source,
+        answer=answer,
+        poll_after_ms=_poll(view),
+        next_step=_next_step(view),
+    )
+
+
+def status(view: RunView) -> Status:
+    return Status.model_validate(_status(view))
+
+
+def waited(view: RunView, before: int) -> Waited:
+    seq = view.snapshot.seq
+    return Waited.model_validate({**_status(view), "changed": seq > before or view.ended, "cursor": seq})
+
+
+def result(
+    view: RunView, what: Literal["summary", "full", "votes", "agent"], agent: str | None, offset: int, limit: int
+) -> Result:
+    """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an unknown agent."""
+    run = view.snapshot
+    text, votes = run.final_answer or (run.best.content if view.ended and run.best else None), True
+    match what:
+        case "agent":
+            text = _answer_of(view, agent)
+        case "votes":
+            text = None
+        case "summary" | "full":
+            if not view.ended:
+                raise MassgenError(
+                    "not_finished", f"run {view.row.run_id} is {view.state} ({run.phase}); {_next_step(view)}"
+                )
+    page, next_offset = _page(text, offset, limit)
+    usage = run.spent
+    return Result(
+        run_id=view.row.run_id,
+        status=view.state,
+        answer=page,
+        truncated=next_offset is not None or offset > 0,
+        next_offset=next_offset,
+        outcome=run.winner.outcome if run.winner else "best_so_far" if view.ended and run.best else None,
+        reason=_reason(view),
+        winner=run.winner.agent if run.winner else None,
+        vote_counts=run.winner.votes if run.winner else run.tally,
+        votes=_votes(view) if votes else [],
+        dissent=_dissent(view),
+        degraded=[Fallen(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
+        usage=Usage(
+            model_calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            cached_input_tokens=usage.cached_input_tokens,
+            output_tokens=usage.output_tokens,
+            calls_without_usage=usage.calls_without_usage,
+        ),
+        seconds=round(view.elapsed, 3),
+        paths=_paths(view, agent),
+        next_step=f"Call get_result with offset={next_offset} for the rest." if next_offset else _next_step(view),
+    )
+
+
+def run_list(views: Sequence[RunView], limit: int) -> RunList:
+    rows = [
+        RunLine(
+            run_id=view.row.run_id,
+            status=view.state,
+            question=preview(view.row.question, 100),
+            source=view.row.config,
+            started=round(view.row.created, 3),
+            winner=view.snapshot.winner.agent if view.snapshot.winner else None,
+        )
+        for view in views
+    ]
+    return RunList(runs=rows, next_cursor=views[-1].row.number if len(views) == limit else None)
+
+
+def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
+    """All packaged configs; with `name` only that one, whole. Raises `MassgenError` config_not_found."""
+    examples = list_examples()
+    text = None
+    if name is not None:
+        path = example_path(name)
+        text = path.read_text(encoding="utf-8")
+        examples = [example for example in examples if example.path == path]
+    lines: list[ConfigLine] = []
+    for example in examples:
+        config = load_config(example.path, environ=environ)
+        lines.append(
+            ConfigLine(
+                name=example.name,
+                description=example.description,
+                agents=_team(config),
+                missing_keys=missing_keys(config, environ),
+            )
+        )
+    return ConfigList(configs=lines, yaml=text, next_step="Call start_run with config=<name>.")
+
+
+# -- parts ----------------------------------------------------------------------------------------------------------
+
+
+def _team(config: Config) -> list[Member]:
+    return [Member(agent=agent.id, model=f"{agent.backend.type}/{agent.backend.model}") for agent in config.agents]
+
+
+def _status(view: RunView) -> dict[str, object]:
+    run = view.snapshot
+    return {
+        "run_id": view.row.run_id,
+        "status": view.state,
+        "phase": run.phase,
+        "progress_percent": run.progress,
+        "elapsed_seconds": round(view.elapsed, 1),
+        "model_calls": run.spent.calls,
+        "tokens": run.spent.input_tokens + run.spent.output_tokens,
+        "agents": [
+            _line(agent, run.votes[name].label if name in run.votes else None) for name, agent in run.agents.items()
+        ],
+        "reason": _reason(view),
+        "poll_after_ms": _poll(view),
+        "next_step": _next_step(view),
+    }
+
+
+def _line(agent: AgentView, voted_for: str | None) -> AgentLine:
+    return AgentLine(
+        agent=agent.info.name,
+        model=agent.info.model[:40],
+        status=agent.status,
+        answers=len(agent.answers),
+        voted_for=voted_for,
+    )
+
+
+def _poll(view: RunView) -> int | None:
+    """Longer pauses for longer runs; None when there is nothing to wait for."""
+    return None if view.ended else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
+
+
+def _next_step(view: RunView) -> str:
+    match view.state:
+        case "queued" | "running":
+            return "Go on with other work, then call wait_run; do not poll in a loop."
+        case "completed":
+            return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
+        case "failed":
+            return "Mend the reason, then start a new run."
+        case "cancelled" | "timed_out":
+            return "get_result has the best answer so far." if view.snapshot.best else "Start a new run."
+        case "interrupted":
+            return "The runner was lost. Start a new run."
+
+
+def _reason(view: RunView) -> str | None:
+    match view.snapshot.end:
+        case RunFailed() as end:
+            return f"{end.reason}: {preview(end.message, REASON_CHARACTERS)}"
+        case RunTimedOut() as end:
+            return preview(end.message, REASON_CHARACTERS)
+        case _:
+            return "runner_lost" if view.state == "interrupted" else None
+
+
+def _votes(view: RunView) -> list[VoteLine]:
+    run = view.snapshot
+    authors = {answer.label: answer.agent for answer in run.answers}
+    return [
+        VoteLine(
+            voter=vote.voter,
+            voted_for=authors[vote.label],
+            label=vote.label,
+            reason=preview(vote.reason, REASON_CHARACTERS),
+        )
+        for vote in run.votes.values()
+    ]
+
+
+def _dissent(view: RunView) -> list[Dissent]:
+    run = view.snapshot
+    if run.winner is None:
+        return []
+    return [
+        Dissent(
+            label=answer.label,
+            votes=run.winner.votes[answer.label],
+            preview=preview(answer.content, DISSENT_CHARACTERS),
+        )
+        for answer in run.current_answers
+        if answer.label != run.winner.label and run.winner.votes.get(answer.label)
+    ]
+
+
+def _answer_of(view: RunView, agent: str | None) -> str:
+    agents = view.snapshot.agents
+    if agent is None or agent not in agents:
+        raise MassgenError("invalid_arguments", f"`agent` must be one of: {', '.join(agents) or 'none yet'}")
+    if not agents[agent].answers:
+        raise MassgenError("not_finished", f"{agent} has not answered yet")
+    return agents[agent].answers[-1].content
+
+
+def _paths(view: RunView, agent: str | None) -> dict[str, str]:
+    """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
+    run, directory = view.snapshot, view.directory
+    paths = {"run_directory": str(directory.path)}
+    if run.winner and run.final_answer:
+        paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if agent is not None and (path := run.agents[agent].answers[-1].path):
+        paths["agent_answer"] = str(directory.path / path)
+    return paths
+
+
+def _page(text: str | None, offset: int, limit: int) -> tuple[str | None, int | None]:
+    if text is None:
+        return None, None
+    end = offset + limit
+    return text[offset:end], end if end < len(text) else None

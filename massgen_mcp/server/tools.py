@@ -1,0 +1,174 @@
+"""START HERE. The tools that an MCP client sees, one function each, in the order a parent agent uses them.
+
+Each parses nothing and decides nothing about runs: it asks the run manager, and puts what it hears into a result whose
+fields tell a model everything it needs, the next step included. Must not know how runs are executed.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.types import ToolAnnotations
+from pydantic import Field
+
+from massgen_mcp.config.builder import config_from_models, default_team
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.server import results
+from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.waiting import wait_with_progress
+
+RunId = Annotated[str, Field(description="Handle from start_run.", max_length=100)]
+READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+
+
+def add_tools(server: MassgenServer, manager: RunManager) -> None:
+    """Register every tool on `server`, answered by `manager`."""
+
+    @server.tool(title="Start a team run", annotations=STARTS_WORK)
+    async def start_run(
+        context: Context,
+        question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
+        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML file's path.")] = None,
+        models: Annotated[
+            list[str] | None,
+            Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
+        ] = None,
+        num_agents: Annotated[
+            int | None, Field(description="Team size when one model is to answer several times.", ge=1, le=10)
+        ] = None,
+        context_paths: Annotated[
+            list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
+        ] = None,
+        max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
+        max_answers: Annotated[int | None, Field(description="Answers per agent; then it only votes.", ge=1)] = None,
+        idempotency_key: Annotated[
+            str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)
+        ] = None,
+        wait_seconds: Annotated[
+            float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
+        ] = 0,
+        dry_run: Annotated[bool, Field(description="Only check the request and show the team.")] = False,
+    ) -> results.Started:
+        """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
+        run_id; the run goes on in the background, also when you or this server end. Results are kept."""
+        team, source = await _team(config, models, num_agents)
+        team = _adjusted(team, context_paths, max_seconds, max_answers)
+        if dry_run:
+            return results.planned(team, source, os.environ)
+        view, reused = await manager.start(question, team, source=source, idempotency_key=idempotency_key)
+        if wait_seconds:
+            view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
+        return results.started(view, team, source, reused=reused)
+
+    @server.tool(title="Wait for a run", annotations=READ_ONLY)
+    async def wait_run(
+        context: Context,
+        run_id: RunId,
+        until: Annotated[
+            Literal["terminal", "phase", "change"],
+            Field(description="The end, the next phase, or anything new after `cursor`."),
+        ] = "terminal",
+        timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
+        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0)] = None,
+    ) -> results.Waited:
+        """Wait for a run without spending tokens; returns when it happened or the time is up, which is no error."""
+        before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
+        view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
+        return results.waited(view, before)
+
+    @server.tool(title="Status of a run", annotations=READ_ONLY)
+    async def get_status(run_id: RunId) -> results.Status:
+        """Return what a run is doing now, without waiting."""
+        return results.status(await manager.look(run_id))
+
+    @server.tool(title="Result of a run", annotations=READ_ONLY)
+    async def get_result(
+        run_id: RunId,
+        view: Annotated[
+            Literal["summary", "full", "votes", "agent"],
+            Field(description="summary: the answer, votes and dissent. agent: one agent's answer in full."),
+        ] = "summary",
+        agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
+        offset: Annotated[int, Field(description="Continue a long text here.", ge=0)] = 0,
+        limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
+    ) -> results.Result:
+        """Return the team's answer, who won with which votes, what it used, and where its files are. Long texts are paged."""
+        return results.result(await manager.look(run_id), view, agent, offset, limit)
+
+    @server.tool(title="Control a run", annotations=CONTROLS)
+    async def control_run(
+        run_id: RunId,
+        action: Annotated[
+            Literal["cancel", "finish_now"],
+            Field(description="cancel: stop, keep the best answer. finish_now: decide with the answers there are."),
+        ],
+    ) -> results.Status:
+        """Cancel a run, or make it finish with what it has."""
+        return results.status(await manager.control(run_id, action))
+
+    @server.tool(title="List runs", annotations=READ_ONLY)
+    async def list_runs(
+        state: Annotated[results.State | None, Field(description="Only runs in this state.")] = None,
+        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1)] = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    ) -> results.RunList:
+        """List runs, newest first."""
+        return results.run_list(await manager.recent(state=state, before=cursor, limit=limit), limit)
+
+    @server.tool(title="List team configs", annotations=READ_ONLY)
+    async def list_configs(
+        name: Annotated[str | None, Field(description="Show this one whole.")] = None,
+    ) -> results.ConfigList:
+        """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
+        return results.config_list(name, os.environ)
+
+
+async def _team(config: str | None, models: list[str] | None, num_agents: int | None) -> tuple[Config, str]:
+    """The team asked for, and in words where it came from."""
+    if config is not None and models:
+        raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
+    if config is not None:
+        if num_agents is not None:
+            raise MassgenError("invalid_arguments", "`num_agents` goes with `models`; a config names its own agents")
+        return load_config(_source(config), environ=os.environ), config
+    if models:
+        return config_from_models(models, num_agents=num_agents), f"models: {', '.join(models)}"
+    if num_agents is not None:
+        raise MassgenError("invalid_arguments", "`num_agents` goes with `models`")
+    return await default_team(os.environ), "default team of the keys that are set"
+
+
+def _source(config: str) -> str:
+    """A bare name is a packaged example; anything that looks like a path is one."""
+    is_path = config.startswith((".", "/", "~", "@")) or config.endswith((".yaml", ".yml", ".json"))
+    return config if is_path else f"@examples/{config}"
+
+
+def _adjusted(
+    config: Config, context_paths: list[str] | None, max_seconds: float | None, max_answers: int | None
+) -> Config:
+    """The config with this call's own limits."""
+    orchestrator, timeouts = config.orchestrator, config.timeout_settings
+    if context_paths:
+        added = tuple(ContextPath(path=str(_existing(path))) for path in context_paths)
+        orchestrator = orchestrator.model_copy(update={"context_paths": (*orchestrator.context_paths, *added)})
+    if max_answers is not None:
+        orchestrator = orchestrator.model_copy(update={"max_new_answers_per_agent": max_answers})
+    if max_seconds is not None:
+        timeouts = timeouts.model_copy(update={"orchestrator_timeout_seconds": max_seconds})
+    return config.model_copy(update={"orchestrator": orchestrator, "timeout_settings": timeouts})
+
+
+def _existing(path: str) -> Path:
+    absolute = Path(path).expanduser()
+    if not absolute.is_absolute():
+        raise MassgenError("invalid_arguments", f"context path {path!r} must be absolute")
+    if not absolute.exists():
+        raise MassgenError("invalid_arguments", f"context path {path!r} does not exist")
+    return absolute

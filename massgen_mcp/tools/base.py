@@ -1,0 +1,101 @@
+"""What a tool is to an agent's round, and how a model's arguments become typed ones.
+
+A model's mistake is an ordinary result with `is_error`, so that the model can mend it; only defects raise. Must not
+know any one tool, nor who calls it.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Annotated, Protocol, TypeVar, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model reads after its call."""
+
+    text: str
+    is_error: bool = False
+
+
+class Tool(Protocol):
+    """Something a model may call. `side_effects` is False when calling it twice is as good as once."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def side_effects(self) -> bool: ...
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        """Do it. Raises nothing for wrong arguments or refused paths: those are results."""
+        ...
+
+
+class ToolRefused(Exception):  # noqa: N818 - a refusal is an answer to the model, not a defect
+    """The call was understood and cannot be done; the message tells the model what to do instead."""
+
+
+class Arguments(BaseModel):
+    """Base of a tool's arguments: frozen, and unknown names are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def well_formed(text: str) -> str:
+    """`text` with halves of surrogate pairs, which nothing can encode, joined or replaced by U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _well_formed_if_text(value: object) -> object:
+    return well_formed(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_well_formed_if_text)]
+"""Text of a model, made well-formed. Not for paths: a path that is not well-formed is refused."""
+
+ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+
+
+def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT:
+    """Check a model's arguments. Raises `ToolRefused` naming each wrong field."""
+    try:
+        return kind.model_validate({well_formed(name): value for name, value in arguments.items()})
+    except ValidationError as error:
+        known = list(kind.model_fields)
+        problems = [
+            _problem(item["type"], ".".join(str(part) for part in item["loc"]), item["msg"], known)
+            for item in error.errors(include_url=False, include_context=False, include_input=False)
+        ]
+    raise ToolRefused("wrong arguments: " + "; ".join(problems[:5]))
+
+
+def tool_spec(name: str, description: str, kind: type[Arguments]) -> ToolSpec:
+    """The spec of a tool whose arguments are `kind`, with the smallest schema that says the same."""
+    schema = cast("JsonObject", kind.model_json_schema())
+    return ToolSpec(name, description, {key: _untitled(value) for key, value in schema.items() if _worth_telling(key)})
+
+
+def _worth_telling(key: str) -> bool:
+    return key not in {"title", "description"}
+
+
+def _untitled(value: JsonValue) -> JsonValue:
+    """Drop the titles pydantic derives from field names; a field that is itself called title stays."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _untitled(item) for key, item in value.items() if not (key == "title" and isinstance(item, str))}
+
+
+def _problem(kind: str, field: str, message: str, known: list[str]) -> str:
+    if kind == "missing":
+        return f"'{field}' is missing"
+    if kind != "extra_forbidden":
+        return f"'{field}': {message}"
+    field = field[:60]
+    if near := difflib.get_close_matches(field, known, n=1, cutoff=0.5):
+        return f"unknown {field!a}, did you mean '{near[0]}'?"
+    return f"unknown {field!a}, there is {', '.join(known)}"

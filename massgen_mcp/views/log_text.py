@@ -1,0 +1,111 @@
+"""`massgen.log`: one plain line per event that a person following a run wants to read. No control characters."""
+
+from datetime import UTC, datetime
+
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerSubmitted,
+    BallotChanged,
+    Event,
+    FinishRequested,
+    FirstAnswersClosed,
+    LogRecord,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelReplied,
+    PresentationFailed,
+    PresentationStarted,
+    RoundStarted,
+    RuleViolated,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunTimedOut,
+    ToolFinished,
+    VoteCast,
+    WinnerChosen,
+)
+
+PREVIEW = 200
+
+
+def log_line(record: LogRecord) -> str | None:
+    """The line for a record; None for events that only matter to live displays."""
+    told = _told(record.event)
+    if told is None:
+        return None
+    level, text = told
+    moment = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return plain(f"{moment} | {level} | {text}")
+
+
+def plain(text: str) -> str:
+    """One line without control characters: what a model or a tool wrote can do nothing to a terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def preview(text: str, limit: int = PREVIEW) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+
+
+def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901, PLR0911, PLR0912 - one line per event
+    match event:
+        case RunStarted():
+            team = ", ".join(f"{agent.name} = {agent.id} ({agent.backend}/{agent.model})" for agent in event.agents)
+            return "INFO", f"run {event.run_id} started: {preview(event.question)} | team: {team}"
+        case FinishRequested():
+            return "INFO", "asked to finish with the answers that are there"
+        case RoundStarted():
+            shown = ", ".join(f"{entry.name} = {entry.label}" for entry in event.ballot) or "no answers yet"
+            return "INFO", f"{event.agent}: round {event.round} begins; sees {shown}"
+        case BallotChanged():
+            return "INFO", f"{event.agent}: is shown the new answers"
+        case ModelCallStarted():
+            return "DEBUG", f"{event.agent}: model call {event.call_id}"
+        case ModelReplied():
+            tools = ", ".join(call.name for call in event.tool_calls) or "no tool"
+            return "DEBUG", f"{event.agent}: {event.model} replied in {event.seconds:.2f} s, calling {tools}"
+        case ModelCallRetried():
+            return "WARNING", (
+                f"{event.agent}: try {event.attempt} of {event.call_id} failed ({event.reason}: "
+                f"{preview(event.message)}); next try in {event.wait_seconds:.1f} s"
+            )
+        case ModelCallFailed():
+            return "ERROR", f"{event.agent}: {event.call_id} failed ({event.reason}): {preview(event.message)}"
+        case ModelCallAborted():
+            return "DEBUG", f"{event.agent}: {event.call_id} was cut off; it could not count any more"
+        case ToolFinished():
+            return "DEBUG", f"{event.agent}: {event.name} {'failed' if event.is_error else 'done'}"
+        case RuleViolated():
+            return "WARNING", f"{event.agent}: {event.code}: {preview(event.message)}"
+        case AnswerSubmitted():
+            return "INFO", f"{event.agent}: new answer {event.label}: {preview(event.content)}"
+        case VoteCast():
+            return "INFO", f"{event.agent}: votes for {event.label}: {preview(event.reason)}"
+        case FirstAnswersClosed():
+            return "WARNING", f"no longer waiting for the first answers of {', '.join(event.awaited)}"
+        case AgentDropped():
+            return "ERROR", f"{event.agent}: dropped ({event.reason}): {preview(event.message)}"
+        case WinnerChosen():
+            return "INFO", f"winner: {event.agent} with {event.label} ({event.outcome}); votes: {event.votes}"
+        case PresentationStarted():
+            return "INFO", f"{event.agent}: writes the final answer"
+        case PresentationFailed():
+            return (
+                "ERROR",
+                f"{event.agent}: could not write the final answer ({event.reason}): {preview(event.message)}",
+            )
+        case RunCompleted():
+            return "INFO", f"completed: {event.winner} ({event.outcome}): {preview(event.answer)}"
+        case RunFailed():
+            return "ERROR", f"failed ({event.reason}): {preview(event.message)}"
+        case RunCancelled():
+            return "WARNING", f"cancelled; best answer so far: {event.best or 'none'}"
+        case RunTimedOut():
+            return "ERROR", f"timed out: {event.message}; best answer so far: {event.best or 'none'}"
+        case _:
+            return None

@@ -1,0 +1,273 @@
+"""What a run looks like at one moment: a fold over its events, from which every view is drawn.
+
+Must not know who produced the events, where they are kept, or how anything is displayed.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from massgen_mcp.events import (
+    TERMINAL,
+    AgentDropped,
+    AgentInfo,
+    AnswerSubmitted,
+    Event,
+    LogRecord,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelReplied,
+    PresentationFailed,
+    PresentationStarted,
+    RoundStarted,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunTimedOut,
+    TextDelta,
+    Usage,
+    VoteCast,
+    WinnerChosen,
+)
+
+RunState = Literal["queued", "running", "completed", "failed", "cancelled", "timed_out", "interrupted"]
+Phase = Literal["answering", "voting", "presenting"]
+AgentStatus = Literal["waiting", "streaming", "answered", "voted", "restarting", "error", "timeout", "completed"]
+
+TERMINAL_STATES: frozenset[RunState] = frozenset({"completed", "failed", "cancelled", "timed_out"})
+
+
+@dataclass
+class AnswerView:
+    agent: str
+    label: str
+    content: str
+    path: str | None
+
+
+@dataclass
+class VoteView:
+    """A standing vote."""
+
+    voter: str
+    label: str
+    reason: str
+    time: float
+
+
+@dataclass
+class Spent:
+    """Model calls and their tokens. A call without usage counts as a call, and in `calls_without_usage`."""
+
+    calls: int = 0
+    calls_without_usage: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, usage: Usage | None, seconds: float) -> None:
+        self.calls += 1
+        self.seconds += seconds
+        if usage is None:
+            self.calls_without_usage += 1
+            return
+        self.input_tokens += usage.input_tokens
+        self.cached_input_tokens += usage.cached_input_tokens
+        self.output_tokens += usage.output_tokens
+        self.reasoning_tokens += usage.reasoning_tokens
+
+
+@dataclass
+class AgentView:
+    info: AgentInfo
+    status: AgentStatus = "waiting"
+    answers: list[AnswerView] = field(default_factory=list["AnswerView"])
+    rounds: int = 0
+    last_activity: float | None = None
+    dropped: AgentDropped | None = None
+    dropped_at: float | None = None
+    streaming_text: str = ""
+    """What it has said in its running model call."""
+
+    @property
+    def restarts(self) -> int:
+        """Rounds that began because answers had changed."""
+        return max(0, self.rounds - 1)
+
+    @property
+    def latest_label(self) -> str | None:
+        return self.answers[-1].label if self.answers else None
+
+
+@dataclass
+class RunSnapshot:
+    """Mutable while being folded; treat it as read-only. `state` is `queued` until the run's first event."""
+
+    run_id: str = ""
+    question: str = ""
+    state: RunState = "queued"
+    phase: Phase = "answering"
+    agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
+    votes: dict[str, VoteView] = field(default_factory=dict[str, VoteView])
+    winner: WinnerChosen | None = None
+    end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
+    presentation_failed: PresentationFailed | None = None
+    started_at: float | None = None
+    updated_at: float | None = None
+    ended_at: float | None = None
+    seq: int = 0
+    spent: Spent = field(default_factory=Spent)
+    spent_by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
+    spent_by_model: dict[str, Spent] = field(default_factory=dict[str, Spent])
+
+    def apply(self, record: LogRecord) -> None:
+        """Fold one more record in."""
+        self.seq = record.seq
+        self.updated_at = record.time
+        agent = getattr(record.event, "agent", None)
+        if isinstance(agent, str) and agent in self.agents:
+            self.agents[agent].last_activity = record.time
+        _apply(self, record.event, record.time)
+        if isinstance(record.event, TERMINAL):
+            self.ended_at = record.time
+
+    # -- questions that several views ask -------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> list[AnswerView]:
+        """Every answer ever given, oldest label first within an agent, agents in the order of the config."""
+        return [answer for agent in self.agents.values() for answer in agent.answers]
+
+    @property
+    def current_answers(self) -> list[AnswerView]:
+        return [agent.answers[-1] for agent in self.agents.values() if agent.answers]
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """Standing votes by label of the current answers; superseded votes are not there."""
+        counts = {answer.label: 0 for answer in self.current_answers}
+        for vote in self.votes.values():
+            counts[vote.label] += 1
+        return counts
+
+    @property
+    def best(self) -> AnswerView | None:
+        """The answer to show when there is no final one: the winner's, or what an ended run kept."""
+        label = self.winner.label if self.winner else None
+        if isinstance(self.end, RunCancelled | RunTimedOut):
+            label = self.end.best
+        return next((answer for answer in self.answers if answer.label == label), None)
+
+    @property
+    def final_answer(self) -> str | None:
+        return self.end.answer if isinstance(self.end, RunCompleted) else None
+
+    @property
+    def degraded(self) -> list[tuple[str, str, str]]:
+        """(agent, reason, message) of everybody who fell out."""
+        rows = [(d.agent, d.reason, d.message) for view in self.agents.values() if (d := view.dropped)]
+        if failed := self.presentation_failed:
+            rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
+        return rows
+
+    @property
+    def progress(self) -> int:
+        """Percent of the way, 100 only when the run has ended. Restarts may take it back: votes that became void count
+        as work to be done again.
+        """
+        if self.state in TERMINAL_STATES:
+            return 100
+        live = [view for view in self.agents.values() if view.dropped is None]
+        if not live:
+            return 0
+        done = sum(1 for view in live if view.answers) + len(self.votes)
+        return min(99, round(100 * done / (2 * len(live) + 1))) if self.winner is None else 95
+
+    def elapsed(self, now: float) -> float:
+        if self.started_at is None:
+            return 0.0
+        return max(0.0, (self.ended_at or now) - self.started_at)
+
+
+def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 - one case per event, nothing else
+    match event:
+        case RunStarted():
+            run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
+            run.agents = {info.name: AgentView(info) for info in event.agents}
+        case RoundStarted():
+            run.agents[event.agent].rounds += 1
+        case ModelCallStarted():
+            run.agents[event.agent].status = "streaming"
+            run.agents[event.agent].streaming_text = ""
+        case TextDelta():
+            run.agents[event.agent].streaming_text += event.text
+        case ModelCallRetried():
+            run.agents[event.agent].streaming_text = ""
+        case ModelReplied():
+            _spend(run, event)
+        case ModelCallFailed() | ModelCallAborted():
+            _idle(run, event.agent)
+        case AnswerSubmitted():
+            _answered(run, event)
+        case VoteCast():
+            run.votes[event.agent] = VoteView(event.agent, event.label, event.reason, time)
+            run.phase = "voting"
+            run.agents[event.agent].status = "voted"
+        case AgentDropped():
+            view = run.agents[event.agent]
+            view.dropped, view.dropped_at = event, time
+            view.status = "timeout" if event.reason == "timeout" else "error"
+            run.votes.pop(event.agent, None)
+        case WinnerChosen():
+            run.winner = event
+        case PresentationStarted():
+            run.phase = "presenting"
+        case PresentationFailed():
+            run.presentation_failed = event
+        case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
+            _ended(run, event)
+        case _:
+            pass
+
+
+def _spend(run: RunSnapshot, event: ModelReplied) -> None:
+    run.spent.add(event.usage, event.seconds)
+    run.spent_by_agent.setdefault(event.agent, Spent()).add(event.usage, event.seconds)
+    run.spent_by_model.setdefault(event.model, Spent()).add(event.usage, event.seconds)
+
+
+def _idle(run: RunSnapshot, agent: str) -> None:
+    view = run.agents[agent]
+    if view.dropped is None:
+        view.status = "voted" if agent in run.votes else "answered" if view.answers else "waiting"
+
+
+def _answered(run: RunSnapshot, event: AnswerSubmitted) -> None:
+    view = run.agents[event.agent]
+    view.answers.append(AnswerView(event.agent, event.label, event.content, event.path))
+    view.status = "answered"
+    for agent in event.voided_votes:
+        run.votes.pop(agent, None)
+        run.agents[agent].status = "restarting"
+    if all(other.answers or other.dropped for other in run.agents.values()):
+        run.phase = "voting"
+
+
+def _ended(run: RunSnapshot, event: RunCompleted | RunFailed | RunCancelled | RunTimedOut) -> None:
+    run.end = event
+    match event:
+        case RunCompleted():
+            run.state = "completed"
+            for view in run.agents.values():
+                if view.dropped is None:
+                    view.status = "completed"
+        case RunFailed():
+            run.state = "failed"
+        case RunCancelled():
+            run.state = "cancelled"
+        case RunTimedOut():
+            run.state = "timed_out"

@@ -1,0 +1,91 @@
+"""`status.json`: the snapshot in the shape that MassGen's automation users read. Keys are a contract (SPEC section 9).
+
+Must not know files or clocks: the caller passes the time and writes the file.
+"""
+
+from typing import Any
+
+from massgen_mcp.views.snapshot import AgentView, RunSnapshot, Spent
+
+PREVIEW = 200
+REASON_PREVIEW = 100
+
+
+def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) -> dict[str, Any]:
+    """The status document. `now` and all times in it are seconds since the epoch."""
+    return {
+        "meta": {
+            "last_updated": now,
+            "session_id": session_id,
+            "log_dir": log_dir,
+            "question": run.question,
+            "start_time": run.started_at,
+            "elapsed_seconds": round(run.elapsed(now), 3),
+        },
+        "state": run.state,
+        "coordination": {
+            "phase": _phase(run),
+            "active_agent": _active_agent(run),
+            "completion_percentage": run.progress,
+            "is_final_presentation": run.phase == "presenting" and run.end is None,
+        },
+        "agents": {name: _agent(run, view) for name, view in run.agents.items()},
+        "results": {
+            "votes": run.tally if run.winner is None else run.winner.votes,
+            "winner": run.winner.agent if run.winner and run.final_answer else None,
+            "final_answer_preview": run.final_answer[:PREVIEW] if run.final_answer else None,
+        },
+        "telemetry": {
+            "total_calls": run.spent.calls,
+            "by_model": {model: _spent(spent) for model, spent in run.spent_by_model.items()},
+            "by_agent": {agent: _spent(spent) for agent, spent in run.spent_by_agent.items()},
+        },
+    }
+
+
+def _phase(run: RunSnapshot) -> str:
+    return {"answering": "initial_answer", "voting": "enforcement", "presenting": "presentation"}[run.phase]
+
+
+def _active_agent(run: RunSnapshot) -> str | None:
+    """The one agent that is at work, if it is just one."""
+    streaming = [name for name, view in run.agents.items() if view.status == "streaming"]
+    return streaming[0] if len(streaming) == 1 else None
+
+
+def _agent(run: RunSnapshot, view: AgentView) -> dict[str, Any]:
+    vote = run.votes.get(view.info.name)
+    error = view.dropped and {
+        "type": "timeout" if view.dropped.reason == "timeout" else "error",
+        "reason": view.dropped.reason,
+        "message": view.dropped.message,
+        "timestamp": view.dropped_at,
+    }
+    return {
+        "status": view.status,
+        "answer_count": len(view.answers),
+        "latest_answer_label": view.latest_label,
+        "vote_cast": vote
+        and {
+            "voted_for_agent": next(a.agent for a in run.answers if a.label == vote.label),
+            "voted_for_label": vote.label,
+            "reason_preview": vote.reason[:REASON_PREVIEW],
+        },
+        "times_restarted": view.restarts,
+        "last_activity": view.last_activity,
+        "error": error,
+    }
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    return {
+        "calls": spent.calls,
+        "tokens": spent.input_tokens + spent.output_tokens,
+        "input_tokens": spent.input_tokens,
+        "cached_input_tokens": spent.cached_input_tokens,
+        "output_tokens": spent.output_tokens,
+        "reasoning_tokens": spent.reasoning_tokens,
+        "calls_without_usage": spent.calls_without_usage,
+        "cost": None,
+        "latency": round(spent.seconds, 3),
+    }

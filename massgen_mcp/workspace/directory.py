@@ -1,0 +1,194 @@
+"""One agent's directory, and the read-only places it can see beside its own.
+
+An agent names files by plain relative paths. `peers/NAME/...` are snapshots of other agents' answers, under the
+neutral names of its ballot; `context/NAME/...` are the paths the user gave. Both exist only as names here: whatever an
+agent makes at those places of its own directory stays hidden. Must not know tools, models or coordination.
+"""
+
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from massgen_mcp.workspace.guard import Entry, Listing, PathRefused, Root, parts_of, safe_id, shown
+
+SHELVES = ("context", "peers")
+"""The top-level names that are not the agent's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A read-only place at `name` (such as `peers/agent2`). With `file` set it is that one file of the root."""
+
+    name: str
+    root: Root
+    file: str | None = None
+
+
+class Place(NamedTuple):
+    """Where a path of the agent leads."""
+
+    root: Root
+    rel: str
+    writable: bool
+
+
+class Workspace:
+    """What one agent sees: its own writable `root` and the read-only `mounts`. Safe to use from several threads."""
+
+    def __init__(self, root: Root, context: tuple[Mount, ...] = ()) -> None:
+        self.root = root
+        self._context = context
+        self._peers: tuple[Mount, ...] = ()
+
+    @classmethod
+    def create(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+        """Make the directory, mode 0700 as its missing parents, and open it. Raises `FileExistsError`."""
+        for parent in reversed(path.parents):
+            if not parent.exists():
+                parent.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700)
+        return cls.open(path, context=context)
+
+    @classmethod
+    def open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+        """Open a directory that is there. Raises `PathRefused` if it or one of `context` cannot be opened."""
+        root = Root.open(path, "")
+        mounts: list[Mount] = []
+        try:
+            for given, name in zip(context, _unique_names(context), strict=True):
+                mounts.append(_context_mount(given, name))
+        except BaseException:
+            _close(mounts)
+            root.close()
+            raise
+        return cls(root, tuple(mounts))
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        return (*self._context, *self._peers)
+
+    def set_peers(self, peers: Mapping[str, Path]) -> None:
+        """Show these snapshots instead of the earlier ones. On `PathRefused` the earlier ones stay."""
+        mounts: list[Mount] = []
+        try:
+            for name, path in sorted(peers.items()):
+                virtual = f"peers/{safe_id(name, 'peer')}"
+                mounts.append(Mount(virtual, Root.open(path, virtual)))
+        except BaseException:
+            _close(mounts)
+            raise
+        earlier, self._peers = self._peers, tuple(mounts)
+        _close(earlier)
+
+    def close(self) -> None:
+        """Close every root. Safe to repeat."""
+        self.root.close()
+        _close(self.mounts)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def resolve(self, virtual: str) -> Place:
+        """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
+        parts = parts_of(virtual)
+        if not parts or parts[0] not in SHELVES:
+            return Place(self.root, "/".join(parts) or ".", writable=True)
+        mount = self._mount(parts)
+        rest = parts[2:]
+        if mount.file is None:
+            return Place(mount.root, "/".join(rest) or ".", writable=False)
+        if rest:
+            raise PathRefused(f"{shown(virtual)}: {mount.name} is a file")
+        return Place(mount.root, mount.file, writable=False)
+
+    def resolve_writable(self, virtual: str) -> Place:
+        """As `resolve`, for a path the agent wants to change."""
+        parts = parts_of(virtual)
+        if parts and parts[0] in SHELVES:
+            raise PathRefused(f"{shown(virtual)}: {parts[0]}/ is read-only; write a copy under another name")
+        return self.resolve(virtual)
+
+    def listing(self, virtual: str, *, recursive: bool, limit: int) -> Listing:
+        """What lies at `virtual`, under the agent's names for it. A file lists itself.
+
+        "." shows the shelves that hold something, but never their contents.
+        """
+        parts = parts_of(virtual)
+        if len(parts) == 1 and parts[0] in SHELVES:
+            return self._shelf(parts[0], recursive=recursive, limit=limit)
+        place = self.resolve(virtual)
+        prefix = "" if place.writable else "/".join(parts[:2])
+        entry = place.root.stat(place.rel)
+        if entry.kind != "directory":
+            return Listing((replace(entry, path="/".join(parts)),))
+        found = place.root.walk(place.rel, limit) if recursive else place.root.list_dir(place.rel, limit)
+        entries = [replace(entry, path=f"{prefix}/{entry.path}" if prefix else entry.path) for entry in found.entries]
+        if not parts:
+            entries = [entry for entry in entries if entry.path.split("/")[0] not in SHELVES]
+            entries += [Entry(shelf, "directory") for shelf in SHELVES if any(self._on(shelf))]
+        return replace(found, entries=tuple(sorted(entries, key=lambda entry: entry.path)))
+
+    def _shelf(self, shelf: str, *, recursive: bool, limit: int) -> Listing:
+        entries: list[Entry] = []
+        odd: list[str] = []
+        cut = False
+        for mount in self._on(shelf):
+            if mount.file is not None:
+                entries.append(replace(mount.root.stat(mount.file), path=mount.name))
+                continue
+            entries.append(Entry(mount.name, "directory"))
+            if recursive:
+                below = self.listing(mount.name, recursive=True, limit=max(0, limit - len(entries)))
+                entries += below.entries
+                odd += below.passed_over
+                cut = cut or below.cut
+        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd))
+
+    def _on(self, shelf: str) -> Iterator[Mount]:
+        return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))
+
+    def _mount(self, parts: list[str]) -> Mount:
+        wanted = "/".join(parts[:2])
+        for mount in self.mounts:
+            if mount.name == wanted:
+                return mount
+        names = ", ".join(mount.name for mount in self._on(parts[0])) or "nothing"
+        raise PathRefused(f"{shown(wanted)}: no such read-only path; there is {names}")
+
+
+def _unique_names(paths: Sequence[Path]) -> list[str]:
+    names: list[str] = []
+    for path in paths:
+        base = path.name or "root"
+        name, number = base, 1
+        while name in names:
+            number += 1
+            name = f"{base}-{number}"
+        names.append(name)
+    return names
+
+
+def _context_mount(given: Path, name: str) -> Mount:
+    """Open a path of the user, who may have given a link; below it none is followed."""
+    parts_of(name)
+    virtual = f"context/{name}"
+    try:
+        path = given.resolve(strict=True)
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise PathRefused(f"{shown(virtual)}: cannot be opened ({type(error).__name__})") from error
+    if stat.S_ISDIR(mode):
+        return Mount(virtual, Root.open(path, virtual))
+    if stat.S_ISREG(mode):
+        return Mount(virtual, Root.open(path.parent, "context"), path.name)
+    raise PathRefused(f"{shown(virtual)}: is neither a file nor a directory")
+
+
+def _close(mounts: Sequence[Mount]) -> None:
+    for mount in mounts:
+        mount.root.close()

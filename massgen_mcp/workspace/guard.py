@@ -1,0 +1,248 @@
+"""The one path guard: every file the server touches for an agent is touched through a `Root`.
+
+A root is an open directory descriptor. Paths are validated as names first and then opened below that descriptor
+without following any symbolic link, so neither a clever name nor a link swapped in at the wrong moment leads out.
+Must not know agents, tools or what the files mean. Messages name paths inside the root, never the host's.
+"""
+
+import io
+import os
+import secrets
+import stat
+import threading
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace.names import (
+    MAX_PATH_BYTES,
+    PathMissing,
+    PathRefused,
+    parts_of,
+    problem_with,
+    refusal,
+    safe_id,
+    shown,
+)
+
+__all__ = ["Entry", "EntryKind", "Listing", "PathMissing", "PathRefused", "Root", "parts_of", "safe_id", "shown"]
+
+EntryKind = Literal["file", "directory", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing below a root. `path` is relative to the root; `size` is in bytes and 0 for all but files."""
+
+    path: str
+    kind: EntryKind
+    size: int = 0
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Entries sorted by path. `cut`: there were more than the limit. `passed_over`: things no valid path can name."""
+
+    entries: tuple[Entry, ...]
+    cut: bool = False
+    passed_over: tuple[str, ...] = ()
+
+
+class Root:
+    """An open directory and the only way to the files below it. Its methods may be called from several threads.
+
+    `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`.
+    """
+
+    def __init__(self, fd: int, name: str, opener: beneath.Opener) -> None:
+        self.name = name
+        self._fd = fd
+        self._opener = opener
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path, name: str, *, opener: beneath.Opener | None = None) -> Self:
+        """Open the host directory `path`, itself no link. Its parents are trusted: no agent may write there."""
+        try:
+            fd = os.open(path, beneath.DIRECTORY_FLAGS)
+        except OSError as error:
+            raise refusal(name or "workspace", error) from error
+        return cls(fd, name, opener or beneath.best_opener())
+
+    def close(self) -> None:
+        """Give the descriptor back; later calls are refused, running ones end as if it were open. Safe to repeat."""
+        with self._lock:
+            fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open_file(self, rel: str) -> io.FileIO:
+        """Open a regular file for reading; anything else is refused without waiting for it."""
+        path = "/".join(parts_of(rel)) or "."
+        with self._translated(rel), self._borrowed() as root:
+            fd = self._opener(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            mode = os.fstat(fd).st_mode
+            if stat.S_ISREG(mode):
+                return io.FileIO(fd, "rb")
+            os.close(fd)
+        raise self._refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
+
+    def read_bytes(self, rel: str, max_bytes: int) -> bytes:
+        """The whole of a regular file, which is refused when it holds more than `max_bytes`."""
+        with self.open_file(rel) as file, self._translated(rel), io.BufferedReader(file) as reader:
+            data = reader.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise self._refused(rel, f"is larger than {max_bytes} bytes")
+        return data
+
+    def write_bytes(self, rel: str, data: bytes) -> None:
+        """Put a regular file there in one step, making parent directories as needed.
+
+        The old file is replaced, never written into, so another name (hard link) of it keeps its content. The new one
+        has mode 0600, and stays executable if it was.
+        """
+        parents, name = self._split(rel)
+        with (
+            self._translated(rel),
+            self._borrowed() as root,
+            beneath.closing(beneath.make_dirs(root, parents)) as directory,
+        ):
+            mode = 0o600
+            with suppress(FileNotFoundError):
+                old = _entry(directory, name, rel)
+                if old.kind != "file":
+                    raise self._refused(rel, _WHY_NOT_WRITABLE[old.kind])
+                mode = 0o700 if old.executable else 0o600
+            temporary = f".{secrets.token_hex(8)}.partial"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(temporary, flags, mode, dir_fd=directory)
+            try:
+                with io.FileIO(fd, "wb") as file, io.BufferedWriter(file) as writer:
+                    writer.write(data)
+                os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=directory)
+                raise
+
+    def stat(self, rel: str) -> Entry:
+        """What is there; a link is reported as a link, without looking where it leads."""
+        parts = parts_of(rel)
+        if not parts:
+            return Entry(".", "directory")
+        with self._translated(rel), self._directory(parts[:-1]) as directory:
+            return _entry(directory, parts[-1], "/".join(parts))
+
+    def list_dir(self, rel: str, limit: int = 10_000) -> Listing:
+        """The entries of one directory, sorted; the first `limit` of them."""
+        parts = parts_of(rel)
+        entries: list[Entry] = []
+        odd: list[str] = []
+        with self._translated(rel), self._directory(parts) as directory:
+            with os.scandir(directory) as found:
+                names = sorted(item.name for item in found)
+            for name in names[:limit]:
+                path = "/".join((*parts, name))
+                if problem_with(name) or len(os.fsencode(path)) > MAX_PATH_BYTES:
+                    odd.append(shown(path))
+                    continue
+                with suppress(FileNotFoundError):
+                    entries.append(_entry(directory, name, path))
+        return Listing(tuple(entries), len(names) > limit, tuple(odd))
+
+    def walk(self, rel: str, limit: int) -> Listing:
+        """At most `limit` entries below a directory, those nearest the top; what cannot be entered is passed over."""
+        first = self.list_dir(rel, limit)
+        entries, odd, cut = list(first.entries), list(first.passed_over), first.cut
+        pending = deque(entry.path for entry in first.entries if entry.kind == "directory")
+        while pending:
+            path = pending.popleft()
+            try:
+                below = self.list_dir(path, max(0, limit - len(entries) - len(odd)))
+            except PathRefused:
+                odd.append(shown(path))
+                continue
+            entries += below.entries
+            odd += below.passed_over
+            cut = cut or below.cut
+            pending += [entry.path for entry in below.entries if entry.kind == "directory"]
+        return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd))
+
+    def make_dirs(self, rel: str) -> None:
+        """Make a directory and its parents, each 0700, where they are missing."""
+        parts = parts_of(rel)
+        with self._translated(rel), self._borrowed() as root:
+            os.close(beneath.make_dirs(root, parts))
+
+    def delete(self, rel: str) -> None:
+        """Remove a file, a link or a whole directory."""
+        parents, name = self._split(rel)
+        with self._translated(rel), self._directory(parents) as directory:
+            beneath.remove(directory, name)
+
+    def _split(self, rel: str) -> tuple[list[str], str]:
+        parts = parts_of(rel)
+        if not parts:
+            raise self._refused(rel, "is the directory itself")
+        return parts[:-1], parts[-1]
+
+    @contextmanager
+    def _borrowed(self) -> Generator[int, None, None]:
+        """A descriptor of one's own, so that `close` in another thread cannot turn it into some other file."""
+        with self._lock:
+            if self._fd < 0:
+                raise PathRefused(f"{self.name or 'workspace'}: is no longer open")
+            fd = os.dup(self._fd)
+        with beneath.closing(fd):
+            yield fd
+
+    @contextmanager
+    def _directory(self, parts: list[str]) -> Generator[int, None, None]:
+        with self._borrowed() as root:
+            fd = self._opener(root, "/".join(parts) or ".", beneath.DIRECTORY_FLAGS)
+            with beneath.closing(fd):
+                yield fd
+
+    @contextmanager
+    def _translated(self, rel: str) -> Generator[None, None, None]:
+        try:
+            yield
+        except OSError as error:
+            raise refusal(self._known_as(rel), error) from error
+
+    def _refused(self, rel: str, why: str) -> PathRefused:
+        return PathRefused(f"{shown(self._known_as(rel))}: {why}")
+
+    def _known_as(self, rel: str) -> str:
+        return f"{self.name}/{rel}" if self.name else rel
+
+
+_WHY_NOT_WRITABLE: dict[EntryKind, str] = {
+    "directory": "is a directory",
+    "link": "is a symbolic link, these are not followed",
+    "other": "is not a regular file",
+}
+
+
+def _entry(dir_fd: int, name: str, path: str) -> Entry:
+    found = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    match stat.S_IFMT(found.st_mode):
+        case stat.S_IFREG:
+            return Entry(path, "file", found.st_size, bool(found.st_mode & stat.S_IXUSR))
+        case stat.S_IFDIR:
+            return Entry(path, "directory")
+        case stat.S_IFLNK:
+            return Entry(path, "link")
+        case _:
+            return Entry(path, "other")

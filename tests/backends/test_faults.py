@@ -1,0 +1,265 @@
+"""Every HTTP backend against servers that break the rules: each fault is one typed error, and no key goes astray."""
+
+import json
+from typing import Any
+
+import pytest
+
+from massgen_mcp.backends import http
+from massgen_mcp.backends.base import Part, StopPart, TextPart
+from massgen_mcp.errors import BackendError
+from tests.backends.wires import (
+    CHAT,
+    CLAUDE,
+    KEY,
+    RESPONSES,
+    WIRES,
+    Wire,
+    ask,
+    calls_in,
+    parts_of,
+    reply_of,
+    stop_of,
+    text_in,
+)
+from tests.raw_double import raw_server, reply, sse
+
+every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
+
+
+async def failure_of(wire: Wire, *replies: bytes, heard: list[Part] | None = None) -> BackendError:
+    async with raw_server(*replies) as server:
+        with pytest.raises(BackendError) as caught:
+            await parts_of(wire.backend(server.url), ask("capital?"), heard)
+    return caught.value
+
+
+@every_wire
+async def test_the_whole_stream_is_a_whole_answer(wire: Wire) -> None:
+    async with raw_server(reply(sse(*wire.whole))) as server:
+        parts = await parts_of(wire.backend(server.url), ask("capital?"))
+    assert text_in(parts) == "Paris"
+    assert stop_of(parts).reason == "end"
+
+
+@every_wire
+async def test_an_orderly_end_before_the_models_own_is_an_error(wire: Wire) -> None:
+    for length in range(len(wire.whole)):
+        error = await failure_of(wire, reply(sse(*wire.whole[:length])))
+        assert (error.reason, error.retryable) == ("provider_error", True)
+
+
+@every_wire
+async def test_a_cut_connection_at_any_event_is_retried_from_the_start(wire: Wire) -> None:
+    whole = sse(*wire.whole)
+    for end in range(0, len(whole), 97):
+        cut = reply(whole[:end], headers={"Content-Length": str(len(whole))})
+        async with raw_server(cut, reply(whole)) as server:
+            answer = await reply_of(wire.backend(server.url), ask("capital?"))
+        assert answer.text == "Paris"
+
+
+@every_wire
+async def test_a_key_does_not_follow_a_redirect(wire: Wire) -> None:
+    async with raw_server(reply(sse(*wire.whole))) as other:
+        moved = reply(b"", status="307 Temporary Redirect", headers={"Location": f"{other.url}{wire.path}"})
+        async with raw_server(moved) as server:
+            with pytest.raises(BackendError, match="redirects are not followed"):
+                await parts_of(wire.backend(server.url), ask("capital?"))
+            assert KEY in server.heads[0]
+        assert other.heads == []
+
+
+@every_wire
+async def test_replies_are_asked_for_uncompressed(wire: Wire) -> None:
+    async with raw_server(reply(sse(*wire.whole))) as server:
+        await parts_of(wire.backend(server.url), ask("capital?"))
+        assert "accept-encoding: identity" in server.heads[0].lower()
+    error = await failure_of(wire, reply(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}))
+    assert error.reason == "bad_reply"
+
+
+async def test_servers_that_only_imitate_claude_get_both_kinds_of_key() -> None:
+    async with raw_server(reply(sse(*CLAUDE.whole))) as server:
+        await parts_of(CLAUDE.backend(server.url), ask("capital?"))
+        head = server.heads[0].lower()
+    assert f"x-api-key: {KEY}" in head
+    assert f"authorization: bearer {KEY}" in head
+
+
+@every_wire
+async def test_a_flood_is_cut_off(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100_000)
+    flood = sse(*wire.whole[:-1]) + b": nothing but noise\n" * 20_000
+    error = await failure_of(wire, reply(flood))
+    assert (error.reason, error.retryable) == ("bad_reply", False)
+    assert "100000 bytes" in str(error)
+
+
+@every_wire
+@pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
+async def test_a_flood_without_line_ends_is_cut_off(wire: Wire, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "MAX_REPLY_BYTES", 100_000)
+    error = await failure_of(wire, reply(b"x" * 200_000, status=status))
+    assert error.reason == "bad_reply"
+
+
+@every_wire
+async def test_invalid_utf8_is_a_bad_reply(wire: Wire) -> None:
+    error = await failure_of(wire, reply(sse(*wire.whole).replace(b"Pa", b"P\xff")))
+    assert error.reason == "bad_reply"
+
+
+@every_wire
+async def test_garbage_json_is_a_bad_reply(wire: Wire) -> None:
+    error = await failure_of(wire, reply(b'event: message_start\ndata: {"type": "message_start", \n\n'))
+    assert error.reason == "bad_reply"
+
+
+@every_wire
+@pytest.mark.parametrize("event", [{"type": "message_start"}, {"type": "response.completed"}, {"choices": 7}, [1], 7])
+async def test_json_of_another_shape_is_an_error(wire: Wire, event: Any) -> None:
+    error = await failure_of(wire, reply(f"event: message_start\ndata: {json.dumps(event)}\n\n".encode()))
+    assert error.reason in ("bad_reply", "provider_error")
+
+
+@every_wire
+async def test_a_web_page_instead_of_a_stream_points_at_the_base_url(wire: Wire) -> None:
+    error = await failure_of(wire, reply(b"<html>Welcome</html>", media_type="text/html; charset=utf-8"))
+    assert error.reason == "bad_reply"
+    assert "base_url" in str(error)
+
+
+ERROR_EVENTS: dict[str, dict[str, Any]] = {
+    "chatcompletion": {"error": {"message": "too many", "type": "rate_limit_error", "code": None}},
+    "openai": {"type": "error", "code": "rate_limit_exceeded", "message": "too many", "sequence_number": 1},
+    "claude": {"type": "error", "error": {"type": "rate_limit_error", "message": "too many"}},
+}
+
+
+@every_wire
+async def test_an_error_event_in_a_good_stream_is_told_by_its_code(wire: Wire) -> None:
+    heard: list[Part] = []
+    error = await failure_of(wire, reply(sse(*wire.whole[:2], ERROR_EVENTS[wire.name])), heard=heard)
+    assert (error.reason, error.retryable) == ("rate_limited", True)
+    assert "too many" in str(error)
+    assert not any(isinstance(part, StopPart) for part in heard)
+
+
+async def test_an_unknown_error_event_may_pass() -> None:
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    error = await failure_of(CLAUDE, reply(sse(overloaded)))
+    assert (error.reason, error.retryable) == ("provider_error", True)
+
+
+async def test_a_numeric_code_in_an_error_event_is_a_status() -> None:
+    error = await failure_of(CHAT, reply(sse({"error": {"message": "no credit", "code": 402}})))
+    assert (error.reason, error.retryable) == ("quota_exhausted", False)
+
+
+async def test_a_failed_response_is_told_by_its_code() -> None:
+    response = {**RESPONSES.whole[-1]["response"], "status": "failed"}
+    response["error"] = {"code": "invalid_prompt", "message": "not allowed"}
+    error = await failure_of(RESPONSES, reply(sse({"type": "response.failed", "response": response})))
+    assert (error.reason, error.retryable) == ("bad_request", False)
+
+
+@every_wire
+@pytest.mark.parametrize(
+    ("status", "code", "reason", "retryable"),
+    [
+        ("400 Bad Request", "", "bad_request", False),
+        ("400 Bad Request", "invalid_api_key", "auth", False),
+        ("402 Payment Required", "", "quota_exhausted", False),
+        ("403 Forbidden", "", "auth", False),
+        ("408 Request Timeout", "", "provider_error", True),
+        ("409 Conflict", "", "provider_error", True),
+        ("413 Too Large", "", "bad_request", False),
+        ("422 Unprocessable", "", "bad_request", False),
+        ("429 Too Many", "insufficient_quota", "quota_exhausted", False),
+        ("502 Bad Gateway", "", "provider_error", True),
+        ("529 Overloaded", "", "provider_error", True),
+    ],
+)
+async def test_a_status_has_one_meaning(wire: Wire, status: str, code: str, reason: str, retryable: bool) -> None:
+    body = json.dumps({"error": {"message": "because", "type": code, "code": code or None}}).encode()
+    error = await failure_of(wire, reply(body, status=status, media_type="application/json"))
+    assert (error.reason, error.retryable) == (reason, retryable)
+    assert "because" in str(error)
+
+
+@every_wire
+async def test_messages_are_short_and_hold_no_key(wire: Wire) -> None:
+    body = json.dumps({"error": {"message": f"{KEY} " * 500, "type": "x"}}).encode()
+    error = await failure_of(wire, reply(body, status="400 Bad Request", media_type="application/json"))
+    assert len(str(error)) <= 500
+    assert KEY[:8] not in str(error)
+    assert error.__cause__ is None
+
+
+@every_wire
+async def test_lone_surrogates_become_replacement_characters(wire: Wire) -> None:
+    events = json.loads(json.dumps(wire.whole).replace('"ris"', '"ris\\ud800!"'))
+    async with raw_server(reply(sse(*events))) as server:
+        parts = await parts_of(wire.backend(server.url), ask("a lone \ud800 in the question"))
+    assert text_in(parts) == "Paris\ufffd!"
+
+
+@pytest.mark.parametrize(("finish", "stop"), [("length", "length"), ("content_filter", "refusal"), ("eos", "end")])
+async def test_chat_finish_reasons(finish: str, stop: str) -> None:
+    events = json.loads(json.dumps(CHAT.whole).replace('"stop"', f'"{finish}"'))
+    async with raw_server(reply(sse(*events))) as server:
+        assert stop_of(await parts_of(CHAT.backend(server.url), ask("?"))).reason == stop
+
+
+@pytest.mark.parametrize(("reason", "stop"), [("max_output_tokens", "length"), ("content_filter", "refusal")])
+async def test_incomplete_responses(reason: str, stop: str) -> None:
+    response = {**RESPONSES.whole[-1]["response"], "status": "incomplete", "incomplete_details": {"reason": reason}}
+    events = (*RESPONSES.whole[:-1], {"type": "response.incomplete", "sequence_number": 3, "response": response})
+    async with raw_server(reply(sse(*events))) as server:
+        assert stop_of(await parts_of(RESPONSES.backend(server.url), ask("?"))).reason == stop
+
+
+@pytest.mark.parametrize(("reason", "stop"), [("max_tokens", "length"), ("refusal", "refusal"), ("pause_turn", "end")])
+async def test_claude_stop_reasons(reason: str, stop: str) -> None:
+    events = json.loads(json.dumps(CLAUDE.whole).replace("end_turn", reason))
+    async with raw_server(reply(sse(*events))) as server:
+        assert stop_of(await parts_of(CLAUDE.backend(server.url), ask("?"))).reason == stop
+
+
+async def test_chat_calls_without_ids_or_with_one_id_twice_stay_apart() -> None:
+    def call(index: int, call_id: str | None, name: str | None, arguments: str) -> dict[str, Any]:
+        fragment = {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}
+        return {**CHAT.whole[0], "choices": [{"index": 0, "delta": {"tool_calls": [fragment]}, "finish_reason": None}]}
+
+    fragments = [
+        call(0, None, "look", '{"where"'),
+        call(0, None, None, ': "left"}'),
+        call(1, "same", "look", '{"where": "up"}'),
+        call(2, "same", "look", '{"where": "down"}'),
+        call(2, "other", "vote", "{}"),
+    ]
+    async with raw_server(reply(sse(*fragments, CHAT.whole[-1]))) as server:
+        parts = await parts_of(CHAT.backend(server.url), ask("?"))
+    calls = calls_in(parts)
+    assert [(one.name, one.arguments) for one in calls] == [
+        ("look", '{"where": "left"}'),
+        ("look", '{"where": "up"}'),
+        ("look", '{"where": "down"}'),
+        ("vote", "{}"),
+    ]
+    assert all(one.id for one in calls)
+    assert len({one.id for one in calls}) == 4
+    assert stop_of(parts).reason == "tool_calls"
+
+
+async def test_chat_servers_may_leave_fields_out() -> None:
+    bare: tuple[dict[str, Any], ...] = (
+        {"choices": [{"delta": {"content": "Paris"}}]},
+        {"choices": [{"finish_reason": "stop"}]},
+        {"usage": {}},
+    )
+    async with raw_server(reply(sse(*bare, "[DONE]"))) as server:
+        parts = await parts_of(CHAT.backend(server.url), ask("?"))
+    assert [part for part in parts if isinstance(part, TextPart)] == [TextPart("Paris")]
+    assert stop_of(parts).reason == "end"

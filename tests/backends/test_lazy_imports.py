@@ -1,0 +1,19 @@
+"""A provider's SDK takes a second to import; whoever does not talk to it does not pay."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import sys
+from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.config.models import HttpBackendConfig, ScriptedBackendConfig
+make_backend(ScriptedBackendConfig(type="scripted"), {})
+for kind in ("openai", "chatcompletion", "claude"):
+    make_backend(HttpBackendConfig(type=kind, model="m"), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+print(sorted({"openai", "anthropic"} & set(sys.modules)))
+"""
+
+
+def test_making_a_backend_imports_no_sdk() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

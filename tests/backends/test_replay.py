@@ -1,0 +1,126 @@
+"""What a reply leaves for the next turn: reasoning goes back as it came, and broken calls go back as valid ones."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from massgen_mcp.backends import chatcompletion, claude, openai_responses
+from massgen_mcp.backends.base import AssistantMessage, ModelRequest, ToolCall, ToolResultMessage, UserMessage
+from massgen_mcp.backends.calling import Reply
+from massgen_mcp.backends.http import Endpoint
+from tests.backends.wires import CLAUDE, LOOK, RESPONSES, VOTE, Wire, ask, reply_of
+from tests.raw_double import raw_server, reply, sse
+from tests.wire_check import check_body
+
+ENDPOINT = Endpoint("some-model", "key")
+BODIES = (
+    ("/v1/chat/completions", chatcompletion.request_body),
+    ("/v1/responses", openai_responses.request_body),
+    ("/v1/messages", claude.request_body),
+)
+
+
+async def answer_to(wire: Wire, *events: dict[str, Any]) -> Reply:
+    async with raw_server(reply(sse(*events))) as server:
+        return await reply_of(wire.backend(server.url), ask("look", LOOK))
+
+
+def next_turn(earlier: Reply) -> ModelRequest:
+    results = [ToolResultMessage(call.id, call.name, "empty") for call in earlier.tool_calls]
+    told = AssistantMessage(earlier.text, earlier.tool_calls, earlier.replay)
+    return replace(ask("look", LOOK), messages=(UserMessage("look"), told, *results))
+
+
+async def test_claudes_thinking_goes_back_signed_and_in_order() -> None:
+    start, stop = CLAUDE.whole[0], CLAUDE.whole[-2:]
+    blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [
+        (
+            {"type": "thinking", "thinking": "", "signature": ""},
+            [{"type": "thinking_delta", "thinking": "hm"}, {"type": "signature_delta", "signature": "signed"}],
+        ),
+        ({"type": "redacted_thinking", "data": "sealed"}, []),
+        ({"type": "text", "text": ""}, [{"type": "text_delta", "text": "I look."}]),
+        (
+            {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}},
+            [{"type": "input_json_delta", "partial_json": text} for text in ('{"where":', ' "up"}')],
+        ),
+    ]  # fmt: skip
+    events = [start]
+    for index, (block, deltas) in enumerate(blocks):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
+    got = await answer_to(CLAUDE, *events, *stop)
+    assert (got.reasoning, got.text) == ("hm", "I look.")
+
+    body = claude.request_body(ENDPOINT, next_turn(got))
+    check_body("/v1/messages", body)
+    assert json.loads(json.dumps(body["messages"]))[1]["content"] == [
+        {"type": "thinking", "thinking": "hm", "signature": "signed"},
+        {"type": "redacted_thinking", "data": "sealed"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"where": "up"}},
+    ]
+
+
+async def test_encrypted_reasoning_goes_back_before_its_call() -> None:
+    items: list[dict[str, Any]] = [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed", "status": None},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}"},
+    ]
+    done = [
+        {"type": "response.output_item.done", "sequence_number": n, "output_index": n, "item": item}
+        for n, item in enumerate(items)
+    ]
+    got = await answer_to(RESPONSES, RESPONSES.whole[0], *done, RESPONSES.whole[-1])
+    body = openai_responses.request_body(ENDPOINT, next_turn(got))
+    check_body("/v1/responses", body)
+    assert body["store"] is False
+    assert json.loads(json.dumps(body["input"]))[1:3] == [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+    ]
+
+
+@pytest.mark.parametrize(("path", "make_body"), BODIES, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    "arguments", ["", '{"where":', "[1]", '{"n": NaN}', '{"n": ' + "9" * 5000 + "}", "[" * 100_000, '"\ud800"']
+)
+def test_a_broken_call_goes_back_as_a_valid_one(path: str, make_body: Any, arguments: str) -> None:
+    call = ToolCall("call_1", "look \x1b[31m around", arguments)
+    history = (
+        UserMessage("go \ud800"),
+        AssistantMessage("", (call,)),
+        ToolResultMessage("call_1", call.name, "not JSON", is_error=True),
+        AssistantMessage(""),
+        UserMessage("again"),
+    )
+    body = make_body(ENDPOINT, ModelRequest("system", history, (LOOK, VOTE)))
+    check_body(path, body)
+    json.dumps(body, allow_nan=False).encode()
+    assert "look__" in json.dumps(body)
+
+
+def test_a_model_that_thinks_is_not_forced_to_call_a_tool() -> None:
+    request = ask("Vote!", VOTE, must_call_tool=True)
+    forced = claude.request_body(ENDPOINT, request)
+    thinking = claude.request_body(replace(ENDPOINT, reasoning_effort="high"), request)
+    configured = claude.request_body(
+        replace(ENDPOINT, extra_body={"thinking": {"type": "enabled", "budget_tokens": 2000}}), request
+    )
+    assert forced["tool_choice"] == {"type": "any"}
+    assert thinking["tool_choice"] == configured["tool_choice"] == {"type": "auto"}
+
+
+def test_encrypted_reasoning_is_not_asked_of_models_that_do_not_reason() -> None:
+    assert "include" in openai_responses.request_body(ENDPOINT, ask("?"))
+    assert "include" not in openai_responses.request_body(replace(ENDPOINT, model="gpt-4o-mini"), ask("?"))
+
+
+def test_openai_itself_is_told_a_limit_by_its_new_name() -> None:
+    limited = replace(ENDPOINT, max_output_tokens=100)
+    assert chatcompletion.request_body(limited, ask("?"))["max_completion_tokens"] == 100
+    elsewhere = replace(limited, base_url="http://127.0.0.1/v1")
+    assert chatcompletion.request_body(elsewhere, ask("?"))["max_tokens"] == 100

@@ -1,0 +1,305 @@
+"""From files and dictionaries to configs: all problems at once, nothing secret echoed, looked up in a known order."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from massgen_mcp.config import loader
+from massgen_mcp.config.examples import example_path, list_examples
+from massgen_mcp.config.models import Config, HttpBackendConfig
+from massgen_mcp.errors import MassgenError
+
+OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"
+
+
+def parsed(text: str, base_dir: Path | None = None, **environ: str) -> Config:
+    return loader.parse_config(text, "team.yaml", environ, base_dir=base_dir)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(MassgenError) as caught:
+        parsed(text)
+    assert caught.value.code == "config_invalid"
+    return str(caught.value).splitlines()
+
+
+def backend_of(config: Config) -> HttpBackendConfig:
+    backend = config.agents[0].backend
+    assert isinstance(backend, HttpBackendConfig)
+    return backend
+
+
+def test_all_problems_of_a_file_come_at_once_with_line_place_and_nearest_key() -> None:
+    text = """\
+agents:
+  - id: "a b"
+    backend:
+      type: opnai
+  - backend: {type: openai, modle: gpt-5, temperature: hot}
+    systemmessage: hi
+  - backend: {type: scripted, script: [{anser: x}, {answer: x, vote: y}]}
+  - 5
+orchestrator:
+  enable_filesystem: yes
+  max_steps_per_round: 0
+timeout_setting: {}
+"""
+    assert problems(text) == [
+        "team.yaml:2: agents[0].id: expected letters, digits, '_', '.' or '-', at most 64, "
+        "beginning with a letter or digit",
+        "team.yaml:4: agents[0].backend.type: unknown type; did you mean 'openai'? "
+        "valid types: chatcompletion, claude, openai, scripted",
+        "team.yaml:5: agents[1].backend.model: required key is missing",
+        "team.yaml:5: agents[1].backend.temperature: expected a number",
+        "team.yaml:5: agents[1].backend.modle: unknown key; did you mean 'model'?",
+        "team.yaml:6: agents[1].systemmessage: unknown key; did you mean 'system_message'?",
+        "team.yaml:7: agents[2].backend.script[0].anser: unknown key; did you mean 'answer'?",
+        "team.yaml:7: agents[2].backend.script[1]: a script step has exactly one of: answer, vote, say, call, fail, hang",
+        "team.yaml:8: agents[3]: expected a mapping",
+        "team.yaml:10: orchestrator.enable_filesystem: expected true or false",
+        "team.yaml:11: orchestrator.max_steps_per_round: expected greater than or equal to 1",
+        "team.yaml:12: timeout_setting: unknown key; did you mean 'timeout_settings'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "team.yaml:1: config: expected a mapping with the key 'agents'"),
+        ("[]", "team.yaml:1: config: expected a mapping with the key 'agents'"),
+        ("{}", "team.yaml:1: agents: required key is missing"),
+        ("agents: []", "team.yaml:1: agents: expected at least 1 of them, there are 0"),
+        ("agents: 5", "team.yaml:1: agents: expected a list"),
+        ("\nagent: 5", "team.yaml:2: agent: expected a mapping"),
+        ("agent:\n  backend:\n    type: grok", "team.yaml:3: agent.backend.type: not a type of its own; write type: "
+         "chatcompletion and base_url: https://api.x.ai/v1"),
+        ("agent:\n  backend: {model: x}", "team.yaml:2: agent.backend.type: required key is missing; one of: "
+         "chatcompletion, claude, openai, scripted"),
+        ("agent:\n  backend: {type: claude, model: x, zzz: 1}", "team.yaml:2: agent.backend.zzz: unknown key; known "
+         "here: api_key_env, base_url, extra_body, max_output_tokens, model, reasoning_effort, temperature, top_p, type"),
+        ("agent:\n  backend: {type: openai, model: x, base_url: 'https://[::1'}", "team.yaml:2: agent.backend.base_url: "
+         "expected an address with a plain host name (and port), such as https://host:8000/v1"),
+        ("agent:\n  backend: {type: openai, model: x, reasoning_effort: huge}", "team.yaml:2: "
+         "agent.backend.reasoning_effort: expected 'none', 'minimal', 'low', 'medium', 'high' or 'xhigh'"),
+    ],
+)  # fmt: skip
+def test_one_wrong_thing_is_one_problem(text: str, message: str) -> None:
+    assert problems(text) == [message]
+
+
+def test_agent_and_agents_together_are_refused() -> None:
+    text = OPENAI + "agent:\n  backend: {type: openai, model: gpt-5}\n"
+    assert problems(text) == ["team.yaml:3: agent: write 'agent' or 'agents', not both"]
+
+
+def test_agents_get_ids_in_their_order_and_one_agent_may_stand_alone() -> None:
+    text = "agents:\n- backend: {type: scripted}\n- id: x\n  backend: {type: scripted}\n- backend: {type: scripted}\n"
+    assert [agent.id for agent in parsed(text).agents] == ["agent1", "x", "agent3"]
+    assert [agent.id for agent in parsed("agent:\n  backend: {type: scripted}\n").agents] == ["agent1"]
+
+
+def test_equal_ids_are_found_even_when_other_things_are_wrong() -> None:
+    text = "agents:\n- id: x\n  backend: {type: scripted}\n- id: x\n  backend: {type: scripted, a: 1}\n"
+    assert problems(text)[0] == "team.yaml:4: agents[1].id: agent ids must be distinct; agents[0] has the same"
+    assert len(problems(text)) == 2
+    assert len(problems(text.replace(", a: 1", ""))) == 1
+
+
+def test_anthropic_is_another_name_for_claude() -> None:
+    assert backend_of(parsed("agent:\n  backend: {type: anthropic, model: claude-x}")).type == "claude"
+
+
+def test_a_variable_as_api_key_becomes_its_name_and_its_value_is_never_read() -> None:
+    config = parsed("agent:\n  backend: {type: openai, model: m, api_key: '${MY_KEY}'}", MY_KEY="sk-secret")
+    assert backend_of(config).api_key_env == "MY_KEY"
+    assert "sk-secret" not in config.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        "{type: openai, model: m, api_key: sk-secret}",
+        "{type: openai, model: m, api_key: 'x${MY_KEY}sk-secret'}",
+        "{type: openai, model: m, api_key: [sk-secret]}",
+        "{type: openai, model: m, api_key: {sk-secret: sk-secret}}",
+        "{type: openai, model: m, api_key_env: sk-secret}",
+        "{type: scripted, api_key: sk-secret}",
+        "{type: openai, model: m, base_url: 'https://sk-secret@host/v1'}",
+        "{type: sk-secret, model: m}",
+        "{type: openai, model: [sk-secret], temperature: sk-secret, extra_body: sk-secret}",
+        "sk-secret",
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_refused_and_not_repeated(backend: str) -> None:
+    listed = problems(f"agent:\n  backend: {backend}")
+    assert all(line.startswith("team.yaml:2: agent.backend") for line in listed)
+    assert "sk-secret" not in "\n".join(listed)
+
+
+def test_a_literal_api_key_is_answered_with_what_to_write() -> None:
+    listed = problems("agent:\n  backend: {type: openai, model: m, api_key: sk-secret}")
+    assert listed == ["team.yaml:2: agent.backend.api_key: write api_key_env: NAME; keys never belong in a file"]
+
+
+def test_variables_elsewhere_stay_as_they_are_written() -> None:
+    config = parsed("agent:\n  system_message: '${HOME}'\n  backend: {type: openai, model: '${MODEL}'}", MODEL="m")
+    assert config.agents[0].system_message == "${HOME}"
+    assert backend_of(config).model == "${MODEL}"
+
+
+def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "note.txt").touch()
+    text = "agent:\n  backend: {type: scripted}\norchestrator:\n  context_paths:\n"
+    config = parsed(f"{text}    - path: docs\n    - path: ~/note.txt\n", tmp_path, HOME=str(tmp_path))
+    paths = [entry.path for entry in config.orchestrator.context_paths]
+    assert paths == [str(tmp_path.resolve() / "docs"), str(tmp_path.resolve() / "note.txt")]
+    for wrong in ("absent", '"a\\0b"', "x" * 4000):
+        listed = problems(f"{text}    - path: {wrong}\n")
+        message = "no such file or directory, or it may not be read"
+        assert listed == [f"team.yaml:5: orchestrator.context_paths[0].path: {message}"]
+
+
+def test_a_dictionary_is_a_config_too() -> None:
+    config = loader.config_from_data({"agents": ({"backend": {"type": "openai", "model": "m"}},)}, "config_dict")
+    assert backend_of(config).model == "m"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"agent": {"backend": {"type": "openai", "modl": "x"}}}, "config_dict: agent.backend.model: required"),
+        ({"agents": [{"backend": object()}]}, "config_dict: agents[0].backend: expected plain data, not object"),
+        ({1: 2}, "config_dict: config: a key must be text, not int"),
+        ({"agents": float("nan")}, "config_dict: agents: expected a finite number"),
+        ({"agents": 10**5000}, "config_dict: agents: a number has at most"),
+        ({"agents": "\ud800"}, "config_dict: agents: not UTF-8 text"),
+        ({"agents": "x" * 300_000}, "config_dict: config: a config has at most 256 KiB"),
+        ({"agents": list(range(30_000))}, "config_dict: config: a config has at most 20,000 values"),
+    ],
+)
+def test_a_dictionary_is_held_to_the_rules_of_a_file(data: dict[str, object], message: str) -> None:
+    with pytest.raises(MassgenError) as caught:
+        loader.config_from_data(data, "config_dict")
+    assert caught.value.code == "config_invalid"
+    assert str(caught.value).startswith(message)
+
+
+def test_a_dictionary_that_contains_itself_is_refused() -> None:
+    data: dict[str, object] = {}
+    data["agents"] = [data]
+    with pytest.raises(MassgenError, match="nested deeper than"):
+        loader.config_from_data(data, "config_dict")
+
+
+def test_hundreds_of_problems_are_cut_to_a_hundred_and_counted() -> None:
+    keys = "".join(f"k{number}: 1\n" for number in range(150))
+    listed = problems("agent:\n  backend: {type: scripted}\n" + keys)
+    assert len(listed) == 101
+    assert listed[-1] == "and 50 more"
+
+
+def test_a_file_is_loaded_by_its_path_and_named_in_errors(tmp_path: Path) -> None:
+    path = tmp_path / "team.yaml"
+    path.write_text(OPENAI)
+    assert loader.load_config(path, environ={}) == loader.load_config(str(path), environ={})
+    path.write_bytes(b"a: \xff")
+    with pytest.raises(MassgenError, match=r"team\.yaml:1: not UTF-8"):
+        loader.load_config(path, environ={})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("absent.yaml", "there is no such file"), (".", "is a directory"), ("a\0b", "."), ("x" * 5000, ".")],
+)
+def test_what_is_no_file_is_not_found(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(MassgenError, match=message) as caught:
+        loader.load_config(f"{tmp_path}/{name}", environ={})
+    assert caught.value.code == "config_not_found"
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_config_is_looked_up_as_named_then_in_the_project_then_at_the_users(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    environ = {"MASSGEN_CONFIG_HOME": str(home)}
+    with pytest.raises(MassgenError, match="@examples/") as caught:
+        loader.find_config(None, cwd=project, environ=environ)
+    assert caught.value.code == "config_not_found"
+    home.mkdir()
+    (home / "config.yaml").touch()
+    assert loader.find_config(None, cwd=project, environ=environ) == str(home / "config.yaml")
+    (project / ".massgen").mkdir(parents=True)
+    (project / ".massgen" / "config.yaml").touch()
+    assert loader.find_config(None, cwd=project, environ=environ) == str(project / ".massgen" / "config.yaml")
+    assert loader.find_config("@examples/scripted", cwd=project, environ=environ) == "@examples/scripted"
+
+
+def test_a_missing_key_names_every_agent_and_variable() -> None:
+    config = loader.load_config("@examples/three_agents", environ={})
+    assert loader.missing_keys(config, {"ANTHROPIC_API_KEY": "k"}) == ["OPENAI_API_KEY", "OPENROUTER_API_KEY"]
+    with pytest.raises(MassgenError) as caught:
+        loader.require_keys(config, {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": " "})
+    assert caught.value.code == "missing_key"
+    assert "agent 'openai' needs OPENAI_API_KEY; agent 'gemini' needs OPENROUTER_API_KEY." in str(caught.value)
+    loader.require_keys(config, dict.fromkeys(["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"], "k"))
+
+
+def test_scripted_and_local_agents_need_no_key() -> None:
+    for name in ("scripted", "local_server"):
+        config = loader.load_config(f"@examples/{name}", environ={})
+        assert loader.missing_keys(config, {}) == []
+        loader.require_keys(config, {})
+
+
+def test_every_packaged_config_loads_and_says_what_it_is() -> None:
+    found = list_examples()
+    assert {"scripted", "two_providers", "three_agents", "local_server"} <= {example.name for example in found}
+    for example in found:
+        assert example.description.endswith(".")
+        assert loader.load_config(f"@examples/{example.name}", environ={}).agents
+        assert example_path(f"{example.name}.yaml") == example.path
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../pyproject", "/etc/passwd", "basic/../../x", "Scripted", "scripted\n", "a" * 80, "basic/multi/none"]
+)
+def test_an_unknown_example_is_refused(name: str) -> None:
+    with pytest.raises(MassgenError) as caught:
+        example_path(name)
+    assert caught.value.code == "config_not_found"
+
+
+def test_a_misspelt_example_gets_the_nearest_name() -> None:
+    with pytest.raises(MassgenError, match=r"did you mean @examples/scripted\?"):
+        loader.load_config("@examples/scriptd", environ={})
+
+
+WORDS = st.sampled_from(
+    ["agents", "agent", "id", "backend", "type", "openai", "scripted", "script", "answer", "api_key", "model", "path"]
+    + ["orchestrator", "context_paths", "timeout_settings", "${X}", "claude", "grok", "base_url", "arguments"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(st.dictionaries(WORDS, VALUES, max_size=4))
+def test_no_dictionary_breaks_the_parser(data: dict[str, object]) -> None:
+    try:
+        loader.config_from_data(data, "config_dict")
+    except MassgenError as error:
+        assert error.code == "config_invalid"
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(st.binary(max_size=200) | st.text(max_size=200))
+def test_no_text_breaks_the_parser(text: str | bytes) -> None:
+    try:
+        loader.parse_config(text, "team.yaml", {})
+    except MassgenError as error:
+        assert error.code == "config_invalid"

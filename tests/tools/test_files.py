@@ -1,0 +1,248 @@
+"""The file tools as a model meets them: what they answer, and how they refuse."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.backends.base import JsonObject
+from massgen_mcp.tools.base import Tool, ToolResult
+from massgen_mcp.tools.files import MAX_FILE_BYTES, MAX_OUTPUT_BYTES, file_tools
+from massgen_mcp.workspace.directory import Workspace
+
+
+@pytest.fixture
+def ws(tmp_path: Path) -> Path:
+    return tmp_path / "ws"
+
+
+@pytest.fixture
+def workspace(ws: Path, tmp_path: Path) -> Iterator[Workspace]:
+    peer = tmp_path / "snapshot"
+    peer.mkdir()
+    (peer / "main.py").write_text("print('peer')\n")
+    (tmp_path / "secret").write_text("secret")
+    with Workspace.create(ws) as made:
+        made.set_peers({"agent2": peer})
+        yield made
+
+
+@pytest.fixture
+def tools(workspace: Workspace) -> dict[str, Tool]:
+    return {tool.spec.name: tool for tool in file_tools(workspace)}
+
+
+async def ok(tool: Tool, arguments: JsonObject) -> str:
+    result = await tool.run(arguments)
+    assert not result.is_error, result.text
+    return result.text
+
+
+async def refused(tool: Tool, arguments: JsonObject) -> str:
+    result = await tool.run(arguments)
+    assert result.is_error, result.text
+    return result.text
+
+
+def test_the_specs_are_small_and_say_which_arguments_are_needed(tools: dict[str, Tool]) -> None:
+    specs = [dataclasses.asdict(tool.spec) for tool in tools.values()]
+
+    assert list(tools) == ["read_file", "write_file", "edit_file", "list_files", "search_files"]
+    assert len(json.dumps(specs)) < 1800
+    assert '"title"' not in json.dumps(specs)
+    assert tools["edit_file"].spec.parameters["required"] == ["path", "old", "new"]
+    assert {name for name, tool in tools.items() if tool.side_effects} == {"write_file", "edit_file"}
+
+
+async def test_what_is_written_is_read_back_exactly(tools: dict[str, Tool]) -> None:
+    content = "eins\r\nzwei\x0cdrei\u2028vier\nlast é"
+
+    assert await ok(tools["write_file"], {"path": "a/b.txt", "content": content}) == "wrote 30 bytes"
+    assert await ok(tools["read_file"], {"path": "a/b.txt"}) == content
+
+
+async def test_an_empty_file_reads_as_nothing(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "empty", "content": ""})
+
+    assert await ok(tools["read_file"], {"path": "empty"}) == ""
+
+
+async def test_a_part_of_a_file_says_which_part_it_is(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "n", "content": "".join(f"{n}\n" for n in range(1, 11))})
+
+    assert await ok(tools["read_file"], {"path": "n", "offset": 3, "limit": 2}) == "[lines 3-4 of 10]\n3\n4\n"
+    assert await ok(tools["read_file"], {"path": "n", "offset": 10}) == "[lines 10-10 of 10]\n10\n"
+    assert "beyond the end, the file has 10 lines" in await refused(tools["read_file"], {"path": "n", "offset": 11})
+
+
+async def test_output_is_cut_at_its_limit_even_within_one_line(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "wide", "content": "é" * MAX_OUTPUT_BYTES})
+    await ok(tools["write_file"], {"path": "long", "content": ("x" * 999 + "\n") * 1000})
+
+    wide = await ok(tools["read_file"], {"path": "wide"})
+    long = await ok(tools["read_file"], {"path": "long"})
+
+    assert wide.startswith("[lines 1-1 of 1]\n")
+    assert long.startswith("[lines 1-262 of 1000]\n")
+    for text in (wide, long):
+        assert len(text.partition("\n")[2].encode()) <= MAX_OUTPUT_BYTES
+
+
+async def test_binary_files_are_refused_and_slightly_damaged_text_is_not(tools: dict[str, Tool], ws: Path) -> None:
+    (ws / "image").write_bytes(b"\x89PNG\0\0\0" + bytes(range(256)))
+    (ws / "noise").write_bytes(b"\xff\xfe\xfd" * 100)
+    (ws / "latin").write_bytes("Straße, ganz gewöhnlicher Text in einer alten Kodierung\n".encode("latin-1"))
+
+    assert "not a text file" in await refused(tools["read_file"], {"path": "image"})
+    assert "not a text file" in await refused(tools["read_file"], {"path": "noise"})
+    assert "Stra\ufffde" in await ok(tools["read_file"], {"path": "latin"})
+
+
+async def test_half_surrogate_pairs_become_replacement_characters(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "s", "content": "a\ud800b \ud83d\ude00"})
+
+    assert await ok(tools["read_file"], {"path": "s"}) == "a\ufffdb \U0001f600"
+    assert "not valid UTF-8" in await refused(tools["write_file"], {"path": "a\ud800", "content": ""})
+
+
+async def test_an_edit_replaces_exactly_one_place(tools: dict[str, Tool], ws: Path) -> None:
+    await ok(tools["write_file"], {"path": "f", "content": "one two one\n"})
+
+    assert "occurs 2 times" in await refused(tools["edit_file"], {"path": "f", "old": "one", "new": "1"})
+    assert "does not occur" in await refused(tools["edit_file"], {"path": "f", "old": "One", "new": "1"})
+    assert "empty" in await refused(tools["edit_file"], {"path": "f", "old": "", "new": "1"})
+    assert "the same" in await refused(tools["edit_file"], {"path": "f", "old": "two", "new": "two"})
+    assert (ws / "f").read_text() == "one two one\n"
+
+    assert await ok(tools["edit_file"], {"path": "f", "old": "two", "new": "2"}) == "replaced 1"
+    assert await ok(tools["edit_file"], {"path": "f", "old": "one", "new": "1", "replace_all": True}) == "replaced 2"
+    assert (ws / "f").read_text() == "1 2 1\n"
+
+
+async def test_an_edit_never_damages_bytes_it_cannot_read(tools: dict[str, Tool], ws: Path) -> None:
+    (ws / "latin").write_bytes(b"gew\xf6hnlich")
+
+    assert "not UTF-8" in await refused(tools["edit_file"], {"path": "latin", "old": "gew", "new": "x"})
+    assert (ws / "latin").read_bytes() == b"gew\xf6hnlich"
+
+
+async def test_files_that_would_be_too_large_are_refused_before_they_are_built(tools: dict[str, Tool]) -> None:
+    too_much = "x" * (MAX_FILE_BYTES + 1)
+    await ok(tools["write_file"], {"path": "f", "content": "x" * 1_000_000})
+
+    assert "too many" in await refused(tools["write_file"], {"path": "f", "content": too_much})
+    blow_up: JsonObject = {"path": "f", "old": "x", "new": "y" * 8_000_000, "replace_all": True}
+    assert "larger than" in await refused(tools["edit_file"], blow_up)
+
+
+async def test_a_listing_has_sizes_and_marks_directories_and_links(tools: dict[str, Tool], ws: Path) -> None:
+    assert await ok(tools["list_files"], {}) == "peers/"
+    await ok(tools["write_file"], {"path": "src/a.py", "content": "12345"})
+    (ws / "link").symlink_to("/etc")
+    os.mkfifo(ws / "pipe")
+
+    assert await ok(tools["list_files"], {}) == "link [link, not followed]\npeers/\npipe [special]\nsrc/"
+    assert await ok(tools["list_files"], {"path": "src"}) == "src/a.py 5"
+    assert await ok(tools["list_files"], {"path": "peers", "recursive": True}) == (
+        "peers/agent2/\npeers/agent2/main.py 14"
+    )
+    assert (await ok(tools["list_files"], {"recursive": True})).endswith("src/\nsrc/a.py 5")
+
+
+async def test_an_empty_directory_and_a_cut_listing_say_so(tools: dict[str, Tool], ws: Path) -> None:
+    (ws / "empty").mkdir()
+    (ws / "many").mkdir()
+    for number in range(1001):
+        (ws / "many" / str(number)).touch()
+
+    assert await ok(tools["list_files"], {"path": "empty"}) == "[empty]"
+    lines = (await ok(tools["list_files"], {"path": "many"})).splitlines()
+    assert (len(lines), lines[-1]) == (1001, "[cut at 1000 entries]")
+
+
+async def test_a_search_gives_path_line_and_text(tools: dict[str, Tool], ws: Path) -> None:
+    await ok(tools["write_file"], {"path": "a.py", "content": "x = 1\r\nNeedle(.*) here\n"})
+    await ok(tools["write_file"], {"path": "src/b.md", "content": "a needle(.*)\n"})
+    (ws / "bin").write_bytes(b"\0needle(.*)")
+    (ws / "link").symlink_to(ws / "a.py")
+
+    search = tools["search_files"]
+    assert await ok(search, {"pattern": "needle(.*)"}) == "src/b.md:1: a needle(.*)"
+    assert await ok(search, {"pattern": "NEEDLE(.*)", "ignore_case": True}) == (
+        "a.py:2: Needle(.*) here\nsrc/b.md:1: a needle(.*)"
+    )
+    assert await ok(search, {"pattern": "eedle", "glob": "*.py"}) == "a.py:2: Needle(.*) here"
+    assert await ok(search, {"pattern": "eedle", "glob": "**/*.md"}) == "src/b.md:1: a needle(.*)"
+    assert await ok(search, {"pattern": "eedle", "glob": "src/*"}) == "src/b.md:1: a needle(.*)"
+    assert await ok(search, {"pattern": "eedle", "path": "a.py"}) == "a.py:2: Needle(.*) here"
+    assert await ok(search, {"pattern": "peer", "path": "peers"}) == "peers/agent2/main.py:1: print('peer')"
+    assert await ok(search, {"pattern": "nowhere"}) == "[no match]"
+    assert "one line" in await refused(search, {"pattern": ""})
+
+
+async def test_many_and_long_matches_are_cut(tools: dict[str, Tool]) -> None:
+    await ok(tools["write_file"], {"path": "m", "content": "hit\n" * 500})
+    await ok(tools["write_file"], {"path": "w", "content": "wide" + "x" * 5000})
+
+    lines = (await ok(tools["search_files"], {"pattern": "hit"})).splitlines()
+    assert (len(lines), lines[199], lines[200]) == (201, "m:200: hit", "[cut at 200 matches]")
+    assert len(await ok(tools["search_files"], {"pattern": "wide"})) == len("w:1: ") + 2000
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "link", "out/secret", "peers/../secret", "a\0b", "..\\secret", "", "peers"]
+)
+async def test_no_tool_reaches_outside(tools: dict[str, Tool], ws: Path, tmp_path: Path, path: str) -> None:
+    (ws / "link").symlink_to(tmp_path / "secret")
+    (ws / "out").symlink_to(tmp_path)
+
+    answers = [
+        await refused(tools["read_file"], {"path": path}),
+        await refused(tools["write_file"], {"path": path, "content": "x"}),
+        await refused(tools["edit_file"], {"path": path, "old": "secret", "new": "x"}),
+    ]
+    for name, arguments in (("list_files", {}), ("search_files", {"pattern": "secret"})):
+        answers.append((await tools[name].run({"path": path, **arguments})).text)
+
+    assert not any("secret:" in text or str(tmp_path) in text for text in answers)
+    assert (tmp_path / "secret").read_text() == "secret"
+
+
+async def test_peers_are_read_and_searched_but_not_written(tools: dict[str, Tool], tmp_path: Path) -> None:
+    path = "peers/agent2/main.py"
+
+    assert await ok(tools["read_file"], {"path": path}) == "print('peer')\n"
+    assert "read-only" in await refused(tools["write_file"], {"path": path, "content": ""})
+    assert "read-only" in await refused(tools["edit_file"], {"path": path, "old": "peer", "new": "x"})
+    assert "read-only" in await refused(tools["write_file"], {"path": "context", "content": ""})
+    assert (tmp_path / "snapshot" / "main.py").read_text() == "print('peer')\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({}, "'path' is missing"),
+        ({"pth": "a"}, "unknown 'pth', did you mean 'path'?"),
+        ({"path": "a", "encoding": "x"}, "unknown 'encoding', there is path, offset, limit"),
+        ({"path": 7}, "'path': Input should be a valid string"),
+        ({"path": "a", "offset": 0}, "'offset': Input should be greater than or equal to 1"),
+        ({"path": "a", "limit": "many"}, "'limit': Input should be a valid integer"),
+        ({"path": "a", "\ud800\x1b": 1}, "unknown"),
+    ],
+)
+async def test_wrong_arguments_are_answered_with_the_name_of_the_field(
+    tools: dict[str, Tool], arguments: JsonObject, answer: str
+) -> None:
+    text = await refused(tools["read_file"], arguments)
+
+    assert answer in text
+    assert "\x1b" not in text
+
+
+async def test_a_refusal_is_a_result_the_model_can_read(tools: dict[str, Tool]) -> None:
+    assert await tools["read_file"].run({"path": "nothing"}) == ToolResult(
+        "'nothing': no such file or directory", is_error=True
+    )

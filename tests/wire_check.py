@@ -1,0 +1,82 @@
+"""Whether a request body is one that the provider's API allows, by the SDK's own request types.
+
+aimock takes almost anything; this does not.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+
+def check_body(path: str, body: dict[str, Any]) -> None:
+    """Fail unless `body` may be sent to `path`: known fields, right types, every tool call answered."""
+    params, pairs = _rules(path)
+    unknown = set(body) - params.__required_keys__ - params.__optional_keys__
+    assert not unknown, f"{path} knows no fields {sorted(unknown)}"
+    _exhaust(_adapter(params).validate_python(body))
+    pairs(body)
+
+
+def _rules(path: str) -> tuple[Any, Any]:
+    if path.endswith("/chat/completions"):
+        from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+        return CompletionCreateParamsStreaming, _check_chat_pairs
+    if path.endswith("/responses"):
+        from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
+
+        return ResponseCreateParamsStreaming, _check_responses_pairs
+    if path.endswith("/messages"):
+        from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+        return MessageCreateParamsStreaming, _check_claude_pairs
+    raise AssertionError(f"no rules for {path}")
+
+
+@cache
+def _adapter(params: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(params)
+
+
+def _exhaust(value: Any) -> None:
+    """pydantic validates an `Iterable` only when it is walked."""
+    if isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            _exhaust(item)
+    elif isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        for item in cast("Iterable[Any]", value):
+            _exhaust(item)
+
+
+def _check_chat_pairs(body: dict[str, Any]) -> None:
+    open_calls: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in open_calls, f"result of no open call: {message['tool_call_id']}"
+            open_calls.remove(message["tool_call_id"])
+            continue
+        assert not open_calls, f"calls without results: {open_calls}"
+        open_calls = [call["id"] for call in message.get("tool_calls", ())]
+    assert not open_calls, f"calls without results: {open_calls}"
+
+
+def _check_responses_pairs(body: dict[str, Any]) -> None:
+    items = body["input"]
+    calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
+    results = [item["call_id"] for item in items if item.get("type") == "function_call_output"]
+    assert calls == results, f"calls {calls} but results {results}"
+
+
+def _check_claude_pairs(body: dict[str, Any]) -> None:
+    turns: list[dict[str, Any]] = body["messages"]
+    end: dict[str, Any] = {"content": []}
+    roles = [turn["role"] for turn in turns]
+    assert roles == [("user", "assistant")[place % 2] for place in range(len(turns))], (
+        f"turns do not alternate: {roles}"
+    )
+    for turn, following in zip(turns, [*turns[1:], end], strict=True):
+        calls = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
+        results = [block["tool_use_id"] for block in following["content"] if block["type"] == "tool_result"]
+        assert calls == results, f"calls {calls} but results {results}"
