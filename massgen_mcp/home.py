@@ -45,7 +45,7 @@ class Home:
         except OSError as error:
             raise MassgenError(
                 "store_unavailable",
-                f"cannot create the state directory {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable one",
+                f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory",
             ) from error
         return self
 

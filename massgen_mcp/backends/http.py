@@ -35,8 +35,10 @@ class Endpoint:
 
 
 _HEADERS = frozenset(
-    "accept accept-encoding anthropic-version authorization connection content-length content-type host "
-    "transfer-encoding user-agent x-api-key".split()
+    (
+        *("accept", "accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"),
+        *("anthropic-version", "authorization", "user-agent", "x-api-key"),
+    )
 )
 
 

@@ -19,9 +19,7 @@ RUNNER_IDLE_SECONDS = "5"
 
 async def demo(environ: Mapping[str, str]) -> int:
     """Start the server as a client would and delegate one question. Returns the exit code."""
-    say(
-        "massgen-mcp demo: three scripted agents, no key needed. NO MODEL IS CALLED; their words are written in advance."
-    )
+    say("massgen-mcp demo: three scripted agents, no key needed. NO MODEL IS CALLED; every word is fixed in advance.")
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "massgen_mcp.cli.main"],

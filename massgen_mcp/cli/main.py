@@ -25,18 +25,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    import anyio  # noqa: PLC0415 - only what this verb needs
+    import anyio  # only what this verb needs
 
-    from massgen_mcp.cli.serve import serve  # noqa: PLC0415
+    from massgen_mcp.cli.serve import serve
 
     anyio.run(serve, options.transport, options.host, options.port)
     return 0
 
 
 def _demo() -> int:
-    import anyio  # noqa: PLC0415
+    import anyio
 
-    from massgen_mcp.cli.demo import demo  # noqa: PLC0415
+    from massgen_mcp.cli.demo import demo
 
     return anyio.run(demo, dict(os.environ))
 

@@ -47,9 +47,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    import anyio  # noqa: PLC0415 - `--help` needs none of this
+    import anyio  # `--help` needs none of this
 
-    from massgen_mcp.cli.one_run import run_once  # noqa: PLC0415
+    from massgen_mcp.cli.one_run import run_once
 
     return anyio.run(run_once, options.question, options.config, options.automation, options.output_file)
 

@@ -54,19 +54,19 @@ async def _execute(run: RunDirectory, tell: Say | None) -> RunSnapshot:
             tell(line)
 
     async def heed(signals: AsyncIterator[signal.Signals]) -> None:
+        cancelled = False
         async for _ in signals:
-            if not handles:
+            if cancelled or not handles:
                 os._exit(EXIT_INTERRUPTED)
-            handles.pop().conductor.cancel()
+            handles[0].conductor.cancel()
+            cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(heed, signals)
-            snapshot = await execute_run(
-                run, new_run_id(), environ=os.environ, on_start=handles.append, on_record=on_record
-            )
+            await execute_run(run, new_run_id(), environ=os.environ, on_start=handles.append, on_record=on_record)
             tasks.cancel_scope.cancel()
-    return snapshot
+    return handles[0].snapshot
 
 
 def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> int:

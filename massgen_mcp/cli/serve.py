@@ -16,11 +16,11 @@ async def serve(transport: str, host: str, port: int) -> None:
     server = MassgenServer()
     add_tools(server, manager)
     if transport == "http":
-        from massgen_mcp.server.http import serve_http  # noqa: PLC0415 - a stdio server needs no web server
+        from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
 
         await serve_http(server, home, host=host, port=port)
     else:
-        from massgen_mcp.server.stdio import serve_stdio  # noqa: PLC0415
+        from massgen_mcp.server.stdio import serve_stdio
 
         await serve_stdio(server)
     manager.close()

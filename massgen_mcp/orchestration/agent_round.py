@@ -22,7 +22,8 @@ from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.team import Assignment, Member
 from massgen_mcp.orchestration.tool_calls import run_tools
-from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, BadArguments, NewAnswer, parse_action
+from massgen_mcp.tools.base import ToolRefused
+from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, parse_action
 
 
 class Round:
@@ -135,12 +136,12 @@ class Round:
         """Put a workflow call to the rules. True if it was accepted."""
         try:
             action = parse_action(call)
-        except BadArguments as error:
+        except ToolRefused as error:
             return self._refused(call, "bad_arguments", str(error))
         if isinstance(action, NewAnswer):
             verdict = await self._submit(action)
         else:
-            verdict = self._floor.state.vote(self._member.name, action.name, action.reason)
+            verdict = self._floor.state.vote(self._member.name, action.agent_id, action.reason)
         if isinstance(verdict, Violation):
             return self._refused(call, verdict.code, verdict.message, counts=verdict.counts)
         self._floor.record(verdict)

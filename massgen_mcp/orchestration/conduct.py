@@ -24,7 +24,7 @@ from massgen_mcp.orchestration.team import Assignment, Member
 
 
 class Conductor:
-    """Conducts one run. `conduct` it once; `finish_now` and `cancel` may be called meanwhile, from the same event loop."""
+    """Conducts one run. `conduct` it once; `finish_now` and `cancel` may be called from the same event loop."""
 
     def __init__(self, assignment: Assignment, journal: Journal) -> None:
         self._assignment = assignment
@@ -94,11 +94,12 @@ class Conductor:
         try:
             with anyio.fail_after(seconds):
                 await Round(member, self._assignment, self._floor, number, work).play()
-            return
         except TimeoutError:
             error = BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
         except BackendError as caught:
             error = caught
+        else:
+            return
         self._floor.record(self._floor.state.drop(member.name, error.reason, str(error)))
 
     async def _close_first_answers(self) -> None:
@@ -139,6 +140,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
 
 def _failure(dropped: tuple[AgentDropped, ...]) -> RunFailed:
     """Nobody is left. The reason is the one that all agents share, else no_quorum; the message tells every cause."""
-    reasons = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
+    reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
     causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
-    return RunFailed(reason=reasons.pop() if len(reasons) == 1 else "no_quorum", message=f"no agent is left: {causes}")
+    reason = reasons.pop() if len(reasons) == 1 else "no_quorum"
+    return RunFailed(reason=reason, message=f"no agent is left: {causes}")

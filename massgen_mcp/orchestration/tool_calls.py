@@ -10,7 +10,7 @@ from massgen_mcp.backends.base import ToolCall, ToolResultMessage
 from massgen_mcp.events import ToolFinished
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.workflow import BadArguments, parse_arguments
+from massgen_mcp.tools.base import ToolRefused, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
@@ -58,8 +58,8 @@ async def _run(member: Member, call: ToolCall) -> tuple[str, bool, bool]:
         names = ", ".join(tool.spec.name for tool in member.tools) or "none"
         return f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}.", True, False
     try:
-        arguments = parse_arguments(call)
-    except BadArguments as error:
+        arguments = decoded(call)
+    except ToolRefused as error:
         return str(error), True, False
     result = await tool.run(arguments)
     return result.text, result.is_error, True

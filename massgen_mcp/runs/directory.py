@@ -75,7 +75,7 @@ class RunDirectory:
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         """`execution_metadata.yaml`: what ran, for people who compare runs."""
-        import yaml  # noqa: PLC0415 - the server process never writes it
+        import yaml  # the server process never writes it
 
         replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
 

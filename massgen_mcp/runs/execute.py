@@ -1,4 +1,4 @@
-"""Executes one run in this process: builds the team from the frozen config, and puts journal, views and files around it.
+"""Executes one run in this process: builds the team from the frozen config, puts journal, views and files around it.
 
 The composition root of a run; the runner, the command line and Python all come through here.
 """

@@ -4,6 +4,7 @@ What happened *in* a run is in its journal; a row's state is an index over that.
 synchronous=FULL) before the call returns. Safe for many processes. Must not know processes, journals or models.
 """
 
+import json
 import sqlite3
 import threading
 import time
@@ -55,12 +56,10 @@ class RunRow:
     config: str
     fingerprint: str
     runner: str | None
+    idempotency_key: str | None
     request_hash: str
     created: float
     ended: float | None
-
-
-_COLUMNS = "number, run_id, state, question, config, fingerprint, runner, request_hash, created, ended"
 
 
 class Store:
@@ -95,7 +94,7 @@ class Store:
         """
         with self._transaction() as db:
             if idempotency_key is not None and (
-                row := _one(db.execute(f"SELECT {_COLUMNS} FROM runs WHERE idempotency_key = ?", (idempotency_key,)))
+                row := _one(db.execute("SELECT * FROM runs WHERE idempotency_key = ?", (idempotency_key,)))
             ):
                 if row.request_hash != request_hash:
                     raise MassgenError(
@@ -104,7 +103,8 @@ class Store:
                     )
                 return row, True
             db.execute(
-                "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash, created)"
+                "INSERT INTO runs"
+                " (run_id, state, question, config, fingerprint, idempotency_key, request_hash, created)"
                 " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?)",
                 (
                     run_id,
@@ -127,7 +127,7 @@ class Store:
         """Newest first; `before` is the `number` of the last row already seen."""
         with self._reading() as db:
             rows = db.execute(
-                f"SELECT {_COLUMNS} FROM runs WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR number < ?2)"
+                "SELECT * FROM runs WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR number < ?2)"
                 " ORDER BY number DESC LIMIT ?3",
                 (state, before, limit),
             ).fetchall()
@@ -139,8 +139,8 @@ class Store:
         """Take up to `limit` queued runs that this runner's credentials fit, oldest first."""
         with self._transaction() as db:
             rows = db.execute(
-                f"UPDATE runs SET state = 'running', runner = ? WHERE number IN (SELECT number FROM runs"
-                f" WHERE state = 'queued' AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING {_COLUMNS}",
+                "UPDATE runs SET state = 'running', runner = ? WHERE number IN (SELECT number FROM runs"
+                " WHERE state = 'queued' AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING *",
                 (runner, fingerprint, limit),
             ).fetchall()
         return sorted((RunRow(*row) for row in rows), key=lambda row: row.number)
@@ -168,13 +168,11 @@ class Store:
 
     def take_controls(self, run_ids: list[str]) -> list[tuple[str, Control]]:
         """Remove and return what is wanted of these runs, oldest first."""
-        if not run_ids:
-            return []
-        marks = ",".join("?" * len(run_ids))
         with self._transaction() as db:
             rows = db.execute(
-                f"DELETE FROM controls WHERE run_id IN ({marks}) RETURNING number, run_id, action",
-                run_ids,
+                "DELETE FROM controls WHERE run_id IN (SELECT value FROM json_each(?))"
+                " RETURNING number, run_id, action",
+                (json.dumps(run_ids),),
             ).fetchall()
         return [(run_id, action) for _, run_id, action in sorted(rows)]
 
@@ -196,7 +194,7 @@ class Store:
 
     @staticmethod
     def _get(db: sqlite3.Connection, run_id: str) -> RunRow:
-        row = _one(db.execute(f"SELECT {_COLUMNS} FROM runs WHERE run_id = ?", (run_id,)))
+        row = _one(db.execute("SELECT * FROM runs WHERE run_id = ?", (run_id,)))
         if row is None:
             raise unknown_run(run_id)
         return row

@@ -52,7 +52,7 @@ async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int)
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=16_384,
         )
-        print(  # noqa: T20 - standard error is where a server in HTTP mode talks to its operator
+        print(  # noqa: T201 - standard error is where a server in HTTP mode talks to its operator
             f"massgen-mcp: http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}",
             file=sys.stderr,
             flush=True,

@@ -1,6 +1,6 @@
 """What the tools return: the models that become output schemas, and how they are drawn from a run.
 
-Everything a model needs is in here, the next step included, because some clients show it nothing else. Must not know MCP.
+Everything a model needs is in here, the next step included: some clients show it nothing else. Must not know MCP.
 """
 
 from collections.abc import Mapping, Sequence

@@ -34,7 +34,7 @@ async def _leave_on_signal(signals: AsyncIterator[signal.Signals]) -> None:
 async def _leave_with_parent() -> None:
     """A client that was killed may leave our input open in one of its other children."""
     parent = os.getppid()
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
         await anyio.sleep(PARENT_CHECK_SECONDS)
     _leave()
 

@@ -98,7 +98,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0)] = 0,
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
     ) -> results.Result:
-        """Return the team's answer, who won with which votes, what it used, and where its files are. Long texts are paged."""
+        """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
         return results.result(await manager.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)

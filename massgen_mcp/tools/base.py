@@ -5,12 +5,13 @@ know any one tool, nor who calls it.
 """
 
 import difflib
+import json
 from dataclasses import dataclass
 from typing import Annotated, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
+from massgen_mcp.backends.base import JsonObject, JsonValue, ToolCall, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Tool(Protocol):
         ...
 
 
-class ToolRefused(Exception):  # noqa: N818 - a refusal is an answer to the model, not a defect
+class ToolRefused(Exception):
     """The call was understood and cannot be done; the message tells the model what to do instead."""
 
 
@@ -58,6 +59,17 @@ Text = Annotated[str, BeforeValidator(_well_formed_if_text)]
 """Text of a model, made well-formed. Not for paths: a path that is not well-formed is refused."""
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
+
+
+def decoded(call: ToolCall) -> JsonObject:
+    """The arguments of a call as an object. Raises `ToolRefused` for anything else than one JSON object."""
+    try:
+        arguments: object = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        raise ToolRefused(f"the arguments of {call.name[:60]} are not valid JSON ({error}); call it again") from error
+    if not isinstance(arguments, dict):
+        raise ToolRefused(f"the arguments of {call.name[:60]} must be a JSON object; call it again")
+    return cast("JsonObject", arguments)
 
 
 def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT:

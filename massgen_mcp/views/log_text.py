@@ -52,7 +52,7 @@ def preview(text: str, limit: int = PREVIEW) -> str:
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
 
 
-def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901, PLR0911, PLR0912 - one line per event
+def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per event
     match event:
         case RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id} ({agent.backend}/{agent.model})" for agent in event.agents)

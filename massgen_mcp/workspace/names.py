@@ -19,7 +19,7 @@ _NOT_THROUGH = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EXDEV, errno.EMLINK}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class PathRefused(Exception):  # noqa: N818 - a refusal is a result of the guard, not a defect
+class PathRefused(Exception):
     """A path that may not or cannot be used. The message names it as the caller knows it, and says why."""
 
 

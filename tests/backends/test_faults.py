@@ -1,12 +1,16 @@
 """Every HTTP backend against servers that break the rules: each fault is one typed error, and no key goes astray."""
 
 import json
+import ssl
 from typing import Any
 
+import httpx2
 import pytest
 
 from massgen_mcp.backends import http
-from massgen_mcp.backends.base import Part, StopPart, TextPart
+from massgen_mcp.backends.base import Part, StopPart, TextPart, UsagePart
+from massgen_mcp.backends.failures import translate
+from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import (
     CHAT,
@@ -130,6 +134,28 @@ async def test_a_web_page_instead_of_a_stream_points_at_the_base_url(wire: Wire)
     assert "base_url" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("cause", "reason", "retryable"),
+    [
+        (httpx2.ConnectError("refused"), "unreachable", True),
+        (httpx2.ConnectTimeout("slow"), "unreachable", True),
+        (ssl.SSLError("certificate"), "unreachable", True),
+        (httpx2.UnsupportedProtocol("gopher"), "unreachable", False),
+        (httpx2.ReadTimeout("idle"), "timeout", True),
+        (httpx2.RemoteProtocolError("cut"), "provider_error", True),
+        (RuntimeError("odd"), "provider_error", False),
+    ],
+)
+def test_a_broken_connection_means_the_same_bare_or_wrapped(cause: Exception, reason: str, retryable: bool) -> None:
+    endpoint = Endpoint("some-model", KEY)
+    wrapped = RuntimeError("wrapped by an SDK")
+    wrapped.__cause__ = cause
+    for error in (cause, wrapped):
+        told = translate(error, endpoint, "http://127.0.0.1:1")
+        assert (told.reason, told.retryable) == (reason, retryable)
+        assert "http://127.0.0.1:1" in str(told)
+
+
 ERROR_EVENTS: dict[str, dict[str, Any]] = {
     "chatcompletion": {"error": {"message": "too many", "type": "rate_limit_error", "code": None}},
     "openai": {"type": "error", "code": "rate_limit_exceeded", "message": "too many", "sequence_number": 1},
@@ -225,6 +251,43 @@ async def test_claude_stop_reasons(reason: str, stop: str) -> None:
     events = json.loads(json.dumps(CLAUDE.whole).replace("end_turn", reason))
     async with raw_server(reply(sse(*events))) as server:
         assert stop_of(await parts_of(CLAUDE.backend(server.url), ask("?"))).reason == stop
+
+
+@pytest.mark.parametrize("finish", ["error", "insufficient_system_resource"])
+async def test_a_chat_reply_that_the_server_broke_off_is_no_reply(finish: str) -> None:
+    events = json.loads(json.dumps(CHAT.whole).replace('"stop"', f'"{finish}"'))
+    error = await failure_of(CHAT, reply(sse(*events)))
+    assert (error.reason, error.retryable) == ("provider_error", True)
+
+
+async def test_a_refusal_is_text_with_a_stop_of_its_own() -> None:
+    refusals = (
+        (CHAT, json.loads(json.dumps(CHAT.whole).replace('"content"', '"refusal"'))),
+        (RESPONSES, json.loads(json.dumps(RESPONSES.whole).replace("response.output_text.", "response.refusal."))),
+    )
+    for wire, events in refusals:
+        async with raw_server(reply(sse(*events))) as server:
+            parts = await parts_of(wire.backend(server.url), ask("?"))
+        assert text_in(parts) == "Paris"
+        assert stop_of(parts).reason == "refusal"
+
+
+async def test_a_claude_call_counts_even_if_its_end_is_not_told_apart() -> None:
+    block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"where": "up"}}
+    opened = {"type": "content_block_start", "index": 0, "content_block": block}
+    async with raw_server(reply(sse(CLAUDE.whole[0], opened, *CLAUDE.whole[-2:]))) as server:
+        parts = await parts_of(CLAUDE.backend(server.url), ask("?"))
+    (call,) = calls_in(parts)
+    assert json.loads(call.arguments) == {"where": "up"}
+    assert stop_of(parts).reason == "tool_calls"
+
+
+async def test_claudes_cached_input_counts_as_input() -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 5, "output_tokens": 1}
+    start = {"type": "message_start", "message": {**CLAUDE.whole[0]["message"], "usage": usage}}
+    async with raw_server(reply(sse(start, *CLAUDE.whole[1:]))) as server:
+        parts = await parts_of(CLAUDE.backend(server.url), ask("?"))
+    assert [part for part in parts if isinstance(part, UsagePart)] == [UsagePart(48, 40, 2, 0, "m")]
 
 
 async def test_chat_calls_without_ids_or_with_one_id_twice_stay_apart() -> None:

@@ -114,6 +114,21 @@ def test_a_model_that_thinks_is_not_forced_to_call_a_tool() -> None:
     assert thinking["tool_choice"] == configured["tool_choice"] == {"type": "auto"}
 
 
+@pytest.mark.parametrize(
+    ("effort", "fields"),
+    [
+        (None, {}),
+        ("none", {"thinking": {"type": "disabled"}}),
+        ("minimal", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        ("xhigh", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}),
+    ],
+)
+def test_claudes_words_for_reasoning_effort(effort: str | None, fields: dict[str, Any]) -> None:
+    body = claude.request_body(replace(ENDPOINT, reasoning_effort=effort), ask("?"))
+    check_body("/v1/messages", body)
+    assert {name: body[name] for name in ("thinking", "output_config") if name in body} == fields
+
+
 def test_encrypted_reasoning_is_not_asked_of_models_that_do_not_reason() -> None:
     assert "include" in openai_responses.request_body(ENDPOINT, ask("?"))
     assert "include" not in openai_responses.request_body(replace(ENDPOINT, model="gpt-4o-mini"), ask("?"))

@@ -246,3 +246,17 @@ async def test_a_refusal_is_a_result_the_model_can_read(tools: dict[str, Tool]) 
     assert await tools["read_file"].run({"path": "nothing"}) == ToolResult(
         "'nothing': no such file or directory", is_error=True
     )
+
+
+async def test_a_search_stops_when_it_has_read_enough_and_says_so(tools: dict[str, Tool], ws: Path) -> None:
+    for number in range(9):
+        with (ws / f"sparse{number}").open("wb") as file:
+            file.truncate(MAX_FILE_BYTES)
+
+    assert "not all was searched" in await ok(tools["search_files"], {"pattern": "x"})
+
+
+async def test_names_that_no_path_can_spell_are_counted(tools: dict[str, Tool], ws: Path) -> None:
+    (ws / "new\nline").touch()
+
+    assert await ok(tools["list_files"], {}) == "peers/\n[1 more with unusable names]"

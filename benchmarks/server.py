@@ -1,0 +1,103 @@
+"""A server process as its client sees it: lines of JSON-RPC over pipes, without an SDK whose time would count.
+
+Must not know what is measured.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from benchmarks.processes import cpu_seconds, end, environment, runner_pids
+
+PATIENCE = 60.0
+"""Seconds after which an answer is given up on."""
+
+
+class Server:
+    """A server on a state directory, started and initialized. A context: server and runners end with it.
+
+    `start_wall` and `start_cpu` are the seconds from before its start to its `initialize` answer.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._last_id = 0
+        self._rest = b""
+        began = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "massgen_mcp.cli.main"],
+            cwd=home,
+            env=environment(home),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        client = {"name": "benchmarks", "version": "0"}
+        self._ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        self.start_wall = time.perf_counter() - began
+        self.start_cpu = cpu_seconds(self.pid)
+        self._send({"method": "notifications/initialized"})
+        self._ask("tools/list", {})
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pid in runner_pids(self.home):
+            end(pid)
+
+    def call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """Call a tool; returns its structured content. Raises `RuntimeError` with the server's words if it refuses."""
+        result = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        if result.get("isError"):
+            raise RuntimeError(str(result["content"][0]["text"]))
+        content: dict[str, Any] = result["structuredContent"]
+        return content
+
+    def _ask(self, method: str, params: dict[str, object]) -> dict[str, Any]:
+        self._last_id += 1
+        self._send({"id": self._last_id, "method": method, "params": params})
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            message: dict[str, Any] = json.loads(self._line(deadline))
+            if message.get("id") == self._last_id:  # what else comes is a notification
+                if "result" not in message:
+                    raise RuntimeError(f"{method}: {message}")
+                result: dict[str, Any] = message["result"]
+                return result
+
+    def _send(self, message: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def _line(self, deadline: float) -> bytes:
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._rest:
+            if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise RuntimeError(f"the server did not answer within {PATIENCE:g} s")
+            if not (data := os.read(descriptor, 65536)):
+                raise RuntimeError("the server left before it answered")
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line

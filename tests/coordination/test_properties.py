@@ -1,0 +1,175 @@
+"""Random coordinations keep the invariants, whatever models do and in whatever order they do it."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from massgen_mcp.coordination.state import Coordination, Rules, Violation, Wait, Work
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerSubmitted,
+    BallotChanged,
+    Event,
+    FirstAnswersClosed,
+    RoundStarted,
+    VoteCast,
+    WinnerChosen,
+)
+
+SEEDS = 2_000
+
+
+@dataclass
+class Play:
+    """One random coordination: agents take random turns, see ballots when the rules say so, and act at random."""
+
+    seed: int
+    events: list[Event] = field(default_factory=list[Event])
+    calls: int = 0
+    in_round: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        agents = tuple(f"agent_{letter}" for letter in "abcdefg"[: self.random.randint(1, 7)])
+        self.limit = self.random.randint(1, 4)
+        early = self.random.choice(["off", "proven", "majority"])
+        self.rules = Rules(max_answers=self.limit, early_decision=early, seed=str(self.seed))
+        self.state = Coordination.begin(agents, self.rules)
+
+    def happen(self, event: Event) -> None:
+        self.events.append(event)
+        self.state = self.state.after(event)
+        if winner := self.state.decision():
+            self.events.append(winner)
+            self.state = self.state.after(winner)
+
+    def run(self) -> "Play":
+        while self.state.winner is None and self.state.live:
+            able = [agent for agent in self.state.live if self._can_move(agent)]
+            if able:
+                self._move(self.random.choice(able))
+            else:
+                assert self.state.awaited, "nobody can move and nobody is waited for: a deadlock"
+                self.happen(FirstAnswersClosed(awaited=self.state.awaited))
+        return self
+
+    def _can_move(self, agent: str) -> bool:
+        return agent in self.in_round or isinstance(self.state.duty(agent), Work)
+
+    def _move(self, agent: str) -> None:
+        if agent not in self.in_round:
+            duty = self.state.duty(agent)
+            assert isinstance(duty, Work)
+            ballot = duty.ballot
+            self.happen(RoundStarted(agent=agent, round=1, revision=ballot.revision, ballot=ballot.entries))
+            self.in_round.add(agent)
+        elif self.state.outdated(agent) and self.random.random() < 0.7:
+            ballot = self.state.ballot(agent)
+            self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
+        else:
+            self._act(agent)
+
+    def _act(self, agent: str) -> None:
+        self.calls += 1
+        dice = self.random.random()
+        if dice < 0.03:
+            verdict: Event | Violation = self.state.drop(agent, "provider_error", "bad luck")
+        elif dice < 0.45:
+            verdict = self.state.answer(agent, f"answer {self.calls}")
+        else:
+            verdict = self.state.vote(agent, f"agent{self.random.randint(1, 8)}", "because")
+        if isinstance(verdict, Violation):
+            if verdict.code == "stale_ballot":
+                ballot = self.state.ballot(agent)
+                self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
+            return
+        self.happen(verdict)
+        self.in_round.discard(agent)
+
+
+@pytest.fixture(scope="module")
+def plays() -> list[Play]:
+    return [Play(seed).run() for seed in range(SEEDS)]
+
+
+def test_folding_the_events_equals_the_live_state(plays: list[Play]) -> None:
+    for play in plays:
+        state = Coordination.begin(tuple(play.state.seats), play.rules)
+        for event in play.events:
+            state = state.after(event)
+        assert state == play.state, f"seed {play.seed}"
+
+
+def test_no_vote_is_ever_credited_to_an_answer_that_its_voter_did_not_see(plays: list[Play]) -> None:
+    for play in plays:
+        shown: dict[str, set[str]] = {}
+        for event in play.events:
+            match event:
+                case RoundStarted() | BallotChanged():
+                    shown[event.agent] = {entry.label for entry in event.ballot}
+                case VoteCast():
+                    assert event.label in shown[event.agent], f"seed {play.seed}"
+                case _:
+                    pass
+
+
+def test_every_counted_vote_was_cast_after_the_last_new_answer_by_a_live_agent_once(plays: list[Play]) -> None:
+    for play in plays:
+        votes: dict[str, str] = {}
+        for event in play.events:
+            match event:
+                case AnswerSubmitted():
+                    assert set(event.voided_votes) == set(votes), f"seed {play.seed}"
+                    votes.clear()
+                case VoteCast():
+                    assert event.agent not in votes, f"seed {play.seed}"
+                    votes[event.agent] = event.label
+                case AgentDropped():
+                    votes.pop(event.agent, None)
+                case WinnerChosen():
+                    counted = {label: list(votes.values()).count(label) for label in event.votes}
+                    assert event.votes == counted, f"seed {play.seed}"
+                case _:
+                    pass
+
+
+def test_the_winner_has_the_most_votes_and_ties_go_to_the_agent_listed_first(plays: list[Play]) -> None:
+    for play in plays:
+        if winner := play.state.winner:
+            best = max(winner.votes.values())
+            assert winner.label == next(label for label, votes in winner.votes.items() if votes == best)
+            assert play.state.author(winner.label) == winner.agent
+
+
+def test_a_decision_before_all_votes_never_differs_from_what_the_remaining_votes_could_bring(plays: list[Play]) -> None:
+    """Whatever the undecided agents of a proven early decision would have voted, the winner stays."""
+    proven = [p for p in plays if p.rules.early_decision == "proven" and p.state.winner and p.state.winner.early]
+    assert len(proven) > 50
+    for play in proven:
+        winner = play.state.winner
+        assert winner is not None
+        undecided = [agent for agent in play.state.live if play.state.seats[agent].vote is None]
+        for rival in winner.votes:
+            votes = dict(winner.votes)
+            votes[rival] += len(undecided)
+            best = max(votes.values())
+            assert next(label for label in votes if votes[label] == best) == winner.label, f"seed {play.seed}"
+
+
+def test_answers_never_exceed_their_limit(plays: list[Play]) -> None:
+    for play in plays:
+        assert all(len(seat.answers) <= play.limit for seat in play.state.seats.values())
+
+
+def test_revisions_rise_by_one_with_every_answer_and_labels_are_never_reused(plays: list[Play]) -> None:
+    for play in plays:
+        answers = [event for event in play.events if isinstance(event, AnswerSubmitted)]
+        assert [event.revision for event in answers] == list(range(1, len(answers) + 1))
+        assert len({event.label for event in answers}) == len(answers)
+
+
+def test_every_coordination_ends_with_a_winner_unless_everybody_fell_out_without_an_answer(plays: list[Play]) -> None:
+    for play in plays:
+        assert (play.state.winner is not None) == bool(play.state.answered), f"seed {play.seed}"
+        assert all(not isinstance(play.state.duty(agent), Work | Wait) for agent in play.state.seats)

@@ -1,0 +1,323 @@
+"""The rules of coordination, one sentence each. Nothing here needs a model, a file or a clock."""
+
+import pytest
+
+from massgen_mcp.coordination.state import Coordination, Rest, Rules, Violation, Wait, Work
+from massgen_mcp.events import (
+    AnswerSubmitted,
+    BallotChanged,
+    Event,
+    FinishRequested,
+    FirstAnswersClosed,
+    RoundStarted,
+    VoteCast,
+    WinnerChosen,
+)
+
+TRIO = ("agent_a", "agent_b", "agent_c")
+
+
+def begin(agents: tuple[str, ...] = TRIO, **rules: object) -> Coordination:
+    return Coordination.begin(agents, Rules(seed="test", **rules))  # pyright: ignore[reportArgumentType]
+
+
+def show(state: Coordination, agent: str) -> Coordination:
+    """The agent is shown what its duty lets it see."""
+    duty = state.duty(agent)
+    assert isinstance(duty, Work)
+    ballot = duty.ballot
+    return state.after(RoundStarted(agent=agent, round=1, revision=ballot.revision, ballot=ballot.entries))
+
+
+def answer(state: Coordination, agent: str, content: str) -> Coordination:
+    event = state.answer(agent, content)
+    assert isinstance(event, AnswerSubmitted)
+    return state.after(event)
+
+
+def all_answered(agents: tuple[str, ...] = TRIO, **rules: object) -> Coordination:
+    state = begin(agents, **rules)
+    for agent in agents:
+        state = answer(show(state, agent), agent, f"the answer of {agent}")
+    return state
+
+
+def name_for(state: Coordination, viewer: str, author: str) -> str:
+    """The neutral name of `author`'s answer on the ballot that `viewer` was shown."""
+    shown = state.seats[viewer].shown
+    assert shown is not None
+    return next(entry.name for entry in shown.entries if state.author(entry.label) == author)
+
+
+def vote(state: Coordination, voter: str, author: str) -> Coordination:
+    state = show(state, voter)
+    event = state.vote(voter, name_for(state, voter, author), "a reason")
+    assert isinstance(event, VoteCast)
+    return state.after(event)
+
+
+def refusal(verdict: Event | Violation) -> str:
+    assert isinstance(verdict, Violation)
+    return verdict.code
+
+
+def decided(state: Coordination) -> WinnerChosen:
+    winner = state.decision()
+    assert winner is not None
+    return winner
+
+
+# -- first answers ------------------------------------------------------------------------------------------------
+
+
+def test_first_answers_are_independent_even_when_others_have_answered_already() -> None:
+    state = answer(show(begin(), "agent_a"), "agent_a", "early")
+    duty = state.duty("agent_b")
+    assert isinstance(duty, Work)
+    assert duty.ballot.entries == ()
+    assert (duty.may_answer, duty.may_vote) == (True, False)
+
+
+def test_an_agent_that_answered_waits_for_the_first_answers_of_the_others() -> None:
+    state = answer(show(begin(), "agent_a"), "agent_a", "early")
+    assert state.duty("agent_a") == Wait(for_first_answers=True)
+
+
+def test_stragglers_can_be_given_up_on_and_still_answer_later() -> None:
+    state = begin()
+    for agent in ("agent_a", "agent_b"):
+        state = answer(show(state, agent), agent, f"by {agent}")
+    state = state.after(FirstAnswersClosed(awaited=("agent_c",)))
+    assert isinstance(state.duty("agent_a"), Work)
+    state = answer(show(state, "agent_c"), "agent_c", "late but welcome")
+    assert state.answered == TRIO
+
+
+def test_two_agents_may_find_the_same_first_answer() -> None:
+    state = answer(show(begin(), "agent_a"), "agent_a", "42")
+    assert answer(show(state, "agent_b"), "agent_b", "42").answered == ("agent_a", "agent_b")
+
+
+# -- ballots ------------------------------------------------------------------------------------------------------
+
+
+def test_the_own_answer_comes_last_on_every_ballot() -> None:
+    state = all_answered()
+    for agent in TRIO:
+        assert state.author(state.ballot(agent).entries[-1].label) == agent
+
+
+def test_neutral_names_stay_the_same_for_a_viewer_when_answers_change() -> None:
+    before = all_answered()
+    names = {before.author(entry.label): entry.name for entry in before.ballot("agent_a").entries}
+    after = answer(show(before, "agent_b"), "agent_b", "a better one")
+    assert {after.author(entry.label): entry.name for entry in after.ballot("agent_a").entries} == names
+
+
+def test_neutral_names_do_not_follow_the_order_of_the_config() -> None:
+    agents = tuple(f"agent_{letter}" for letter in "abcdefgh")
+    state = all_answered(agents)
+    orders = {tuple(state.author(entry.label) for entry in state.ballot(viewer).entries) for viewer in agents}
+    assert len(orders) == len(agents)
+    assert agents not in orders
+
+
+def test_labels_count_by_place_in_the_config_not_by_alphabet() -> None:
+    agents = tuple(f"agent_{number}" for number in range(1, 12))
+    state = all_answered(agents)
+    assert state.label("agent_2") == "agent2.1"
+    assert state.label("agent_10") == "agent10.1"
+    assert list(state.tally)[:3] == ["agent1.1", "agent2.1", "agent3.1"]
+
+
+# -- votes --------------------------------------------------------------------------------------------------------
+
+
+def test_a_vote_counts_for_the_answer_that_the_voter_saw() -> None:
+    state = vote(all_answered(), "agent_a", "agent_c")
+    assert state.tally == {"agent1.1": 0, "agent2.1": 0, "agent3.1": 1}
+
+
+def test_a_vote_on_an_outdated_ballot_is_refused_and_the_voter_is_not_blamed() -> None:
+    state = show(all_answered(), "agent_a")
+    name = name_for(state, "agent_a", "agent_b")
+    state = answer(show(state, "agent_b"), "agent_b", "an update")
+    verdict = state.vote("agent_a", name, "a reason")
+    assert refusal(verdict) == "stale_ballot"
+    assert isinstance(verdict, Violation)
+    assert not verdict.counts
+
+
+def test_after_seeing_the_new_ballot_the_same_vote_counts_for_the_new_answer() -> None:
+    state = show(all_answered(), "agent_a")
+    state = answer(show(state, "agent_b"), "agent_b", "an update")
+    assert state.outdated("agent_a")
+    ballot = state.ballot("agent_a")
+    state = state.after(BallotChanged(agent="agent_a", revision=ballot.revision, ballot=ballot.entries))
+    event = state.vote("agent_a", name_for(state, "agent_a", "agent_b"), "a reason")
+    assert isinstance(event, VoteCast)
+    assert event.label == "agent2.2"
+
+
+def test_a_new_answer_voids_every_standing_vote_and_puts_the_voters_back_to_work() -> None:
+    state = vote(vote(all_answered(), "agent_a", "agent_b"), "agent_c", "agent_b")
+    event = show(state, "agent_b").answer("agent_b", "an update")
+    assert isinstance(event, AnswerSubmitted)
+    assert event.voided_votes == ("agent_a", "agent_c")
+    state = state.after(event)
+    assert sum(state.tally.values()) == 0
+    assert isinstance(state.duty("agent_a"), Work)
+
+
+def test_a_vote_for_nobody_on_the_ballot_is_refused_with_the_choices() -> None:
+    state = show(all_answered(), "agent_a")
+    verdict = state.vote("agent_a", "agent9", "a reason")
+    assert refusal(verdict) == "unknown_answer"
+    assert isinstance(verdict, Violation)
+    assert "agent1, agent2, agent3" in verdict.message
+
+
+def test_nobody_can_vote_before_there_are_answers() -> None:
+    assert refusal(show(begin(), "agent_a").vote("agent_a", "agent1", "why not")) == "nothing_to_vote_for"
+
+
+def test_a_vote_needs_a_reason() -> None:
+    state = show(all_answered(), "agent_a")
+    assert refusal(state.vote("agent_a", "agent1", "  ")) == "empty_reason"
+
+
+def test_whoever_has_voted_rests_until_the_answers_change() -> None:
+    assert vote(all_answered(), "agent_a", "agent_b").duty("agent_a") == Wait()
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["", "   \n "])
+def test_an_empty_answer_is_refused(content: str) -> None:
+    assert refusal(show(begin(), "agent_a").answer("agent_a", content)) == "empty_answer"
+
+
+def test_an_answer_that_others_could_not_read_in_one_go_is_refused() -> None:
+    assert refusal(show(begin(), "agent_a").answer("agent_a", "x" * 200_001)) == "answer_too_long"
+
+
+def test_a_copy_of_an_answer_on_the_ballot_is_refused_and_changes_nothing() -> None:
+    state = show(all_answered(), "agent_a")
+    assert refusal(state.answer("agent_a", " the answer of agent_b\n")) == "duplicate_answer"
+
+
+def test_repeating_an_own_earlier_answer_is_refused() -> None:
+    state = answer(show(all_answered(), "agent_a"), "agent_a", "second thoughts")
+    assert refusal(show(state, "agent_a").answer("agent_a", "the answer of agent_a")) == "duplicate_answer"
+
+
+def test_at_its_limit_an_agent_may_only_vote() -> None:
+    state = all_answered(max_answers=1)
+    duty = state.duty("agent_a")
+    assert isinstance(duty, Work)
+    assert (duty.may_answer, duty.may_vote) == (False, True)
+    assert refusal(show(state, "agent_a").answer("agent_a", "one more")) == "answer_limit"
+
+
+# -- the end ------------------------------------------------------------------------------------------------------
+
+
+def test_coordination_ends_when_every_live_agent_has_a_standing_vote() -> None:
+    state = vote(vote(all_answered(), "agent_a", "agent_b"), "agent_b", "agent_b")
+    assert state.decision() is None
+    winner = decided(vote(state, "agent_c", "agent_b"))
+    assert (winner.agent, winner.label, winner.outcome) == ("agent_b", "agent2.1", "consensus")
+
+
+def test_the_most_votes_win() -> None:
+    state = vote(vote(vote(all_answered(), "agent_a", "agent_c"), "agent_b", "agent_c"), "agent_c", "agent_a")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "plurality")
+
+
+def test_a_tie_goes_to_the_agent_listed_first() -> None:
+    state = vote(vote(vote(all_answered(), "agent_a", "agent_c"), "agent_b", "agent_a"), "agent_c", "agent_b")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "tie_broken")
+
+
+def test_a_team_of_one_need_not_vote_for_itself() -> None:
+    state = answer(show(begin(("agent_a",)), "agent_a"), "agent_a", "mine")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "consensus")
+
+
+def test_the_only_survivor_need_not_vote_for_itself() -> None:
+    state = begin(("agent_a", "agent_b"))
+    state = state.after(state.drop("agent_b", "auth", "no key"))
+    state = answer(show(state, "agent_a"), "agent_a", "mine")
+    assert decided(state).outcome == "single_survivor"
+
+
+def test_a_dropped_agents_answer_stays_on_the_ballot_and_can_win() -> None:
+    state = all_answered()
+    state = state.after(state.drop("agent_c", "timeout", "too slow"))
+    state = vote(vote(state, "agent_a", "agent_c"), "agent_b", "agent_c")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "consensus")
+
+
+def test_a_dropped_agent_is_not_waited_for() -> None:
+    state = begin()
+    for agent in ("agent_a", "agent_b"):
+        state = answer(show(state, agent), agent, f"by {agent}")
+    state = state.after(state.drop("agent_c", "auth", "no key"))
+    assert isinstance(state.duty("agent_a"), Work)
+    assert state.duty("agent_c") == Rest()
+
+
+def test_when_everybody_fell_out_the_best_answer_so_far_wins() -> None:
+    state = all_answered(("agent_a", "agent_b"))
+    for agent in ("agent_a", "agent_b"):
+        state = state.after(state.drop(agent, "provider_error", "500"))
+    assert decided(state).outcome == "best_so_far"
+
+
+def test_without_any_answer_there_is_no_winner() -> None:
+    state = begin(("agent_a",))
+    assert state.after(state.drop("agent_a", "auth", "no key")).decision() is None
+
+
+def test_finishing_now_takes_the_standing_votes() -> None:
+    state = vote(all_answered(), "agent_a", "agent_c").after(FinishRequested())
+    assert (decided(state).agent, decided(state).outcome) == ("agent_c", "best_so_far")
+
+
+def test_finishing_now_without_answers_ends_at_the_first_one() -> None:
+    state = begin().after(FinishRequested())
+    assert state.decision() is None
+    assert decided(answer(show(state, "agent_b"), "agent_b", "quick")).agent == "agent_b"
+
+
+# -- early decision -----------------------------------------------------------------------------------------------
+
+
+def test_a_proven_lead_ends_it_when_nobody_can_change_it_any_more() -> None:
+    state = vote(vote(all_answered(max_answers=1), "agent_a", "agent_b"), "agent_c", "agent_b")
+    winner = decided(state)
+    assert (winner.agent, winner.outcome, winner.early) == ("agent_b", "plurality", True)
+
+
+def test_no_lead_is_proven_while_somebody_may_still_answer() -> None:
+    state = vote(vote(all_answered(max_answers=2), "agent_a", "agent_b"), "agent_c", "agent_b")
+    assert state.decision() is None
+
+
+def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
+    agents = ("agent_a", "agent_b")
+    state = vote(all_answered(agents, max_answers=1), "agent_a", "agent_b")
+    assert state.decision() is None  # agent_b's vote for agent_a would tie, and agent_a is listed first
+    state = vote(all_answered(agents, max_answers=1), "agent_b", "agent_a")
+    assert decided(state).agent == "agent_a"
+
+
+def test_early_decision_can_be_switched_off() -> None:
+    rules = {"max_answers": 1, "early_decision": "off"}
+    assert vote(vote(all_answered(**rules), "agent_a", "agent_b"), "agent_c", "agent_b").decision() is None
+
+
+def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer() -> None:
+    rules = {"max_answers": 5, "early_decision": "majority"}
+    assert decided(vote(vote(all_answered(**rules), "agent_a", "agent_b"), "agent_c", "agent_b")).early
