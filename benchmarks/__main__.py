@@ -4,7 +4,8 @@ All of it runs against the local model, in state directories made for it and rem
 
 - command: a whole process from before its start to its end. The bare interpreter is beside it, for the ratio.
 - server: from before the start of `massgen-mcp` to the answer to `initialize`, client included.
-- cold: no runner lives, so `start_run` has to start one, which has to import everything. warm: a runner has done one run.
+- cold: no runner lives, so `start_run` has to start one, which has to import everything.
+- warm: a runner lives and has done a run.
 - first request: from before `start_run` is sent to the arrival of the first request at the model.
 - whole run: from before `start_run` is sent to the last event in the run's journal. told: to the answer of `wait_run`.
 - coordination: from the first model request to the last event.
@@ -19,7 +20,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,9 +60,9 @@ def _repetition(model: LocalModel, table: Table) -> set[str]:
     wrong: set[str] = set()
 
     def note(agents: int, kind: str, moments: Moments) -> None:
-        table.add(f"model requests, {agents} agents, {kind}", "requests", moments.requests)
+        table.add(f"model requests, {_count(agents)}, {kind}", "requests", moments.requests)
         if moments.requests != (expected := expected_requests(agents)):
-            wrong.add(f"{agents} agents, {kind}: {moments.requests} model requests instead of {expected}")
+            wrong.add(f"{_count(agents)}, {kind}: {moments.requests} model requests instead of {expected}")
 
     _commands(model, table)
     with _fresh_home() as home, Server(home) as server:
@@ -85,23 +86,24 @@ def _commands(model: LocalModel, table: Table) -> None:
         team = write_team(home, 3, model.base_url)
         environ = environment(home)
         bare = finish([sys.executable, "-c", "pass"], directory=home, environ=environ)
-        for name, command in {
+        table.add("python -c pass, wall", "ms", bare.wall)
+        table.add("python -c pass, CPU", "ms", bare.cpu)
+        commands = {
             "python -c 'import massgen_mcp'": [sys.executable, "-c", "import massgen_mcp"],
             "massgen --help": [massgen, "--help"],
             "massgen --automation, 3 agents": [massgen, "--config", str(team), "--automation", QUESTION],
-        }.items():
+        }
+        for name, command in commands.items():
             done = finish(command, directory=home, environ=environ)
             table.add(f"{name}, wall", "ms", done.wall)
             table.add(f"{name}, CPU", "ms", done.cpu)
-            table.add(f"{name}, CPU, to bare python", "x", done.cpu / bare.cpu)
-        table.add("massgen --automation, 3 agents, peak", "MiB", done.peak)
-        table.add("python -c pass, wall", "ms", bare.wall)
-        table.add("python -c pass, CPU", "ms", bare.cpu)
+            table.add(f"{name}, CPU to bare python", "x", done.cpu / bare.cpu)
+            table.add(f"{name}, peak", "MiB", done.peak)
 
 
 def _cold(server: Server, model: LocalModel, table: Table, agents: int) -> Moments:
     moments = run_once(server, model, write_team(server.home, agents, model.base_url))
-    _add(table, f"cold, {agents} agents", moments)
+    _add(table, f"cold, {_count(agents)}", moments)
     return moments
 
 
@@ -110,8 +112,8 @@ def _warm(server: Server, model: LocalModel, table: Table, agents: int) -> Momen
     runner = _runner(server)
     before = cpu_seconds(runner)
     moments = run_once(server, model, team)
-    _add(table, f"warm, {agents} agents", moments)
-    table.add(f"warm, {agents} agents: runner CPU", "ms", cpu_seconds(runner) - before)
+    _add(table, f"warm, {_count(agents)}", moments)
+    table.add(f"warm, {_count(agents)}: runner CPU", "ms", cpu_seconds(runner) - before)
     return moments
 
 
@@ -132,13 +134,17 @@ def _memory(server: Server, model: LocalModel, table: Table) -> None:
     table.add(f"peak, runner, per run of {AT_ONCE} at once", "MiB", (peak_mib(runner) - one_at_a_time) / AT_ONCE)
 
 
+def _count(agents: int) -> str:
+    return "1 agent" if agents == 1 else f"{agents} agents"
+
+
 def _runner(server: Server) -> int:
     [pid] = runner_pids(server.home)
     return pid
 
 
 @contextmanager
-def _fresh_home() -> Iterator[Path]:
+def _fresh_home() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="massgen-mcp-benchmark-") as directory:
         yield Path(directory)
 

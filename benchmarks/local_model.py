@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "local"
@@ -31,7 +31,7 @@ class LocalModel:
         assert self._process.stdout is not None
         self._port = int(self._process.stdout.readline())
 
-    def __enter__(self) -> "LocalModel":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -49,7 +49,7 @@ class LocalModel:
         self._control("POST", "/reset")
 
     def arrivals(self) -> list[float]:
-        """When each model request since the last reset arrived: seconds since the epoch, in order."""
+        """When each model request since the last reset arrived: seconds since the epoch."""
         return [float(request["time"]) for request in self._control("GET", "/record")["requests"]]
 
     def _control(self, method: str, path: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def run_once(server: Server, model: LocalModel, team: Path) -> Moments:
     if state != "completed":
         raise RuntimeError(f"the run ended as {state}")
     arrivals = model.arrivals()
-    return Moments(sent, answered, arrivals[0], _last_event(server.home, run_id), told, len(arrivals))
+    return Moments(sent, answered, min(arrivals), _last_event(server.home, run_id), told, len(arrivals))
 
 
 def run_many(server: Server, team: Path, runs: int) -> None:

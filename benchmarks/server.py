@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from benchmarks.processes import cpu_seconds, end, environment, runner_pids
 
@@ -39,32 +39,28 @@ class Server:
             stderr=subprocess.DEVNULL,
             bufsize=0,
         )
-        client = {"name": "benchmarks", "version": "0"}
-        self._ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
-        self.start_wall = time.perf_counter() - began
-        self.start_cpu = cpu_seconds(self.pid)
-        self._send({"method": "notifications/initialized"})
-        self._ask("tools/list", {})
+        try:
+            client = {"name": "benchmarks", "version": "0"}
+            self._ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+            self.start_wall = time.perf_counter() - began
+            self.start_cpu = cpu_seconds(self.pid)
+            self._send({"method": "notifications/initialized"})
+            self._ask("tools/list", {})
+        except BaseException:
+            self._end()
+            raise
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for pid in runner_pids(self.home):
-            end(pid)
+        self._end()
 
     def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; returns its structured content. Raises `RuntimeError` with the server's words if it refuses."""
@@ -101,3 +97,14 @@ class Server:
             self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
         return line
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pid in runner_pids(self.home):
+            end(pid)

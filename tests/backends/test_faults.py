@@ -202,6 +202,7 @@ async def test_a_failed_response_is_told_by_its_code() -> None:
         ("409 Conflict", "", "provider_error", True),
         ("413 Too Large", "", "bad_request", False),
         ("422 Unprocessable", "", "bad_request", False),
+        ("429 Too Many", "", "rate_limited", True),
         ("429 Too Many", "insufficient_quota", "quota_exhausted", False),
         ("502 Bad Gateway", "", "provider_error", True),
         ("529 Overloaded", "", "provider_error", True),

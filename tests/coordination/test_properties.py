@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from massgen_mcp.coordination.state import Coordination, Rules, Violation, Wait, Work
+from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules, Violation, Wait, Work
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
@@ -33,7 +33,7 @@ class Play:
         self.random = Random(self.seed)
         agents = tuple(f"agent_{letter}" for letter in "abcdefg"[: self.random.randint(1, 7)])
         self.limit = self.random.randint(1, 4)
-        early = self.random.choice(["off", "proven", "majority"])
+        early: EarlyDecision = self.random.choice(("off", "proven", "majority"))
         self.rules = Rules(max_answers=self.limit, early_decision=early, seed=str(self.seed))
         self.state = Coordination.begin(agents, self.rules)
 

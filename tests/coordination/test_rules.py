@@ -2,7 +2,7 @@
 
 import pytest
 
-from massgen_mcp.coordination.state import Coordination, Rest, Rules, Violation, Wait, Work
+from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rest, Rules, Violation, Wait, Work
 from massgen_mcp.events import (
     AnswerSubmitted,
     BallotChanged,
@@ -17,8 +17,10 @@ from massgen_mcp.events import (
 TRIO = ("agent_a", "agent_b", "agent_c")
 
 
-def begin(agents: tuple[str, ...] = TRIO, **rules: object) -> Coordination:
-    return Coordination.begin(agents, Rules(seed="test", **rules))  # pyright: ignore[reportArgumentType]
+def begin(
+    agents: tuple[str, ...] = TRIO, *, max_answers: int | None = 5, early: EarlyDecision = "proven"
+) -> Coordination:
+    return Coordination.begin(agents, Rules(max_answers, early, seed="test"))
 
 
 def show(state: Coordination, agent: str) -> Coordination:
@@ -35,8 +37,10 @@ def answer(state: Coordination, agent: str, content: str) -> Coordination:
     return state.after(event)
 
 
-def all_answered(agents: tuple[str, ...] = TRIO, **rules: object) -> Coordination:
-    state = begin(agents, **rules)
+def all_answered(
+    agents: tuple[str, ...] = TRIO, *, max_answers: int | None = 5, early: EarlyDecision = "proven"
+) -> Coordination:
+    state = begin(agents, max_answers=max_answers, early=early)
     for agent in agents:
         state = answer(show(state, agent), agent, f"the answer of {agent}")
     return state
@@ -314,10 +318,10 @@ def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
 
 
 def test_early_decision_can_be_switched_off() -> None:
-    rules = {"max_answers": 1, "early_decision": "off"}
-    assert vote(vote(all_answered(**rules), "agent_a", "agent_b"), "agent_c", "agent_b").decision() is None
+    state = all_answered(max_answers=1, early="off")
+    assert vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b").decision() is None
 
 
 def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer() -> None:
-    rules = {"max_answers": 5, "early_decision": "majority"}
-    assert decided(vote(vote(all_answered(**rules), "agent_a", "agent_b"), "agent_c", "agent_b")).early
+    state = all_answered(max_answers=5, early="majority")
+    assert decided(vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b")).early

@@ -1,0 +1,75 @@
+"""Teams of scripted agents in this process: the engine's front door for tests that need no second process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.models import Config
+from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.views.snapshot import RunSnapshot
+
+EventT = TypeVar("EventT", bound=Event)
+
+Script = Sequence[dict[str, Any]]
+
+
+def team(
+    *scripts: Script, orchestrator: dict[str, Any] | None = None, timeouts: dict[str, Any] | None = None
+) -> Config:
+    """A config with one scripted agent per script."""
+    return config_from_data(
+        {
+            "agents": [{"backend": {"type": "scripted", "script": list(script)}} for script in scripts],
+            "orchestrator": orchestrator or {},
+            "timeout_settings": timeouts or {},
+        },
+        "test",
+        environ={},
+    )
+
+
+@dataclass
+class Ended:
+    """A run that has ended: what it looks like, everything that happened, and where it lies."""
+
+    snapshot: RunSnapshot
+    records: list[LogRecord]
+    directory: RunDirectory
+
+    @property
+    def events(self) -> list[Event]:
+        return [record.event for record in self.records]
+
+    def of(self, kind: type[EventT], agent: str | None = None) -> list[EventT]:
+        """The events of one kind, of one agent if asked."""
+        return [e for e in self.events if isinstance(e, kind) and agent in (None, getattr(e, "agent", None))]
+
+
+class Act:
+    """Something to do in the middle of a run: `when` an event comes by, `do` it to the run, once."""
+
+    def __init__(self, when: type[Event], do: str) -> None:
+        self._when = when
+        self._do = do
+        self._handle: RunHandle | None = None
+
+    def started(self, handle: RunHandle) -> None:
+        self._handle = handle
+
+    def heard(self, record: LogRecord) -> None:
+        if isinstance(record.event, self._when) and self._handle is not None:
+            conductor, self._handle = self._handle.conductor, None
+            getattr(conductor, self._do)()
+
+
+async def run_team(path: Path, config: Config, *, question: str = "What is 6 × 7?", act: Act | None = None) -> Ended:
+    """Execute a run below `path` and read it back from its journal."""
+    directory = RunDirectory.create(path / "run", question, config)
+    act = act or Act(LogRecord, "cancel")  # never comes by
+    snapshot = await execute_run(directory, "run-test", environ={}, on_start=act.started, on_record=act.heard)
+    return Ended(snapshot, JournalReader(directory.events).read(), directory)
