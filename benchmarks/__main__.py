@@ -20,13 +20,13 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.local_model import LocalModel
 from benchmarks.one_run import QUESTION, Moments, expected_requests, run_many, run_once, write_team
-from benchmarks.processes import cpu_seconds, environment, finish, peak_mib, runner_pids
+from benchmarks.processes import Finished, cpu_seconds, environment, finish, peak_mib, runner_pids
 from benchmarks.server import Server
 from benchmarks.table import Table
 
@@ -84,21 +84,22 @@ def _commands(model: LocalModel, table: Table) -> None:
         raise SystemExit("the command massgen is not installed beside this Python")
     with _fresh_home() as home:
         team = write_team(home, 3, model.base_url)
-        environ = environment(home)
-        bare = finish([sys.executable, "-c", "pass"], directory=home, environ=environ)
+        bare = finish([sys.executable, "-c", "pass"], directory=home, environ=environment(home))
         table.add("python -c pass, wall", "ms", bare.wall)
         table.add("python -c pass, CPU", "ms", bare.cpu)
-        commands = {
-            "python -c 'import massgen_mcp'": [sys.executable, "-c", "import massgen_mcp"],
-            "massgen --help": [massgen, "--help"],
-            "massgen --automation, 3 agents": [massgen, "--config", str(team), "--automation", QUESTION],
-        }
-        for name, command in commands.items():
-            done = finish(command, directory=home, environ=environ)
-            table.add(f"{name}, wall", "ms", done.wall)
-            table.add(f"{name}, CPU", "ms", done.cpu)
-            table.add(f"{name}, CPU to bare python", "x", done.cpu / bare.cpu)
-            table.add(f"{name}, peak", "MiB", done.peak)
+        run = [massgen, "--config", str(team), "--automation", QUESTION]
+        _command("python -c 'import massgen_mcp'", [sys.executable, "-c", "import massgen_mcp"], home, bare, table)
+        _command("massgen --help", [massgen, "--help"], home, bare, table)
+        done = _command("massgen --automation, 3 agents", run, home, bare, table)
+        table.add("massgen --automation, 3 agents, peak", "MiB", done.peak)
+
+
+def _command(name: str, command: Sequence[str], home: Path, bare: Finished, table: Table) -> Finished:
+    done = finish(command, directory=home, environ=environment(home))
+    table.add(f"{name}, wall", "ms", done.wall)
+    table.add(f"{name}, CPU", "ms", done.cpu)
+    table.add(f"{name}, CPU to bare python", "x", done.cpu / bare.cpu)
+    return done
 
 
 def _cold(server: Server, model: LocalModel, table: Table, agents: int) -> Moments:

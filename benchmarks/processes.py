@@ -19,7 +19,9 @@ RUNNER_MODULE = "massgen_mcp.runs.runner"
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A command that has ended. Seconds, and the peak of its resident memory in MiB."""
+    """A command that has ended. Seconds, and the peak of its resident memory in MiB: never less than ours when we
+    started it (a child begins in its parent's memory), so it says nothing about small commands.
+    """
 
     wall: float
     cpu: float

@@ -33,6 +33,12 @@ def team(
     )
 
 
+def silent_team(size: int) -> Config:
+    """Agents without a script: each answers once, votes for the first answer on its ballot, and presents its own."""
+    scripts: list[Script] = [[] for _ in range(size)]
+    return team(*scripts)
+
+
 @dataclass
 class Ended:
     """A run that has ended: what it looks like, everything that happened, and where it lies."""
@@ -48,6 +54,10 @@ class Ended:
     def of(self, kind: type[EventT], agent: str | None = None) -> list[EventT]:
         """The events of one kind, of one agent if asked."""
         return [e for e in self.events if isinstance(e, kind) and agent in (None, getattr(e, "agent", None))]
+
+
+class Never(Event):
+    """An event that does not happen."""
 
 
 class Act:
@@ -67,9 +77,11 @@ class Act:
             getattr(conductor, self._do)()
 
 
-async def run_team(path: Path, config: Config, *, question: str = "What is 6 × 7?", act: Act | None = None) -> Ended:
+async def run_team(
+    path: Path, config: Config, *, question: str = "What is six times seven?", act: Act | None = None
+) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
     directory = RunDirectory.create(path / "run", question, config)
-    act = act or Act(LogRecord, "cancel")  # never comes by
+    act = act or Act(Never, "cancel")
     snapshot = await execute_run(directory, "run-test", environ={}, on_start=act.started, on_record=act.heard)
     return Ended(snapshot, JournalReader(directory.events).read(), directory)

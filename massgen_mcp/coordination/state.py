@@ -133,7 +133,7 @@ class Coordination:
         return tuple(agent for agent, seat in self.seats.items() if seat.answers)
 
     @property
-    def awaited(self) -> tuple[str, ...]:
+    def unanswered(self) -> tuple[str, ...]:
         """Live agents that have not answered yet."""
         return tuple(agent for agent in self.live if not self.seats[agent].answers)
 
@@ -186,7 +186,7 @@ class Coordination:
             return Work(Ballot(agent, 0, ()), may_answer=True, may_vote=False)
         if seat.vote is not None:
             return Wait()
-        if self.awaited and not self.stragglers_given_up:
+        if self.unanswered and not self.stragglers_given_up:
             return Wait(for_first_answers=True)
         ballot = self.ballot(agent)
         if len(ballot.entries) < 2:

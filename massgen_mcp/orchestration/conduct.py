@@ -107,8 +107,8 @@ class Conductor:
         while not self._floor.state.answered:
             await self._floor.change()
         await anyio.sleep(self._assignment.limits.first_answer_wait_seconds)
-        if awaited := self._floor.state.awaited:
-            self._floor.record(FirstAnswersClosed(awaited=awaited))
+        if unanswered := self._floor.state.unanswered:
+            self._floor.record(FirstAnswersClosed(awaited=unanswered))
 
     async def _final_answer(self, winner: WinnerChosen) -> str:
         """The winner presents; a team of one has nothing to merge, so its answer is the final one."""

@@ -50,8 +50,8 @@ class Play:
             if able:
                 self._move(self.random.choice(able))
             else:
-                assert self.state.awaited, "nobody can move and nobody is waited for: a deadlock"
-                self.happen(FirstAnswersClosed(awaited=self.state.awaited))
+                assert self.state.unanswered, "nobody can move and nobody is waited for: a deadlock"
+                self.happen(FirstAnswersClosed(awaited=self.state.unanswered))
         return self
 
     def _can_move(self, agent: str) -> bool:

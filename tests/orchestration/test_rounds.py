@@ -26,14 +26,14 @@ from massgen_mcp.events import (
     VoteCast,
     WinnerChosen,
 )
-from tests.teams import Act, run_team, team
+from tests.teams import Act, run_team, silent_team, team
 
 
 async def test_agents_that_answer_and_vote_once_cost_two_calls_each_and_one_for_the_final_answer(
     tmp_path: Path,
 ) -> None:
     for size in (2, 3, 10):
-        ended = await run_team(tmp_path / str(size), team(*[[] for _ in range(size)]))
+        ended = await run_team(tmp_path / str(size), silent_team(size))
         assert isinstance(ended.events[-1], RunCompleted)
         assert len(ended.of(ModelCallStarted)) == 2 * size + 1
         assert not ended.of(ModelCallAborted)

@@ -1,0 +1,43 @@
+# Two commands for a fresh machine: `make demo` (no key needed) and `make check` (everything that CI checks).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo check test bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/massgen-mcp demo
+
+check: $(VENV)/developed node_modules/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
+
+test: $(VENV)/developed node_modules/installed
+	$(BIN)/pytest
+
+bench: $(VENV)/developed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) node_modules .coverage* htmlcov build dist
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/developed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+# Tools of the npm registry that the tests drive: a wire-true double of the providers, and the MCP Inspector.
+node_modules/installed: package.json package-lock.json
+	npm ci --silent --no-audit --no-fund
+	touch $@

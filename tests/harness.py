@@ -1,0 +1,334 @@
+"""How tests come in through the front door: a home of their own, real server processes in it, and clients on those.
+
+Nothing here knows what the product does inside. Processes are found and ended by their id (needs `/proc`).
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import anyio
+import anyio.abc
+import httpx2
+import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+ROOT = Path(__file__).parent.parent
+SERVER_MODULE = "massgen_mcp.cli.main"
+RUNNER_MODULE = "massgen_mcp.runs.runner"
+COMMAND_MODULE = "massgen_mcp.cli.massgen"
+
+Mode = Literal["auto", "legacy", "2026-07-28"]
+MODES: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.02
+RUNNER_IDLE_SECONDS = "0.5"
+
+
+# -- a place for everything that a test starts ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TempHome:
+    """A state directory, and a working directory beside it. `path` need not exist yet."""
+
+    path: Path
+    work: Path
+    extra: dict[str, str] = field(default_factory=dict[str, str])
+    """Variables of this test's own, such as keys."""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Our own environment without anybody's keys and addresses, pointing at this home."""
+        foreign = re.compile(r"MASSGEN_|NO_COLOR$|FORCE_COLOR$|.*_(API_KEY|BASE_URL)$")
+        inherited = {name: value for name, value in os.environ.items() if not foreign.match(name)}
+        return {
+            **inherited,
+            "MASSGEN_MCP_HOME": str(self.path),
+            "MASSGEN_MCP_RUNNER_IDLE_SECONDS": RUNNER_IDLE_SECONDS,
+            "MASSGEN_CONFIG_HOME": str(self.work / "no-such-config-home"),
+            **self.extra,
+        }
+
+    @property
+    def runs(self) -> list[Path]:
+        """The directories of its runs."""
+        return sorted((self.path / "runs").glob("*"))
+
+    def run_directory(self, run_id: str) -> Path:
+        return self.path / "runs" / run_id
+
+    def with_variables(self, **variables: str) -> "TempHome":
+        """The same home as somebody with these variables sees it."""
+        return TempHome(self.path, self.work, {**self.extra, **variables})
+
+    def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
+        """Write a config; returns its path. JSON is YAML."""
+        path = self.work / f"{name}.yaml"
+        path.write_text(json.dumps({"agents": agents, **settings}, indent=1))
+        return str(path)
+
+    def processes(self, module: str | None = None) -> list[int]:
+        """Ids of the processes that work in this home, of all or of one module, ours excepted."""
+        return [pid for pid, arguments in self._living() if module is None or module in arguments]
+
+    def _living(self) -> Iterator[tuple[int, list[str]]]:
+        mark = f"MASSGEN_MCP_HOME={self.path}".encode()
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            with suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+
+    def close(self) -> None:
+        """End whatever is still there, politely first."""
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            for pid in self.processes():
+                end(pid, sign)
+            if poll_until(lambda: not self.processes(), 5, or_fail=False):
+                return
+
+    @asynccontextmanager
+    async def client(self, mode: Mode = "auto") -> AsyncGenerator[Client]:
+        """A client of the SDK on a server process of its own, over standard input and output."""
+        server = StdioServerParameters(command=sys.executable, args=["-m", SERVER_MODULE], env=self.environ)
+        with (self.work / "server.log").open("a") as log:
+            async with Client(stdio_client(server, errlog=log), mode=mode) as client:
+                yield client
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[TempHome]:
+    """A home for one test; no process outlives the test in it."""
+    work = tmp_path / "work"
+    work.mkdir()
+    place = TempHome(tmp_path / "home", work)
+    yield place
+    place.close()
+
+
+def agent(agent_id: str, *steps: dict[str, Any], **backend: Any) -> dict[str, Any]:
+    """A scripted agent of a config."""
+    return {"id": agent_id, "backend": {"type": "scripted", "script": list(steps), **backend}}
+
+
+def end(pid: int, sign: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, sign)
+
+
+# -- waiting ----------------------------------------------------------------------------------------------------------
+
+
+async def wait_until(predicate: Callable[[], T], seconds: float = 20) -> T:
+    """The first true value of `predicate`; fails after `seconds`."""
+    deadline = anyio.current_time() + seconds
+    while not (value := predicate()):
+        if anyio.current_time() > deadline:
+            pytest.fail(f"it did not come to pass in {seconds:g} s")
+        await anyio.sleep(POLL_SECONDS)
+    return value
+
+
+def poll_until(predicate: Callable[[], T], seconds: float = 20, *, or_fail: bool = True) -> T:
+    """`wait_until` for tests without an event loop; with `or_fail` False the last value is returned instead."""
+    deadline = time.monotonic() + seconds
+    while not (value := predicate()):
+        if time.monotonic() > deadline:
+            if or_fail:
+                pytest.fail(f"it did not come to pass in {seconds:g} s")
+            break
+        time.sleep(POLL_SECONDS)
+    return value
+
+
+def events_of(run: Path) -> list[dict[str, Any]]:
+    """The whole events in a run's journal."""
+    journal = run / "events.jsonl"
+    if not journal.exists():
+        return []
+    whole, _, _ = journal.read_bytes().rpartition(b"\n")
+    return [json.loads(line)["event"] for line in whole.splitlines()]
+
+
+def happened(run: Path, kind: str) -> bool:
+    return any(event["type"] == kind for event in events_of(run))
+
+
+# -- tools ------------------------------------------------------------------------------------------------------------
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured result of a call that must succeed."""
+    reply = await client.call_tool(tool, arguments)
+    assert not reply.is_error, text_of(reply)
+    assert reply.structured_content is not None
+    return cast("dict[str, Any]", reply.structured_content)
+
+
+async def expect_error(client: Client, tool: str, **arguments: Any) -> tuple[str, str]:
+    """Code and message of a call that must be refused. An error is told in text alone, for clients that drop flags."""
+    reply = await client.call_tool(tool, arguments)
+    assert reply.is_error, f"not refused: {reply.structured_content}"
+    assert reply.structured_content is None
+    told = re.fullmatch(r"ERROR ([a-z_]+): (.+)", text_of(reply), re.DOTALL)
+    assert told, text_of(reply)[:500]
+    return told.group(1), told.group(2)
+
+
+def text_of(reply: CallToolResult) -> str:
+    return "\n".join(block.text for block in reply.content if isinstance(block, TextContent))
+
+
+# -- a server without a client --------------------------------------------------------------------------------------
+
+
+class RawServer:
+    """A server process whose bytes a test sends and reads itself, with the handshake of 2025-06-18."""
+
+    def __init__(self, process: anyio.abc.Process) -> None:
+        assert process.stdin
+        assert process.stdout
+        self.process = process
+        self.stdin = process.stdin
+        self._stdout = BufferedByteReceiveStream(process.stdout)
+        self.lines: list[str] = []
+        """Everything that came on standard output so far."""
+        self._id = 0
+
+    async def send(self, line: bytes) -> None:
+        await self.stdin.send(line + b"\n")
+
+    async def request(self, method: str, **params: Any) -> int:
+        """Send a request; returns its id."""
+        self._id += 1
+        message = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
+        await self.send(json.dumps(message).encode())
+        return self._id
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a request and read up to its reply."""
+        return await self.reply_to(await self.request(method, **params))
+
+    async def reply_to(self, wanted: int) -> dict[str, Any]:
+        with anyio.fail_after(30):
+            while True:
+                line = (await self._stdout.receive_until(b"\n", 1 << 24)).decode()
+                self.lines.append(line)
+                message = json.loads(line)
+                if message.get("id") == wanted:
+                    return message
+
+    async def greet(self) -> None:
+        info = {"name": "raw", "version": "1"}
+        await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
+        await self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
+
+    async def leave(self, seconds: float = 5) -> int:
+        """Its exit code, once it has gone by itself; what it still said is in `lines`."""
+        with anyio.fail_after(seconds):
+            rest = b""
+            with suppress(anyio.EndOfStream):
+                while True:
+                    rest += await self._stdout.receive()
+            self.lines += rest.decode().splitlines()
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def raw_server(home: TempHome, *python: str) -> AsyncGenerator[RawServer]:
+    """`python` are options for the interpreter."""
+    command = [sys.executable, *python, "-m", SERVER_MODULE]
+    with (home.work / "server.log").open("ab") as log:
+        async with await anyio.open_process(command, stderr=log, env=home.environ) as process:
+            try:
+                server = RawServer(process)
+                await server.greet()
+                yield server
+            finally:
+                if process.returncode is None:
+                    process.kill()
+
+
+# -- a server over HTTP -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """`url` ends in /mcp. `token_file` is the one that the server names on standard error."""
+
+    url: str
+    token_file: Path
+    process: anyio.abc.Process
+
+    @property
+    def authority(self) -> str:
+        return self.url.removeprefix("http://").removesuffix("/mcp")
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
+
+    @asynccontextmanager
+    async def client(self, mode: Mode) -> AsyncGenerator[Client]:
+        async with (
+            httpx2.AsyncClient(headers=self.credentials, trust_env=False, timeout=60) as http,
+            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
+        ):
+            yield client
+
+
+@asynccontextmanager
+async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
+    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
+    log = home.work / "http.log"
+    with log.open("ab") as output:
+        async with await anyio.open_process(command, stderr=output, stdin=None, env=home.environ) as process:
+            try:
+                told = await wait_until(lambda: re.search(r"(http://\S+/mcp), bearer token in (.+)\n", log.read_text()))
+                yield HttpServer(told.group(1), Path(told.group(2)), process)
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                    with anyio.move_on_after(5, shield=True):
+                        await process.wait()
+
+
+# -- tools from npm ---------------------------------------------------------------------------------------------------
+
+
+def node_modules() -> Path:
+    return Path(os.environ.get("MASSGEN_TEST_NODE_MODULES", ROOT / "node_modules"))
+
+
+def npm_tool(relative: str) -> str:
+    """A file below `node_modules`; the test fails if it is not installed."""
+    path = node_modules() / relative
+    if not path.is_file():
+        pytest.fail(f"{relative} is not installed: run `npm ci` in the root of the repository")
+    return str(path)
+
+
+def without_escapes(text: str) -> bool:
+    """Whether a terminal would take every character of `text` as text."""
+    return re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text) is None
+
+
+def variables(environ: Mapping[str, str]) -> list[str]:
+    """As `-e` arguments of the Inspector."""
+    return [part for name, value in environ.items() for part in ("-e", f"{name}={value}")]
