@@ -31,7 +31,6 @@ from benchmarks.server import Server
 from benchmarks.table import Table
 
 TEAMS = (1, 3, 10)
-COLD_TEAMS = (3, 10)
 AT_ONCE = 10
 """Runs at once, to see what a further one adds to the runner's memory."""
 EXIT_WRONG_COUNT = 1
@@ -44,9 +43,11 @@ def main() -> int:
     )
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="measure everything so often (default 5)")
     repeat: int = parser.parse_args().repeat
-    table, wrong = Table(), set[str]()
+    if repeat < 1:
+        parser.error("--repeat must be at least 1")
+    table = Table()
     with LocalModel() as model:
-        _repetition(model, Table())  # compiles bytecode and warms the page cache; not counted
+        wrong = _repetition(model, Table())  # compiles bytecode and warms the page cache: its timings do not count
         for number in range(repeat):
             print(f"\rrepetition {number + 1} of {repeat} ...", end="", file=sys.stderr, flush=True)
             wrong |= _repetition(model, table)
@@ -72,9 +73,8 @@ def _repetition(model: LocalModel, table: Table) -> set[str]:
         for agents in TEAMS:
             note(agents, "warm", _warm(server, model, table, agents))
         _memory(server, model, table)
-    for agents in COLD_TEAMS[1:]:
-        with _fresh_home() as home, Server(home) as server:
-            note(agents, "cold", _cold(server, model, table, agents))
+    with _fresh_home() as home, Server(home) as server:
+        note(10, "cold", _cold(server, model, table, 10))
     return wrong
 
 
@@ -154,7 +154,7 @@ def _machine(repeat: int) -> str:
     load = os.getloadavg()[0]
     return (
         f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}, "
-        f"load {load:.1f} (one minute), {repeat} repetitions after one that does not count.\n"
+        f"load {load:.1f} (one minute), {repeat} repetitions after one whose timings do not count.\n"
         "Wall times on a loaded machine are to be read as ratios to others of the same table (see python -c pass)."
     )
 

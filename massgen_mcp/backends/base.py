@@ -3,7 +3,7 @@
 A backend translates; it holds no conversation, knows no coordination rules, and never retries (see `calling`).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -118,7 +118,7 @@ class Backend(Protocol):
         """The model's name as the config gives it, for records."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         """Make one model call.
 
         Yields parts as they arrive; the last one is a `StopPart`. Raises `BackendError` for every failure of the

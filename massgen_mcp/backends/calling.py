@@ -5,7 +5,7 @@ Must not know what a reply is for. Backends never retry; this does, so that noth
 
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import anyio
@@ -96,9 +96,8 @@ async def _one_reply(backend: Backend, request: ModelRequest, on_text: Callable[
         return await _collect(parts, backend.model, on_text, started)
     finally:
         # A stream that is left half read would keep its connection until the garbage collector came.
-        if isinstance(parts, AsyncGenerator):
-            with anyio.move_on_after(5, shield=True):
-                await parts.aclose()
+        with anyio.move_on_after(5, shield=True):
+            await parts.aclose()
 
 
 async def _collect(parts: AsyncIterator[Part], model: str, on_text: Callable[[str], None], started: float) -> Reply:

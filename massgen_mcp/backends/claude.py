@@ -5,7 +5,7 @@ Must not know coordination rules.
 
 import importlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,7 @@ class ClaudeBackend:
     def model(self) -> str:
         return self._endpoint.model
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()

@@ -3,7 +3,7 @@
 Must not know coordination rules.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
@@ -52,7 +52,7 @@ class ResponsesBackend:
     def model(self) -> str:
         return self._endpoint.model
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()

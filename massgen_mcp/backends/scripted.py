@@ -6,7 +6,7 @@ Knows how the coordination tools are called and how a ballot is fenced in a prom
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
 import anyio
@@ -53,7 +53,7 @@ class ScriptedBackend:
     def model(self) -> str:
         return self._config.model
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         step = self._take_step(request) or self._own_step(request)
         await anyio.sleep(step.delay_seconds)
         if step.hang:

@@ -1,7 +1,7 @@
 """The retry policy and the time limit of one model call, on the scripted backend."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,7 +49,7 @@ class Player:
         self.takes = list(takes)
         self.closed = 0
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         assert request is REQUEST
         try:
             for part in self.takes.pop(0):

@@ -1,0 +1,1 @@
+"""Read this first: what the product is for, in a handful of tests."""

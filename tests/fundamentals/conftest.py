@@ -1,0 +1,3 @@
+from tests.harness import home
+
+__all__ = ["home"]

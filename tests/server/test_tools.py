@@ -1,0 +1,560 @@
+"""Every tool, as a client of the official SDK meets it on a real server process."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import jsonschema
+import pytest
+from mcp import Client
+
+from tests.harness import (
+    MODES,
+    RUNNER_MODULE,
+    Mode,
+    TempHome,
+    agent,
+    call,
+    events_of,
+    expect_error,
+    happened,
+    text_of,
+    wait_until,
+)
+
+TOOLS = ["start_run", "wait_run", "get_status", "get_result", "control_run", "list_runs", "list_configs"]
+SCHEMA_BUDGET = 12_000
+"""Characters of the tools' JSON that make about 3,000 tokens."""
+STATUS_BUDGET = 1_024
+QUESTION = "Rewrite it, or mend it?"
+HANG = {"hang": True}
+
+
+# -- what is published ------------------------------------------------------------------------------------------------
+
+
+async def published(client: Client) -> list[dict[str, Any]]:
+    return (await client.list_tools()).model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_tool_is_offered_with_strict_schemas_in_every_era(home: TempHome, mode: Mode) -> None:
+    async with home.client(mode) as client:
+        tools = await published(client)
+    assert [tool["name"] for tool in tools] == TOOLS
+    for tool in tools:
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            jsonschema.Draft202012Validator.check_schema(schema)
+        assert tool["inputSchema"]["additionalProperties"] is False
+        assert tool["title"]
+        assert tool["description"]
+
+
+async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
+    async with home.client() as client:
+        hints = {tool["name"]: tool["annotations"] for tool in await published(client)}
+    looking = set(TOOLS) - {"start_run", "control_run"}
+    assert {name for name, hint in hints.items() if hint["readOnlyHint"]} == looking
+    assert {name for name, hint in hints.items() if hint["openWorldHint"]} == {"start_run"}
+    assert hints["start_run"]["destructiveHint"] is False
+    assert hints["start_run"]["idempotentHint"] is False
+    assert hints["control_run"]["destructiveHint"] is True
+    assert hints["control_run"]["idempotentHint"] is True
+
+
+async def test_the_tools_together_cost_a_parent_no_more_than_the_budget(home: TempHome) -> None:
+    async with home.client() as client:
+        tools = await published(client)
+    sizes = {tool["name"]: len(json.dumps(tool, separators=(",", ":"))) for tool in tools}
+    assert sum(sizes.values()) <= SCHEMA_BUDGET, f"{sum(sizes.values()) - SCHEMA_BUDGET} characters too many: {sizes}"
+
+
+async def test_descriptions_carry_no_indentation_of_the_source(home: TempHome) -> None:
+    async with home.client() as client:
+        tools = await published(client)
+    assert [tool["name"] for tool in tools if re.search(r"\s{2,}", tool["description"])] == []
+
+
+# -- a run from question to result ------------------------------------------------------------------------------------
+
+
+class Checked:
+    """Calls tools, and holds every result against the schema that the server published."""
+
+    def __init__(self, client: Client, tools: list[dict[str, Any]]) -> None:
+        self._client = client
+        self._schemas = {tool["name"]: tool["outputSchema"] for tool in tools}
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        reply = await self._client.call_tool(tool, arguments)
+        assert not reply.is_error, text_of(reply)
+        result = cast("dict[str, Any]", reply.structured_content)
+        jsonschema.validate(result, self._schemas[tool], jsonschema.Draft202012Validator)
+        assert json.loads(text_of(reply)) == result, "clients that read text and clients that read data differ"
+        return result
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHome, mode: Mode) -> None:
+    async with home.client(mode) as client:
+        checked = Checked(client, await published(client))
+        started = await checked.call("start_run", question=QUESTION, config="scripted")
+        run_id = started["run_id"]
+        assert started["status"] in ("queued", "running")
+        assert [member["agent"] for member in started["team"]] == ["ada", "bo", "cleo"]
+        assert started["source"] == "scripted"
+        assert started["poll_after_ms"] > 0
+        assert "wait_run" in started["next_step"]
+
+        waited = await checked.call("wait_run", run_id=run_id, timeout_seconds=30)
+        assert (waited["status"], waited["changed"], waited["poll_after_ms"]) == ("completed", True, None)
+        status = await checked.call("get_status", run_id=run_id)
+        assert status["progress_percent"] == 100
+        assert {line["agent"]: line["voted_for"] for line in status["agents"]} == {
+            "agent_a": "agent2.2",
+            "agent_b": "agent2.2",
+            "agent_c": "agent3.1",
+        }
+
+        summary = await checked.call("get_result", run_id=run_id)
+        assert summary["answer"].startswith("Neither: replace it piece by piece.")
+        assert (summary["winner"], summary["outcome"]) == ("agent_b", "plurality")
+        assert summary["vote_counts"]["agent2.2"] == 2
+        assert {vote["voter"]: vote["voted_for"] for vote in summary["votes"]} == {
+            "agent_a": "agent_b",
+            "agent_b": "agent_b",
+            "agent_c": "agent_c",
+        }
+        assert all(vote["reason"] for vote in summary["votes"])
+        assert [(dissent["label"], dissent["votes"]) for dissent in summary["dissent"]] == [("agent3.1", 1)]
+        assert summary["degraded"] == []
+        assert summary["usage"]["model_calls"] > 6
+        final = Path(summary["paths"]["final_answer"])
+        assert final.read_text() == summary["answer"]
+        assert final.is_relative_to(summary["paths"]["run_directory"])
+
+        full = await checked.call("get_result", run_id=run_id, view="full")
+        assert full["answer"] == summary["answer"]
+        votes = await checked.call("get_result", run_id=run_id, view="votes")
+        assert (votes["answer"], votes["votes"]) == (None, summary["votes"])
+        one = await checked.call("get_result", run_id=run_id, view="agent", agent="agent_c")
+        assert one["answer"].startswith("Mend it.")
+        assert (Path(one["paths"]["agent_answer"]) / "answer.txt").read_text() == one["answer"]
+
+        (row,) = (await checked.call("list_runs"))["runs"]
+        assert (row["run_id"], row["status"], row["winner"]) == (run_id, "completed", "agent_b")
+        assert row["question"] == QUESTION
+        ended = await checked.call("control_run", run_id=run_id, action="cancel")
+        assert ended["status"] == "completed", "asking an ended run changes nothing"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_ready_made_teams_are_listed_with_the_keys_they_lack(home: TempHome, mode: Mode) -> None:
+    async with home.with_variables(OPENAI_API_KEY="sk-here").client(mode) as client:
+        checked = Checked(client, await published(client))
+        listed = {config["name"]: config for config in (await checked.call("list_configs"))["configs"]}
+        assert listed["scripted"]["missing_keys"] == []
+        assert listed["two_providers"]["missing_keys"] == ["ANTHROPIC_API_KEY"]
+        assert all(config["description"] and config["agents"] for config in listed.values())
+        shown = await checked.call("list_configs", name="scripted")
+        assert [config["name"] for config in shown["configs"]] == ["scripted"]
+        assert "agents:" in shown["yaml"]
+        assert "sk-here" not in json.dumps([listed, shown])
+        code, message = await expect_error(client, "list_configs", name="scriptd")
+    assert code == "config_not_found"
+    assert "scripted" in message
+
+
+async def test_waiting_in_start_run_returns_the_answer_at_once(home: TempHome) -> None:
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", models=["scripted/one"], wait_seconds=30)
+    assert started["status"] == "completed"
+    assert started["answer"]
+    assert started["poll_after_ms"] is None
+
+
+async def test_models_make_a_team_and_num_agents_multiplies_one(home: TempHome) -> None:
+    async with home.client() as client:
+        two = await call(client, "start_run", question="q", models=["scripted/x", "scripted/y"], wait_seconds=30)
+        three = await call(client, "start_run", question="q", models=["scripted/x"], num_agents=3, wait_seconds=30)
+    assert [member["model"] for member in two["team"]] == ["scripted/x", "scripted/y"]
+    assert two["status"] == three["status"] == "completed"
+    assert len(three["team"]) == 3
+    assert len({member["agent"] for member in three["team"]}) == 3
+
+
+async def test_runs_are_listed_newest_first_page_by_page(home: TempHome) -> None:
+    async with home.client() as client:
+        runs = [
+            (await call(client, "start_run", question=f"q{n}", models=["scripted/x"], wait_seconds=30))["run_id"]
+            for n in range(5)
+        ]
+        seen: list[str] = []
+        cursor: dict[str, int] = {}
+        for _ in range(3):
+            page = await call(client, "list_runs", limit=2, **cursor)
+            seen += [row["run_id"] for row in page["runs"]]
+            if page["next_cursor"] is None:
+                break
+            cursor = {"cursor": page["next_cursor"]}
+        assert seen == runs[::-1]
+        assert (await call(client, "list_runs", state="failed"))["runs"] == []
+        assert len((await call(client, "list_runs", state="completed"))["runs"]) == 5
+
+
+async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHome) -> None:
+    text = "".join(f"Zeile {n}: äöü 漢字 🙂 und so weiter.\n" for n in range(700))
+    config = home.config("long", agent("solo", {"answer": text}))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config, wait_seconds=30))["run_id"]
+        first = await call(client, "get_result", run_id=run_id)
+        assert first["truncated"]
+        assert str(first["next_offset"]) in first["next_step"]
+        pages, offset = [], 0
+        while offset is not None:
+            page = await call(client, "get_result", run_id=run_id, view="full", offset=offset, limit=4_000)
+            assert len(page["answer"]) <= 4_000
+            pages.append(page["answer"])
+            offset = page["next_offset"]
+        beyond = await call(client, "get_result", run_id=run_id, offset=10_000_000)
+    assert "".join(pages) == text
+    assert len(pages) == -(-len(text) // 4_000)
+    assert (beyond["answer"], beyond["next_offset"]) == ("", None)
+
+
+async def test_the_team_may_read_what_context_paths_name(home: TempHome) -> None:
+    notes = home.work / "notes"
+    notes.mkdir()
+    (notes / "facts.txt").write_text("the moon is round")
+    search = {"call": "search_files", "arguments": {"pattern": "the moon", "path": "notes"}}
+    config = home.config("reader", agent("solo", search, {"answer": "seen"}))
+    async with home.client() as client:
+        started = await call(
+            client, "start_run", question="q", config=config, context_paths=[str(notes)], wait_seconds=30
+        )
+    assert started["status"] == "completed"
+    tools = [event for event in events_of(home.run_directory(started["run_id"])) if event["type"] == "tool_finished"]
+    assert [("the moon is round" in event["result"], event["is_error"]) for event in tools] == [(True, False)]
+
+
+# -- size of a status -------------------------------------------------------------------------------------------------
+
+
+async def test_a_status_of_three_agents_fits_in_a_kilobyte(home: TempHome) -> None:
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q" * 500, config="scripted", wait_seconds=30)
+        reply = await client.call_tool("get_status", {"run_id": started["run_id"]})
+    assert len(json.dumps(reply.structured_content)) <= STATUS_BUDGET
+    assert len(text_of(reply).encode()) <= STATUS_BUDGET
+
+
+async def test_a_status_of_a_failed_team_with_long_names_fits_in_a_kilobyte(home: TempHome) -> None:
+    name = "a-model-with-a-very-long-name-that-some-providers-really-use-2026-11-21"
+    config = home.config("failing", *(agent(f"a{n}", {"fail": "auth"}, model=name) for n in range(3)))
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+        assert started["status"] == "failed"
+        reply = await client.call_tool("get_status", {"run_id": started["run_id"]})
+    assert len(json.dumps(reply.structured_content)) <= STATUS_BUDGET
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_unknown_tool_is_refused_with_the_nearest_name(home: TempHome, mode: Mode) -> None:
+    async with home.client(mode) as client:
+        code, message = await expect_error(client, "get_statu", run_id="x")
+    assert code == "invalid_arguments"
+    assert "'get_status'" in message
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "unknown argument": ("start_run", {"question": "q", "configg": "scripted"}, "invalid_arguments", "'config'"),
+    "unknown argument of a reader": ("get_status", {"run": "x"}, "invalid_arguments", "'run_id'"),
+    "missing argument": ("get_status", {}, "invalid_arguments", "run_id"),
+    "wrong type": ("start_run", {"question": ["q"], "config": "scripted"}, "invalid_arguments", "question"),
+    "unknown choice": ("control_run", {"run_id": "x", "action": "explode"}, "invalid_arguments", "action"),
+    "number out of range": ("wait_run", {"run_id": "x", "timeout_seconds": 51}, "invalid_arguments", "timeout_seconds"),
+    "no question": ("start_run", {"question": "", "config": "scripted"}, "invalid_arguments", "question"),
+    "blank question": ("start_run", {"question": " \n\t", "config": "scripted"}, "invalid_arguments", "empty"),
+    "config and models": (
+        "start_run",
+        {"question": "q", "config": "scripted", "models": ["scripted/x"]},
+        "invalid_arguments",
+        "not both",
+    ),
+    "num_agents of a config": (
+        "start_run",
+        {"question": "q", "config": "scripted", "num_agents": 2},
+        "invalid_arguments",
+        "num_agents",
+    ),
+    "unknown backend of a model": (
+        "start_run",
+        {"question": "q", "models": ["opnai/gpt-5"]},
+        "config_invalid",
+        "'openai'",
+    ),
+    "model without a clear provider": (
+        "start_run",
+        {"question": "q", "models": ["who-knows"]},
+        "config_invalid",
+        "provider/model",
+    ),
+    "unknown example": ("start_run", {"question": "q", "config": "scriptd"}, "config_not_found", "scripted"),
+    "missing file": (
+        "start_run",
+        {"question": "q", "config": "/nowhere/team.yaml"},
+        "config_not_found",
+        "/nowhere/team.yaml",
+    ),
+    "relative context path": (
+        "start_run",
+        {"question": "q", "config": "scripted", "context_paths": ["src"]},
+        "invalid_arguments",
+        "absolute",
+    ),
+    "missing context path": (
+        "start_run",
+        {"question": "q", "config": "scripted", "context_paths": ["/nowhere/at/all"]},
+        "invalid_arguments",
+        "/nowhere/at/all",
+    ),
+    "context path with a null byte": (
+        "start_run",
+        {"question": "q", "config": "scripted", "context_paths": ["/tmp/\0x"]},  # noqa: S108 - never opened
+        "invalid_arguments",
+        "context path",
+    ),
+    "missing key": ("start_run", {"question": "q", "config": "two_providers"}, "missing_key", "ANTHROPIC_API_KEY"),
+}
+
+
+@pytest.mark.parametrize(("tool", "arguments", "code", "hint"), REFUSED.values(), ids=REFUSED)
+async def test_a_bad_request_is_refused_with_a_code_and_the_way_out(
+    home: TempHome, tool: str, arguments: dict[str, Any], code: str, hint: str
+) -> None:
+    async with home.client() as client:
+        got, message = await expect_error(client, tool, **arguments)
+        assert (await call(client, "list_runs"))["runs"] == [], "a refused request starts nothing"
+    assert got == code, message
+    assert hint in message
+    assert home.runs == []
+    assert home.processes(RUNNER_MODULE) == []
+
+
+@pytest.mark.parametrize("tool", ["get_status", "wait_run", "get_result", "control_run"])
+async def test_a_run_that_never_was_is_unknown_whatever_its_id_looks_like(home: TempHome, tool: str) -> None:
+    ids = ["run-aaaaaaaaaaaaaaaaaaaaaaaaaa", "../x", "a/b", "/etc/passwd", "..", "", "a\0b", "run-\u202e", "r" * 10_000]
+    more = {"action": "cancel"} if tool == "control_run" else {}
+    async with home.client() as client:
+        codes = {run_id[:40]: (await expect_error(client, tool, run_id=run_id, **more))[0] for run_id in ids}
+    assert codes == {run_id[:40]: "unknown_run" for run_id in ids}
+
+
+async def test_a_question_of_ten_megabytes_is_refused_and_the_server_goes_on(home: TempHome) -> None:
+    async with home.client() as client:
+        code, message = await expect_error(client, "start_run", question="x" * 10_000_000, config="scripted")
+        assert code == "invalid_arguments"
+        assert "10000000" in message
+        assert "context_paths" in message
+        assert len(message) < 1_000
+        assert (await call(client, "list_runs"))["runs"] == []
+    assert home.runs == []
+
+
+async def test_a_bad_config_is_refused_with_file_line_and_nearest_name(home: TempHome) -> None:
+    bad = home.work / "bad.yaml"
+    bad.write_text("agents:\n  - id: ada\n    backend:\n      type: opnai\n      model: gpt-5\n  - idd: bo\n")
+    torn = home.work / "torn.yaml"
+    torn.write_text("agents: [unclosed\n")
+    async with home.client() as client:
+        code, message = await expect_error(client, "start_run", question="q", config=str(bad))
+        assert code == "config_invalid"
+        assert f"{bad}:4: " in message
+        assert "openai" in message
+        assert f"{bad}:6: " in message
+        code, message = await expect_error(client, "start_run", question="q", config=str(torn))
+        assert code == "config_invalid"
+        assert str(torn) in message
+    assert home.runs == []
+
+
+async def test_without_config_models_and_keys_the_ways_out_are_named(home: TempHome) -> None:
+    async with home.client() as client:
+        code, message = await expect_error(client, "start_run", question="q")
+    assert code == "no_default_team"
+    assert all(way in message for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "scripted"))
+
+
+# -- starting ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_dry_run_shows_the_team_and_starts_nothing(home: TempHome) -> None:
+    async with home.client() as client:
+        planned = await call(client, "start_run", question="q", config="two_providers", dry_run=True)
+        assert (planned["run_id"], planned["status"], planned["poll_after_ms"]) == (None, "planned", None)
+        assert planned["missing_keys"] == ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]
+        assert "OPENAI_API_KEY" in planned["next_step"]
+        assert len(planned["team"]) == 2
+        assert (await call(client, "list_runs"))["runs"] == []
+    assert home.runs == []
+    assert home.processes(RUNNER_MODULE) == []
+
+
+async def test_the_default_team_is_made_of_the_keys_that_are_there(home: TempHome) -> None:
+    async with home.with_variables(ANTHROPIC_API_KEY="sk-a", OPENAI_API_KEY="sk-b").client() as client:
+        planned = await call(client, "start_run", question="q", dry_run=True)
+    assert [member["model"].split("/")[0] for member in planned["team"]] == ["openai", "claude"]
+    assert "default team" in planned["source"]
+
+
+async def test_the_same_key_and_request_give_the_same_run_and_another_request_is_a_conflict(home: TempHome) -> None:
+    request = {"config": "scripted", "idempotency_key": "key-1"}
+    async with home.client() as client:
+        first = await call(client, "start_run", question="one", **request)
+        again = await call(client, "start_run", question="one", **request)
+        assert (first["reused"], again["reused"]) == (False, True)
+        assert again["run_id"] == first["run_id"]
+        code, message = await expect_error(client, "start_run", question="two", **request)
+        assert code == "idempotency_conflict"
+        assert first["run_id"] in message
+    assert [run.name for run in home.runs] == [first["run_id"]]
+
+
+async def test_fifty_starts_with_one_key_at_two_servers_give_one_run(home: TempHome) -> None:
+    replies: list[dict[str, Any]] = []
+
+    async def start(client: Client) -> None:
+        arguments = {"models": ["scripted/x"], "idempotency_key": "the-one"}
+        replies.append(await call(client, "start_run", question="q", **arguments))
+
+    async with home.client() as one, home.client() as other, anyio.create_task_group() as tasks:
+        for _ in range(25):
+            tasks.start_soon(start, one)
+            tasks.start_soon(start, other)
+    assert len({reply["run_id"] for reply in replies}) == 1
+    assert sum(not reply["reused"] for reply in replies) == 1
+    assert len(home.runs) == 1
+
+
+# -- while it goes on -------------------------------------------------------------------------------------------------
+
+
+def half_answered(home: TempHome) -> str:
+    """A config of one agent that answers and one that never does."""
+    return home.config("half", agent("quick", {"answer": "the quick answer"}), agent("stuck", HANG, HANG))
+
+
+async def started(home: TempHome, client: Client, config: str, **arguments: Any) -> str:
+    """Id of a run in which the first answer is there."""
+    run_id = str((await call(client, "start_run", question="q", config=config, **arguments))["run_id"])
+    await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
+    return run_id
+
+
+async def test_a_result_before_the_end_is_not_finished_but_answers_can_be_read(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = await started(home, client, half_answered(home))
+        for view in ("summary", "full"):
+            code, message = await expect_error(client, "get_result", run_id=run_id, view=view)
+            assert code == "not_finished"
+            assert "wait_run" in message
+        one = await call(client, "get_result", run_id=run_id, view="agent", agent="agent_a")
+        assert (one["answer"], one["status"]) == ("the quick answer", "running")
+        code, _ = await expect_error(client, "get_result", run_id=run_id, view="agent", agent="agent_b")
+        assert code == "not_finished"
+        code, message = await expect_error(client, "get_result", run_id=run_id, view="agent", agent="agent_z")
+        assert code == "invalid_arguments"
+        assert "agent_a, agent_b" in message
+
+
+async def test_cancel_ends_a_run_and_keeps_the_best_answer(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = await started(home, client, half_answered(home))
+        await call(client, "control_run", run_id=run_id, action="cancel")
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=10)
+        assert waited["status"] == "cancelled"
+        again = await call(client, "control_run", run_id=run_id, action="cancel")
+        assert again["status"] == "cancelled"
+        result = await call(client, "get_result", run_id=run_id)
+    assert (result["status"], result["answer"], result["outcome"]) == ("cancelled", "the quick answer", "best_so_far")
+    assert "get_result" in waited["next_step"]
+
+
+async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = await started(home, client, half_answered(home))
+        await call(client, "control_run", run_id=run_id, action="finish_now")
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=10)
+        result = await call(client, "get_result", run_id=run_id)
+    assert (waited["status"], result["winner"]) == ("completed", "agent_a")
+    assert result["answer"] == "the quick answer"
+    assert happened(home.run_directory(run_id), "finish_requested")
+
+
+async def test_finish_now_without_any_answer_fails_with_a_reason(home: TempHome) -> None:
+    config = home.config("stuck", agent("one", HANG), agent("two", HANG))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+        await call(client, "control_run", run_id=run_id, action="finish_now")
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=10)
+    assert waited["status"] == "failed"
+    assert waited["reason"].startswith("no_answer")
+
+
+async def test_max_seconds_ends_a_run_as_timed_out_and_names_the_limit(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = await started(home, client, half_answered(home), max_seconds=1)
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=10)
+        result = await call(client, "get_result", run_id=run_id)
+    assert waited["status"] == "timed_out"
+    assert "orchestrator_timeout_seconds" in waited["reason"]
+    assert result["answer"] == "the quick answer"
+
+
+async def test_a_wait_that_runs_out_is_no_error_and_says_that_nothing_changed(home: TempHome) -> None:
+    config = home.config("stuck", agent("one", HANG), agent("two", HANG))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: len(events_of(home.run_directory(run_id))) >= 5)
+        first = await call(client, "wait_run", run_id=run_id, until="change", cursor=0, timeout_seconds=10)
+        assert first["changed"]
+        latest = await call(client, "wait_run", run_id=run_id, timeout_seconds=0)
+        waited = await call(
+            client, "wait_run", run_id=run_id, until="change", cursor=latest["cursor"], timeout_seconds=0.3
+        )
+    assert (waited["status"], waited["changed"]) == ("running", False)
+    assert waited["cursor"] == latest["cursor"]
+    assert waited["poll_after_ms"] > 0
+
+
+async def test_waiting_for_a_phase_returns_when_it_begins(home: TempHome) -> None:
+    slow = [{"answer": "a", "delay_seconds": 0.3}, {"hang": True}]
+    config = home.config("phases", agent("one", *slow), agent("two", *slow))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: happened(home.run_directory(run_id), "run_started"))
+        waited = await call(client, "wait_run", run_id=run_id, until="phase", timeout_seconds=20)
+    assert (waited["status"], waited["phase"], waited["changed"]) == ("running", "voting", True)
+
+
+async def test_a_waiting_client_hears_progress_before_it_would_give_up(home: TempHome) -> None:
+    heard: list[tuple[float, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
+        heard.append((progress, message))
+
+    config = home.config("stuck", agent("one", HANG), agent("two", HANG))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        arguments = {"run_id": run_id, "timeout_seconds": 11}
+        await client.call_tool("wait_run", arguments, progress_callback=on_progress)
+    assert heard
+    assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
+    assert heard[0][0] <= 10
+    assert "running" in (heard[0][1] or "")
