@@ -3,8 +3,10 @@
 Must not know any provider's wire format, nor import an SDK: importing one takes a second or more.
 """
 
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Generic, Protocol, TypeVar
 
 import anyio
@@ -54,11 +56,18 @@ def http_client(api_key: str) -> httpx2.AsyncClient:
             request.headers["x-api-key"] = api_key
 
     return httpx2.AsyncClient(
+        verify=_tls(),
         headers={"Accept-Encoding": "identity"},
         timeout=TIMEOUT,
         follow_redirects=False,
         event_hooks={"request": [send_only_ours], "response": [_guard]},
     )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One for all clients of the process: loading the system's certificates takes 20 ms of CPU and 0.8 MiB each time."""
+    return httpx2.create_ssl_context()
 
 
 async def _guard(response: httpx2.Response) -> None:

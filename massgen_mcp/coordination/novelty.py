@@ -1,9 +1,9 @@
 """How new is an answer? The documented measure behind `answer_novelty_requirement`. Pure.
 
-The overlap of two texts is the Jaccard index of their sets of word pairs (case, punctuation and layout ignored; single
-words where a text has only one): the number of pairs that both have, divided by the number that at least one has. 0 means nothing
-in common, 1 the same words in the same order. Pairs rather than words, because two different answers to one question share
-most of their words but not their order.
+The overlap of two texts is the Jaccard index of their sets of word pairs: the number of pairs that both have, divided by
+the number that at least one has. Case, punctuation and layout do not count; a text of one word counts as that word. 0
+means nothing in common, 1 the same words in the same order. Pairs rather than words, because two different answers to one
+question share most of their words, but not their order.
 """
 
 import re

@@ -32,8 +32,8 @@ from massgen_mcp.workspace.guard import safe_id
 Until = Literal["terminal", "phase", "change"]
 
 MAX_QUESTION_CHARACTERS = 1_000_000
-WAIT_STEP = 0.05
-"""How often a waiting call looks at the journal, in seconds."""
+WAIT_STEPS = (0.01, 0.05)
+"""A waiting call looks at the run this often, in seconds: at first, and after the first second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ class RunManager:
         view = await anyio.to_thread.run_sync(watch.look)
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
-        deadline = anyio.current_time() + seconds
-        while not view.ended and anyio.current_time() < deadline:
+        began = anyio.current_time()
+        while not view.ended and (waited := anyio.current_time() - began) < seconds:
             if until == "change" and view.snapshot.seq > seen:
                 break
             if until == "phase" and (view.state, view.snapshot.phase) != before:
                 break
-            await anyio.sleep(WAIT_STEP)
+            await anyio.sleep(WAIT_STEPS[waited > 1])
             view = await anyio.to_thread.run_sync(watch.look)
         return view
 

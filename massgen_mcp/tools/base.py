@@ -7,6 +7,7 @@ know any one tool, nor who calls it.
 import difflib
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -85,8 +86,12 @@ def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT
     raise ToolRefused("wrong arguments: " + "; ".join(problems[:5]))
 
 
+@cache
 def tool_spec(name: str, description: str, kind: type[Arguments]) -> ToolSpec:
-    """The spec of a tool whose arguments are `kind`, with the smallest schema that says the same."""
+    """The spec of a tool whose arguments are `kind`, with the smallest schema that says the same.
+
+    Made once: every agent of every run gets the same one.
+    """
     schema = cast("JsonObject", kind.model_json_schema())
     return ToolSpec(name, description, {key: _untitled(value) for key, value in schema.items() if _worth_telling(key)})
 
