@@ -77,9 +77,9 @@ class TempHome:
         return TempHome(self.path, self.work, {**self.extra, **variables})
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
-        """Write a config; returns its path. JSON is YAML."""
+        """Write a config; returns its path. JSON is YAML, but for the escapes of characters."""
         path = self.work / f"{name}.yaml"
-        path.write_text(json.dumps({"agents": agents, **settings}, indent=1))
+        path.write_text(json.dumps({"agents": agents, **settings}, indent=1, ensure_ascii=False), encoding="utf-8")
         return str(path)
 
     def processes(self, module: str | None = None) -> list[int]:

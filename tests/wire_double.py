@@ -5,9 +5,7 @@ byte-for-byte relay in front of the server writes.
 """
 
 import json
-import os
 import re
-import shutil
 import socket
 import socketserver
 import subprocess
@@ -15,14 +13,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 import httpx2
 import pytest
 
-ROOT = Path(__file__).parent.parent
-CLI = ROOT / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+from tests.harness import npm_tool
 
 
 @dataclass(frozen=True)
@@ -62,11 +58,14 @@ class Aimock:
 
 @pytest.fixture(scope="session")
 def aimock_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
-    cli = Path(os.environ.get("AIMOCK_CLI", CLI))
-    node = shutil.which("node") or shutil.which("node", path=ROOT / "node_modules" / ".bin")
-    if node is None or not cli.is_file():
-        pytest.fail("the provider double is not installed: run `npm ci` in the repository root (needs Node.js 20.15)")
-    command = [node, str(cli), "--port", "0", "--fixtures", str(tmp_path_factory.mktemp("fixtures"))]
+    command = [
+        npm_tool("node/bin/node"),
+        npm_tool("@copilotkit/aimock/dist/cli.js"),
+        "--port",
+        "0",
+        "--fixtures",
+        str(tmp_path_factory.mktemp("fixtures")),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             port = _port(process)

@@ -66,7 +66,7 @@ def http_client(api_key: str) -> httpx2.AsyncClient:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """One for all clients of the process: loading the system's certificates takes 20 ms of CPU and 0.8 MiB each time."""
+    """One for all clients of the process: loading the system's certificates takes 20 ms of CPU and 0.8 MiB."""
     return httpx2.create_ssl_context()
 
 

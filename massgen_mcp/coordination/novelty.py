@@ -1,12 +1,13 @@
 """How new is an answer? The documented measure behind `answer_novelty_requirement`. Pure.
 
-The overlap of two texts is the Jaccard index of their sets of word pairs: the number of pairs that both have, divided by
-the number that at least one has. Case, punctuation and layout do not count; a text of one word counts as that word. 0
-means nothing in common, 1 the same words in the same order. Pairs rather than words, because two different answers to one
-question share most of their words, but not their order.
+The overlap of two texts is the Jaccard index of their sets of word pairs: the number of pairs that both have, divided
+by the number that at least one has. Case, punctuation and layout do not count; a text of one word counts as that word.
+0 means nothing in common, 1 the same words in the same order. Pairs rather than words, because two different answers to
+one question share most of their words, but not their order.
 """
 
 import re
+from itertools import pairwise
 from typing import Literal
 
 Novelty = Literal["lenient", "balanced", "strict"]
@@ -29,4 +30,4 @@ def _shingles(text: str) -> set[tuple[str, ...]]:
     words = _WORD.findall(text.casefold())
     if len(words) < 2:
         return {(word,) for word in words}
-    return set(zip(words, words[1:], strict=False))
+    return set(pairwise(words))
