@@ -13,7 +13,7 @@ from massgen_mcp.errors import DropReason, FailureReason
 Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "best_so_far"]
 """How good a completed run's agreement was."""
 
-CallPurpose = Literal["coordinate", "present"]
+CallPurpose = Literal["coordinate", "present", "evaluate"]
 
 
 def public_agent_name(place: int) -> str:
@@ -73,6 +73,15 @@ class RunStarted(Event):
     agents: tuple[AgentInfo, ...]
 
 
+class AttemptStarted(Event):
+    """A whole coordination begins, from the first answers on. `instructions` come from judging the attempt before."""
+
+    type: Literal["attempt_started"] = "attempt_started"
+    attempt: int
+    reason: str = ""
+    instructions: str = ""
+
+
 class FinishRequested(Event):
     """Somebody asked to end coordination with what is there."""
 
@@ -94,18 +103,20 @@ class RunFailed(Event):
 
 
 class RunCancelled(Event):
-    """`best` is the label of the best answer so far, if there is one."""
+    """`answer` is the best one there was, by `winner`; it is no final answer."""
 
     type: Literal["run_cancelled"] = "run_cancelled"
-    best: str | None = None
+    winner: str | None = None
+    answer: str | None = None
 
 
 class RunTimedOut(Event):
-    """The run's own time limit passed; the best answer so far is kept under its label."""
+    """The run's own time limit passed. `answer` is the best one there was, by `winner`; it is no final answer."""
 
     type: Literal["run_timed_out"] = "run_timed_out"
     message: str
-    best: str | None = None
+    winner: str | None = None
+    answer: str | None = None
 
 
 # -- one agent's work -------------------------------------------------------------------------------------------
@@ -280,6 +291,25 @@ class PresentationStarted(Event):
     agent: str
 
 
+class AnswerPresented(Event):
+    """An attempt's final answer, as the winner wrote it, or (`reused`) as it stood."""
+
+    type: Literal["answer_presented"] = "answer_presented"
+    agent: str
+    answer: str
+    reused: bool = False
+
+
+class AnswerEvaluated(Event):
+    """The winner's judgement of its own final answer. A judgement that failed counts as content, and says so."""
+
+    type: Literal["answer_evaluated"] = "answer_evaluated"
+    agent: str
+    sufficient: bool
+    reason: str
+    instructions: str = ""
+
+
 class PresentationFailed(Event):
     """The winner could not write the final answer; its latest answer is used instead."""
 
@@ -291,6 +321,7 @@ class PresentationFailed(Event):
 
 AnyEvent = Annotated[
     RunStarted
+    | AttemptStarted
     | FinishRequested
     | RunCompleted
     | RunFailed
@@ -312,6 +343,8 @@ AnyEvent = Annotated[
     | AgentDropped
     | WinnerChosen
     | PresentationStarted
+    | AnswerPresented
+    | AnswerEvaluated
     | PresentationFailed,
     Field(discriminator="type"),
 ]

@@ -73,7 +73,7 @@ def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> 
     for agent, reason, message in run.degraded:
         say(f"WARNING: {agent} fell out ({reason}): {preview(message)}")
     seconds = run.elapsed(run.updated_at or 0.0)
-    answer = run.final_answer or (run.best.content if run.best else None)
+    answer = run.best_answer
     if run.winner and run.final_answer:
         say(f"WINNER: {run.winner.agent}")
     say(f"DURATION: {seconds:.1f}s")

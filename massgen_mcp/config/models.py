@@ -134,9 +134,46 @@ class TimeoutConfig(Settings):
     """One model call, from sending the request to the end of its stream, retries included."""
 
 
+class CoordinationConfig(Settings):
+    """What agents do besides answering and voting; keys and defaults as in MassGen."""
+
+    enable_planning_mode: bool = False
+    """During coordination tools with side effects are described, not executed; only the winner executes them."""
+    planning_mode_instruction: str = Field(
+        default="During coordination, describe what you would do without actually executing actions. Only provide "
+        "concrete implementation details without calling external APIs or tools.",
+        max_length=10_000,
+    )
+    max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
+    """Further attempts that a winner may ask for after judging its own final answer insufficient."""
+    enable_agent_task_planning: bool = False
+    max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
+    task_planning_filesystem_mode: bool = False
+    """Task plans are also written to `tasks/` of the workspace."""
+    enable_memory_filesystem_mode: bool = False
+    use_skills: bool = False
+    massgen_skills: tuple[str, ...] = Field(default=(), max_length=20)
+    """Built-in skills to offer, by name."""
+    skills_directory: str = Field(default=".agent/skills", min_length=1, max_length=4096)
+    """Where the user's skills are. Absolute after loading."""
+
+
 class OrchestratorConfig(Settings):
     """How a team coordinates."""
 
+    coordination: CoordinationConfig = CoordinationConfig()
+    voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
+    """How easily agents are content with what is there."""
+    answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
+    """How different a new answer must be from the standing ones (see `coordination.novelty`)."""
+    early_decision: Literal["off", "proven", "majority"] = "proven"
+    """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
+    final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
+    """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something."""
+    skip_coordination_rounds: bool = False
+    """For debugging: the first agent writes the final answer straight away."""
+    debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """For debugging: taken as the first attempt's final answer instead of asking the winner."""
     max_new_answers_per_agent: int | None = Field(default=5, ge=1, le=100)
     """After this many answers an agent may only vote. None: no limit but the run's time."""
     max_enforcement_retries: int = Field(default=3, ge=0, le=20)

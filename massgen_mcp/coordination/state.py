@@ -1,8 +1,9 @@
 """Who may answer, who may vote, which votes stand, who wins: the rules of coordination as a pure state machine.
 
-The theory. N agents take part. Each accepted answer raises the *revision*; the answers that stand at a revision (the
-latest of every agent) form the *ballot* of that revision. An agent's round begins with a ballot being shown to it and
-ends with exactly one accepted action:
+The theory. An attempt is one coordination; a further attempt begins from nothing, without those who fell out. In it N
+agents take part. Each accepted answer raises the *revision*; the answers that stand at a revision (the latest of every
+agent) form the *ballot* of that revision. An agent's round begins with a ballot being shown to it and ends with exactly
+one accepted action:
 
 - a *new answer* stands at once. Nobody has voted knowing it, so every standing vote is void.
 - a *vote* names an answer on the ballot that the voter was shown. The state remembers what was shown to whom, so a vote
@@ -22,10 +23,12 @@ from random import Random
 from typing import Literal
 
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
+    AttemptStarted,
     BallotChanged,
     BallotEntry,
     Event,
@@ -48,6 +51,7 @@ class Rules:
 
     max_answers: int | None = 5
     early_decision: EarlyDecision = "proven"
+    novelty: Novelty = "lenient"
     seed: str = ""
 
 
@@ -60,6 +64,7 @@ class Violation:
         "answer_too_long",
         "answer_limit",
         "duplicate_answer",
+        "not_novel",
         "unknown_answer",
         "stale_ballot",
         "nothing_to_vote_for",
@@ -221,6 +226,8 @@ class Coordination:
                 )
         if text in (earlier.strip() for earlier in seat.answers):
             return Violation("duplicate_answer", "You gave this very answer before. Improve on it, or vote.")
+        if similar := self._too_similar(text, shown):
+            return similar
         place = tuple(self.seats).index(agent) + 1
         return AnswerSubmitted(
             agent=agent,
@@ -230,6 +237,21 @@ class Coordination:
             revision=self.revision + 1,
             voided_votes=tuple(name for name, other in self.seats.items() if other.vote is not None),
         )
+
+    def _too_similar(self, text: str, shown: Ballot) -> Violation | None:
+        """Compared with what the author was shown; its own earlier answer is on that ballot, too."""
+        limit = MAX_OVERLAP[self.rules.novelty]
+        if limit is None:
+            return None
+        for entry in shown.entries:
+            found = overlap(text, self.content(entry.label))
+            if found > limit:
+                return Violation(
+                    "not_novel",
+                    f"This says {found:.0%} the same as the answer of {entry.name}; at most {limit:.0%} is new enough. "
+                    "Vote for it, or take another approach.",
+                )
+        return None
 
     def vote(self, agent: str, name: str, reason: str) -> VoteCast | Violation:
         """Vote for the answer that stands under `name` on the ballot that this agent was shown."""
@@ -329,6 +351,9 @@ class Coordination:
                 return self._with(event.agent, replace(self.seats[event.agent], dropped=True, vote=None))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
+            case AttemptStarted():
+                seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
+                return replace(self, seats=seats, revision=0, stragglers_given_up=False, winner=None)
             case FinishRequested():
                 return replace(self, finish_requested=True)
             case WinnerChosen():

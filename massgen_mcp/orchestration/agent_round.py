@@ -4,6 +4,8 @@ A step is one model call. Its ordinary tool calls are run, its workflow call is 
 breaks a rule goes back to the model as a tool result, in this one place. Must not know other agents or providers.
 """
 
+import anyio
+
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Message,
@@ -18,9 +20,9 @@ from massgen_mcp.coordination.state import Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerSubmitted, BallotChanged, RoundStarted, RuleViolated
 from massgen_mcp.orchestration import prompts
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.team import Assignment, Member
+from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, parse_action
@@ -31,13 +33,14 @@ class Round:
     (system message, question), to which the ballot is appended.
     """
 
-    def __init__(self, member: Member, assignment: Assignment, floor: Floor, number: int, work: Work) -> None:
+    def __init__(self, member: Member, attempt: Attempt, number: int, work: Work) -> None:
         self._member = member
-        self._assignment = assignment
-        self._floor = floor
+        self._assignment = attempt.assignment
+        self._floor = attempt.floor
+        self._attempt = attempt.number
         self._number = number
         self._ballot = work.ballot
-        self._messages: list[Message] = [UserMessage(prompts.question_block(assignment.question))]
+        self._messages: list[Message] = [*attempt.opening]
         self._violations = 0
         """In a row; a valid tool call sets it back."""
 
@@ -51,14 +54,14 @@ class Round:
         self._floor.record(
             RoundStarted(agent=name, round=self._number, revision=ballot.revision, ballot=ballot.entries)
         )
+        if shared := self._assignment.shared_notes():
+            self._messages.append(UserMessage(shared))
         self._show_ballot(prompts.BALLOT_FIRST)
         for step in range(1, limits.steps_per_round + 1):
             self._catch_up()
-            request = ModelRequest(self._system(), tuple(self._messages), self._tools(), must_call_tool=True)
-            call_id = f"{name}.{self._number}.{step}"
-            reply = await ask(
-                self._member, request, call_id=call_id, purpose="coordinate", floor=self._floor, limits=limits
-            )
+            reply = await self._ask(f"{name}.{self._attempt}.{self._number}.{step}")
+            if reply is None:
+                continue
             self._messages.append(AssistantMessage(reply.text, reply.tool_calls, reply.replay))
             if await self._act(reply):
                 return
@@ -66,11 +69,48 @@ class Round:
                 raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
         raise BackendError("no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)")
 
+    async def _ask(self, call_id: str) -> Reply | None:
+        """The model's next reply; None if it could not count any more and was cut off.
+
+        That is so when an agent that may only vote has an outdated ballot: its vote would be refused as stale.
+        """
+        request = ModelRequest(self._system(), tuple(self._messages), self._tools(), must_call_tool=True)
+        reply: Reply | BackendError | None = None
+        async with anyio.create_task_group() as tasks:
+            if not self._floor.state.may_answer(self._member.name):
+                tasks.start_soon(self._when_outdated, tasks.cancel_scope)
+            try:
+                reply = await ask(
+                    self._member,
+                    request,
+                    call_id=call_id,
+                    purpose="coordinate",
+                    floor=self._floor,
+                    limits=self._assignment.limits,
+                )
+            except BackendError as error:
+                reply = error
+            tasks.cancel_scope.cancel()
+        if isinstance(reply, BackendError):
+            raise reply
+        return reply
+
+    async def _when_outdated(self, scope: anyio.CancelScope) -> None:
+        while not self._floor.state.outdated(self._member.name):
+            await self._floor.change()
+        scope.cancel()
+
     # -- what the model sees ------------------------------------------------------------------------------------
 
     def _system(self) -> str:
         alone = len(self._assignment.team) == 1
+        style = self._assignment.style
         notes: list[str] = []
+        if not alone and (criterion := prompts.CONTENT_WITH[style.voting_sensitivity]):
+            notes.append(criterion)
+        if style.planning_instruction is not None:
+            notes.append(style.planning_instruction)
+        notes.extend(self._member.notes)
         if self._member.workspace is not None:
             notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
             if names := self._assignment.context_names:
@@ -115,7 +155,8 @@ class Round:
         """Do what the reply asks for. True when an action was accepted and the round is over."""
         workflow = [call for call in reply.tool_calls if call.name in WORKFLOW_TOOLS]
         others = tuple(call for call in reply.tool_calls if call.name not in WORKFLOW_TOOLS)
-        outcomes = await run_tools(self._member, others, self._floor)
+        only_plan = self._assignment.style.planning_instruction is not None
+        outcomes = await run_tools(self._member, others, self._floor, only_plan=only_plan)
         self._messages.extend(outcome.message for outcome in outcomes)
         if len(workflow) == 1:
             return await self._put(workflow[0])
@@ -154,7 +195,7 @@ class Round:
         verdict = self._floor.state.answer(name, action.content)
         if isinstance(verdict, Violation):
             return verdict
-        path = await self._assignment.gallery.keep(name, action.content, self._member.workspace)
+        path = await self._assignment.gallery.keep(self._attempt, name, action.content, self._member.workspace)
         verdict = self._floor.state.answer(name, action.content)
         return verdict if isinstance(verdict, Violation) else verdict.model_copy(update={"path": path})
 

@@ -3,24 +3,42 @@
 Composes the phases; must not know providers, stores, servers or views.
 """
 
+from dataclasses import dataclass
+from itertools import count
+
 import anyio
 
+from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.coordination.state import Coordination, Rest, Wait, Work
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events import (
-    AgentDropped,
+    AnswerPresented,
+    AttemptStarted,
     FinishRequested,
     FirstAnswersClosed,
+    Outcome,
+    PresentationFailed,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunTimedOut,
     WinnerChosen,
 )
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.agent_round import Round
+from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.floor import Floor, Journal
-from massgen_mcp.orchestration.presentation import present
+from massgen_mcp.orchestration.presentation import evaluate, present
 from massgen_mcp.orchestration.team import Assignment, Member
+
+
+@dataclass(frozen=True, slots=True)
+class _Final:
+    """An attempt's final answer."""
+
+    agent: str
+    outcome: Outcome
+    answer: str
 
 
 class Conductor:
@@ -32,6 +50,9 @@ class Conductor:
         self._floor = Floor(Coordination.begin(names, assignment.rules), journal)
         self._run = anyio.CancelScope()
         self._cancel_requested = False
+        self._attempt = 0
+        self._opening: tuple[Message, ...] = (UserMessage(prompts.question_block(assignment.question)),)
+        self._final: _Final | None = None
 
     def finish_now(self) -> None:
         """End coordination with the answers that are there; with none yet, at the first one."""
@@ -48,21 +69,73 @@ class Conductor:
 
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
-        limits = self._assignment.limits
-        self._run.deadline = anyio.current_time() + limits.run_seconds
+        self._run.deadline = anyio.current_time() + self._assignment.limits.run_seconds
         with self._run:
-            winner = await self._coordinate()
-            if winner is None:
-                self._floor.record(_failure(self._floor.dropped))
-            else:
-                answer = await self._final_answer(winner)
-                workspace = self._assignment.member(winner.agent).workspace
-                await self._assignment.gallery.keep_final(winner.agent, answer, workspace)
-                self._floor.record(RunCompleted(winner=winner.agent, outcome=winner.outcome, answer=answer))
+            if failure := await self._attempts():
+                self._floor.record(failure)
+            elif final := self._final:
+                workspace = self._assignment.member(final.agent).workspace
+                await self._assignment.gallery.keep_final(final.agent, final.answer, workspace)
+                self._floor.record(RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer))
         if self._run.cancelled_caught:
             self._floor.record(self._cut_short())
         with anyio.CancelScope(shield=True):
             await self._floor.settle()
+
+    # -- attempts -------------------------------------------------------------------------------------------------
+
+    async def _attempts(self) -> RunFailed | None:
+        """Attempt after attempt, until the winner is content with its final answer or no restart is left.
+
+        A further attempt that comes to nothing leaves the answer of the one before standing.
+        """
+        style = self._assignment.style
+        reason = instructions = ""
+        for self._attempt in count(1):
+            self._floor.record(AttemptStarted(attempt=self._attempt, reason=reason, instructions=instructions))
+            failure = await self._attempt_once()
+            if failure is not None:
+                return None if self._final else failure
+            if self._final is None or self._attempt > style.max_restarts or self._floor.state.finish_requested:
+                return None
+            member = self._assignment.member(self._final.agent)
+            judgement = await evaluate(member, self._final.answer, self._this_attempt())
+            self._floor.record(judgement)
+            if judgement.sufficient:
+                return None
+            reason, instructions = judgement.reason, judgement.instructions
+            briefing = prompts.briefing_block(self._final.answer, reason, instructions)
+            self._opening = (self._opening[0], UserMessage(briefing))
+        return None
+
+    async def _attempt_once(self) -> RunFailed | None:
+        """One coordination and its final answer, which `_final` is then."""
+        if self._assignment.style.skip_coordination:
+            return await self._first_agent_presents()
+        winner = await self._coordinate()
+        if winner is None:
+            return self._nobody_left()
+        answer, reused = await self._final_answer(winner)
+        self._floor.record(AnswerPresented(agent=winner.agent, answer=answer, reused=reused))
+        self._final = _Final(winner.agent, winner.outcome, answer)
+        return None
+
+    async def _first_agent_presents(self) -> RunFailed | None:
+        """Without coordination there is nothing to fall back on."""
+        member = self._assignment.team[0]
+        try:
+            answer = await present(member, self._this_attempt())
+        except BackendError as error:
+            self._floor.record(self._floor.state.drop(member.name, error.reason, str(error)))
+            return self._nobody_left()
+        self._floor.record(AnswerPresented(agent=member.name, answer=answer))
+        self._final = _Final(member.name, "best_so_far", answer)
+        return None
+
+    def _this_attempt(self) -> Attempt:
+        return Attempt(self._assignment, self._floor, self._attempt, self._opening)
+
+    # -- coordination ---------------------------------------------------------------------------------------------
 
     async def _coordinate(self) -> WinnerChosen | None:
         """Let everybody work until a winner is decided. None when nobody is left and there is no answer."""
@@ -93,7 +166,7 @@ class Conductor:
         seconds = self._assignment.limits.round_seconds
         try:
             with anyio.fail_after(seconds):
-                await Round(member, self._assignment, self._floor, number, work).play()
+                await Round(member, self._this_attempt(), number, work).play()
         except TimeoutError:
             error = BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
         except BackendError as caught:
@@ -110,20 +183,59 @@ class Conductor:
         if unanswered := self._floor.state.unanswered:
             self._floor.record(FirstAnswersClosed(awaited=unanswered))
 
-    async def _final_answer(self, winner: WinnerChosen) -> str:
-        """The winner presents; a team of one has nothing to merge, so its answer is the final one."""
-        if len(self._assignment.team) == 1:
-            return self._floor.state.content(winner.label)
-        return await present(winner, self._assignment, self._floor)
+    # -- the final answer -----------------------------------------------------------------------------------------
+
+    async def _final_answer(self, winner: WinnerChosen) -> tuple[str, bool]:
+        """The final answer, and whether it is the winner's answer as it stood. If the winner cannot write it, its
+        latest answer stands in, on the record.
+        """
+        standing = self._floor.state.content(winner.label)
+        debug = self._assignment.style.debug_final_answer
+        if debug is not None and self._attempt == 1:
+            return debug, True
+        if self._may_reuse(winner):
+            return standing, True
+        try:
+            return await present(self._assignment.member(winner.agent), self._this_attempt()), False
+        except BackendError as error:
+            self._floor.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
+            return standing, True
+
+    def _may_reuse(self, winner: WinnerChosen) -> bool:
+        """Whether writing the final answer anew could add nothing, or is not wanted."""
+        style = self._assignment.style
+        if style.planning_instruction is not None:
+            return False  # what was planned is still to be executed
+        if style.final_answer_strategy == "winner_reuse" or len(self._assignment.team) == 1:
+            return True
+        agreed = winner.outcome == "consensus" or len(self._floor.state.answered) == 1
+        return style.final_answer_strategy == "auto" and agreed
+
+    # -- ends that are no completion --------------------------------------------------------------------------------
 
     def _cut_short(self) -> RunCancelled | RunTimedOut:
+        winner, answer = self._best()
+        if self._cancel_requested:
+            return RunCancelled(winner=winner, answer=answer)
+        seconds = self._assignment.limits.run_seconds
+        message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s"
+        return RunTimedOut(message=message, winner=winner, answer=answer)
+
+    def _best(self) -> tuple[str | None, str | None]:
+        """A presented answer is better than a winner's draft, and that is better than any other draft."""
+        if self._final:
+            return self._final.agent, self._final.answer
         state = self._floor.state
         winner = state.winner or state.best_so_far()
-        best = winner.label if winner else None
-        if self._cancel_requested:
-            return RunCancelled(best=best)
-        seconds = self._assignment.limits.run_seconds
-        return RunTimedOut(message=f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s", best=best)
+        return (winner.agent, state.content(winner.label)) if winner else (None, None)
+
+    def _nobody_left(self) -> RunFailed:
+        """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
+        dropped = self._floor.dropped
+        reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
+        causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
+        reason = reasons.pop() if len(reasons) == 1 else "no_quorum"
+        return RunFailed(reason=reason, message=f"no agent is left: {causes}")
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {
@@ -136,11 +248,3 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "bad_reply": "no_answer",
     "internal": "internal",
 }
-
-
-def _failure(dropped: tuple[AgentDropped, ...]) -> RunFailed:
-    """Nobody is left. The reason is the one that all agents share, else no_quorum; the message tells every cause."""
-    reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
-    causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
-    reason = reasons.pop() if len(reasons) == 1 else "no_quorum"
-    return RunFailed(reason=reason, message=f"no agent is left: {causes}")

@@ -11,7 +11,7 @@ from typing import Protocol
 import anyio
 
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.events import AgentDropped, AnswerSubmitted, BallotEntry, Event, VoteCast
+from massgen_mcp.events import AgentDropped, AnswerSubmitted, AttemptStarted, BallotEntry, Event, VoteCast
 from massgen_mcp.orchestration.team import Gallery
 
 
@@ -59,6 +59,9 @@ class Floor:
         """Let something be true. If it decides the coordination, the decision is recorded with it."""
         self._journal.record(event)
         match event:
+            case AttemptStarted():
+                self._paths.clear()
+                self._votes.clear()
             case AnswerSubmitted():
                 self._paths[event.label] = event.path
             case VoteCast():

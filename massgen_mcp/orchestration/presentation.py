@@ -1,60 +1,55 @@
-"""The winner writes the final answer, knowing all answers and all votes.
+"""The winner writes the final answer, knowing all answers and votes; and judges it, if a further attempt is possible.
 
 Must not know how the winner was found.
 """
 
 import anyio
 
-from massgen_mcp.backends.base import AssistantMessage, Message, ModelRequest, UserMessage
+from massgen_mcp.backends.base import AssistantMessage, Message, ModelRequest, ToolCall, UserMessage
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import PresentationFailed, PresentationStarted, WinnerChosen
+from massgen_mcp.events import AnswerEvaluated, PresentationStarted
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.team import Assignment, Member
+from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.tool_calls import run_tools
+from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 
 
-async def present(winner: WinnerChosen, assignment: Assignment, floor: Floor) -> str:
-    """The final answer, never empty. If the winner cannot write it, its latest answer stands in, on the record."""
-    member = assignment.member(winner.agent)
-    floor.record(PresentationStarted(agent=member.name))
-    limits = assignment.limits
+async def present(member: Member, attempt: Attempt) -> str:
+    """The final answer, never empty. Raises `BackendError` if the member cannot write one."""
+    attempt.floor.record(PresentationStarted(agent=member.name))
+    seconds = attempt.assignment.limits.round_seconds
     try:
-        with anyio.fail_after(limits.round_seconds):
-            return await _write(member, assignment, floor)
+        with anyio.fail_after(seconds):
+            return await _write(member, attempt)
     except TimeoutError:
-        error = BackendError("timeout", f"round_timeout_seconds: no final answer within {limits.round_seconds:g} s")
-    except BackendError as caught:
-        error = caught
-    floor.record(PresentationFailed(agent=member.name, reason=error.reason, message=str(error)))
-    return floor.state.content(winner.label)
+        raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s") from None
 
 
-async def _write(member: Member, assignment: Assignment, floor: Floor) -> str:
-    notes = [prompts.FILES] if member.workspace is not None else []
+async def _write(member: Member, attempt: Attempt) -> str:
+    limits = attempt.assignment.limits
+    notes = [prompts.FILES, *member.notes] if member.workspace is not None else [*member.notes]
     system = prompts.system_prompt(prompts.PRESENT, member.system_message, notes)
-    messages: list[Message] = [
-        UserMessage(prompts.question_block(assignment.question)),
-        UserMessage(_record(member, floor)),
-    ]
+    messages: list[Message] = [*attempt.opening]
+    if attempt.floor.state.answered:
+        messages.append(UserMessage(_record(member, attempt.floor)))
     tools = tuple(tool.spec for tool in member.tools)
-    for step in range(1, assignment.limits.steps_per_round + 1):
+    for step in range(1, limits.steps_per_round + 1):
         reply = await ask(
             member,
             ModelRequest(system, tuple(messages), tools),
-            call_id=f"{member.name}.present.{step}",
+            call_id=f"{member.name}.{attempt.number}.present.{step}",
             purpose="present",
-            floor=floor,
-            limits=assignment.limits,
+            floor=attempt.floor,
+            limits=limits,
         )
         if not reply.tool_calls:
             return _complete(reply.text, reply.stop)
         messages.append(AssistantMessage(reply.text, reply.tool_calls, reply.replay))
-        messages.extend(outcome.message for outcome in await run_tools(member, reply.tool_calls, floor))
-    raise BackendError(
-        "no_action", f"no final answer in {assignment.limits.steps_per_round} steps (max_steps_per_round)"
-    )
+        messages.extend(outcome.message for outcome in await run_tools(member, reply.tool_calls, attempt.floor))
+    raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
 
 
 def _complete(text: str, stop: str) -> str:
@@ -73,7 +68,51 @@ def _record(member: Member, floor: Floor) -> str:
     state = floor.state
     ballot = state.ballot(member.name)
     names = {entry.label: entry.name for entry in ballot.entries}
-    own = names[state.label(member.name)]
+    own = names.get(state.label(member.name))
     answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries], own)
     votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in floor.standing_votes])
     return f"{answers}\n\n{votes}"
+
+
+class _Restart(Arguments):
+    reason: Text
+    instructions: Text
+
+
+async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
+    """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
+    request = ModelRequest(
+        prompts.system_prompt(prompts.EVALUATE, member.system_message, ()),
+        (*attempt.opening, UserMessage(f"The final answer:\n\n{answer}")),
+        (prompts.SUBMIT, prompts.RESTART),
+        must_call_tool=True,
+    )
+    try:
+        reply = await ask(
+            member,
+            request,
+            call_id=f"{member.name}.{attempt.number}.evaluate",
+            purpose="evaluate",
+            floor=attempt.floor,
+            limits=attempt.assignment.limits,
+        )
+    except BackendError as error:
+        return _judged(member, f"the judgement failed ({error.reason}): {error}")
+    return _verdict(member, reply.tool_calls)
+
+
+def _verdict(member: Member, calls: tuple[ToolCall, ...]) -> AnswerEvaluated:
+    for call in calls:
+        if call.name == prompts.RESTART.name:
+            try:
+                wish = parse_arguments(_Restart, decoded(call))
+            except ToolRefused as refused:
+                return _judged(member, f"the wish for a restart could not be read: {refused}")
+            return AnswerEvaluated(
+                agent=member.name, sufficient=False, reason=wish.reason, instructions=wish.instructions
+            )
+    return _judged(member, "submitted" if calls else "no decision was made")
+
+
+def _judged(member: Member, reason: str) -> AnswerEvaluated:
+    return AnswerEvaluated(agent=member.name, sufficient=True, reason=reason)

@@ -19,6 +19,17 @@ When you are shown the current answers, check them against your own work. If one
 for it; it may be your own. Submit a new answer only if you can make a material improvement: correct an error, fill a \
 gap, or join the strengths of several. Judge content alone; names and order mean nothing."""
 
+CONTENT_WITH: dict[str, str] = {
+    "lenient": "",
+    "balanced": """\
+Before you vote, look for one real weakness of the best answer in correctness, completeness and usefulness. If you can \
+mend it, submit a better answer instead.""",
+    "strict": """\
+Vote only for an answer that you cannot improve: check every claim, every case the question covers, and whether the \
+asker could use it as it is. If anything falls short and you can do better, submit a new answer instead.""",
+}
+"""What `voting_sensitivity` adds to the task."""
+
 COORDINATE_ALONE = """\
 You are an expert who answers a question. Work it out; use your tools where they help. End by calling `new_answer` \
 with a complete answer that stands on its own."""
@@ -28,6 +39,11 @@ You and other experts worked on a question, and your answer was chosen by vote. 
 
 Start from your own answer. Take in what others got right and heed the reasons given with the votes; correct what is \
 wrong. The asker sees only what you write now: write the whole answer, without mentioning experts, votes or drafts."""
+
+EVALUATE = """\
+You and other experts worked on a question, and you wrote the final answer below. Judge it as the asker would: is it \
+correct, complete and usable as it is? Call `submit` if it is. Call `restart_orchestration` only for a defect that \
+matters and that another attempt could mend; say what is wrong and what to do differently."""
 
 FILES = """\
 You have a workspace for files; relative paths are inside it. Put large results there and say in your answer where."""
@@ -39,6 +55,25 @@ ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None 
 BALLOT_CHANGED = "The answers have changed while you worked. These are the current ones:"
 BALLOT_FIRST = "These are the current answers:"
 VOTE_ONLY = "You have used all your answers; only `vote` is open to you."
+
+SUBMIT = ToolSpec(
+    name="submit",
+    description="The final answer is good as it is.",
+    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+)
+RESTART = ToolSpec(
+    name="restart_orchestration",
+    description="Have the team try again.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "description": "What is wrong with the answer."},
+            "instructions": {"type": "string", "description": "What the team should do differently."},
+        },
+        "required": ["reason", "instructions"],
+        "additionalProperties": False,
+    },
+)
 
 NEW_ANSWER = ToolSpec(
     name="new_answer",
@@ -84,6 +119,14 @@ def question_block(question: str) -> str:
     return f"<question>\n{question}\n</question>"
 
 
+def briefing_block(answer: str, reason: str, instructions: str) -> str:
+    """What a further attempt is told about the one before."""
+    return (
+        f"An earlier attempt gave this answer:\n<earlier_answer>\n{_fenced(answer)}\n</earlier_answer>\n"
+        f"It was judged insufficient: {_fenced(reason)}\nDo this differently: {_fenced(instructions)}"
+    )
+
+
 def ballot_block(heading: str, answers: Sequence[tuple[str, str]], own: str | None) -> str:
     """The current answers as (neutral name, text), each fenced; the viewer's own one is marked."""
     blocks = [f'<answer name="{name}"{_own(name == own)}>\n{_fenced(text)}\n</answer>' for name, text in answers]
@@ -103,4 +146,8 @@ def _own(is_own: bool) -> str:
 
 def _fenced(text: str) -> str:
     """An answer cannot close its own fence and pretend to be another one."""
-    return text.replace("</answer", "<\\/answer").replace("<answer name=", "<\\answer name=")
+    return (
+        text.replace("</answer", "<\\/answer")
+        .replace("<answer name=", "<\\answer name=")
+        .replace("</earlier_answer", "<\\/earlier_answer")
+    )

@@ -3,9 +3,10 @@
 Must not know how backends, workspaces or journals are made.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
@@ -22,6 +23,8 @@ class Member:
     backend: Backend
     system_message: str | None = None
     tools: tuple[Tool, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
 
 
@@ -41,7 +44,7 @@ class Limits:
 class Gallery(Protocol):
     """Where answers are kept with the files that belong to them."""
 
-    async def keep(self, agent: str, content: str, workspace: Workspace | None) -> str:
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
         """Keep an answer's text and a read-only snapshot of its workspace; returns its path in the run directory."""
         ...
 
@@ -55,6 +58,19 @@ class Gallery(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Style:
+    """How a team works, beyond the rules: wording, and the phases after coordination."""
+
+    voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
+    final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
+    planning_instruction: str | None = None
+    """Set in planning mode: tools with side effects are described until the winner presents."""
+    max_restarts: int = 0
+    skip_coordination: bool = False
+    debug_final_answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """What a team is asked to do, and under which rules."""
 
@@ -63,6 +79,9 @@ class Assignment:
     rules: Rules
     limits: Limits
     gallery: Gallery
+    style: Style = field(default_factory=Style)
+    shared_notes: Callable[[], str] = lambda: ""
+    """What the whole team should see now (its short-term memory), in words for a model."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the asker's files, for the prompts."""
 

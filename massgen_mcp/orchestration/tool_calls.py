@@ -24,8 +24,13 @@ class ToolOutcome:
     valid: bool
 
 
-async def run_tools(member: Member, calls: tuple[ToolCall, ...], floor: Floor) -> list[ToolOutcome]:
-    """Run the calls of one reply in their order; every call gets its result, the surplus ones a refusal."""
+async def run_tools(
+    member: Member, calls: tuple[ToolCall, ...], floor: Floor, *, only_plan: bool = False
+) -> list[ToolOutcome]:
+    """Run the calls of one reply in their order; every call gets its result, the surplus ones a refusal.
+
+    With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
+    """
     outcomes: list[ToolOutcome] = []
     for place, call in enumerate(calls):
         began = time.monotonic()
@@ -36,7 +41,7 @@ async def run_tools(member: Member, calls: tuple[ToolCall, ...], floor: Floor) -
                 True,
             )
         else:
-            text, is_error, valid = await _run(member, call)
+            text, is_error, valid = await _run(member, call, only_plan=only_plan)
         text = _cut(text)
         floor.record(
             ToolFinished(
@@ -52,7 +57,7 @@ async def run_tools(member: Member, calls: tuple[ToolCall, ...], floor: Floor) -
     return outcomes
 
 
-async def _run(member: Member, call: ToolCall) -> tuple[str, bool, bool]:
+async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[str, bool, bool]:
     tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
     if tool is None:
         names = ", ".join(tool.spec.name for tool in member.tools) or "none"
@@ -61,6 +66,8 @@ async def _run(member: Member, call: ToolCall) -> tuple[str, bool, bool]:
         arguments = decoded(call)
     except ToolRefused as error:
         return str(error), True, False
+    if only_plan and tool.side_effects:
+        return f"Not executed: this is planning. Describe in your answer that {call.name} is to be called.", False, True
     result = await tool.run(arguments)
     return result.text, result.is_error, True
 

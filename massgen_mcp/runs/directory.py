@@ -28,7 +28,6 @@ class RunDirectory:
         self.status = path / "status.json"
         self.log = path / "massgen.log"
         self.request = path / "config.json"
-        self.attempt = path / "turn_1" / "attempt_1"
 
     @classmethod
     def create(cls, path: Path, question: str, config: Config) -> "RunDirectory":
@@ -56,6 +55,9 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise MassgenError("store_unavailable", f"the run's config.json cannot be read: {error}") from error
 
+    def attempt_of(self, attempt: int) -> Path:
+        return self.path / "turn_1" / f"attempt_{attempt}"
+
     def workspace_of(self, agent: str) -> Path:
         return self.path / "workspaces" / agent
 
@@ -81,14 +83,14 @@ class RunDirectory:
 
 
 class AnswerGallery:
-    """Keeps each accepted answer as `turn_1/attempt_1/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
+    """Keeps each accepted answer as `turn_1/attempt_<k>/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
 
     def __init__(self, run: RunDirectory, limits: SnapshotLimits | None = None) -> None:
         self._run = run
         self._limits = limits or SnapshotLimits()
 
-    async def keep(self, agent: str, content: str, workspace: Workspace | None) -> str:
-        return await anyio.to_thread.run_sync(self._keep, agent, content, workspace)
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
+        return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
 
     async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
         await anyio.to_thread.run_sync(self._keep_final, agent, content, workspace)
@@ -102,8 +104,8 @@ class AnswerGallery:
         if workspace is not None:
             take_snapshot(workspace.root, self._run.final_of(agent) / "workspace", limits=self._limits)
 
-    def _keep(self, agent: str, content: str, workspace: Workspace | None) -> str:
-        parent = self._run.attempt / agent
+    def _keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
+        parent = self._run.attempt_of(attempt) / agent
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory = _new_directory(parent)
         write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))

@@ -15,11 +15,11 @@ import anyio
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import AgentConfig, Config, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord, RunStarted, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
 from massgen_mcp.runs.journal import JournalWriter
 from massgen_mcp.tools.files import file_tools
@@ -110,19 +110,19 @@ class _StatusFile:
 
 def _assignment(run: RunDirectory, run_id: str, question: str, config: Config, backends: list[Backend]) -> Assignment:
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
-    team: list[Member] = []
-    for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True)):
-        name = public_agent_name(place)
-        workspace = None
-        if orchestrator.enable_filesystem:
-            context = [Path(context.path) for context in orchestrator.context_paths]
-            workspace = Workspace.create(run.workspace_of(name), context=context)
-        tools = file_tools(workspace) if workspace is not None else ()
-        team.append(Member(name, backend, agent.system_message, tools, workspace))
+    team = tuple(
+        _member(run, public_agent_name(place), agent, backend, orchestrator)
+        for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
+    )
     return Assignment(
         question=question,
-        team=tuple(team),
-        rules=Rules(max_answers=orchestrator.max_new_answers_per_agent, seed=run_id),
+        team=team,
+        rules=Rules(
+            max_answers=orchestrator.max_new_answers_per_agent,
+            early_decision=orchestrator.early_decision,
+            novelty=orchestrator.answer_novelty_requirement,
+            seed=run_id,
+        ),
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
             round_seconds=timeouts.round_timeout_seconds,
@@ -132,7 +132,31 @@ def _assignment(run: RunDirectory, run_id: str, question: str, config: Config, b
             steps_per_round=orchestrator.max_steps_per_round,
         ),
         gallery=AnswerGallery(run),
+        style=_style(orchestrator),
         context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
+    )
+
+
+def _member(
+    run: RunDirectory, name: str, agent: AgentConfig, backend: Backend, orchestrator: OrchestratorConfig
+) -> Member:
+    workspace = None
+    if orchestrator.enable_filesystem:
+        context = [Path(context.path) for context in orchestrator.context_paths]
+        workspace = Workspace.create(run.workspace_of(name), context=context)
+    tools = file_tools(workspace) if workspace is not None else ()
+    return Member(name, backend, agent.system_message, tools, workspace=workspace)
+
+
+def _style(orchestrator: OrchestratorConfig) -> Style:
+    coordination = orchestrator.coordination
+    return Style(
+        voting_sensitivity=orchestrator.voting_sensitivity,
+        final_answer_strategy=orchestrator.final_answer_strategy,
+        planning_instruction=coordination.planning_mode_instruction if coordination.enable_planning_mode else None,
+        max_restarts=coordination.max_orchestration_restarts,
+        skip_coordination=orchestrator.skip_coordination_rounds,
+        debug_final_answer=orchestrator.debug_final_answer,
     )
 
 

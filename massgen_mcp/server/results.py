@@ -15,7 +15,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.views.log_text import preview
-from massgen_mcp.views.snapshot import AgentStatus, AgentView, RunState
+from massgen_mcp.views.snapshot import AgentStatus, AgentView, Phase, RunState
 
 State = RunState
 POLL_MS = 3_000
@@ -56,7 +56,7 @@ class AgentLine(Model):
 class Status(Model):
     run_id: str
     status: State
-    phase: Literal["answering", "voting", "presenting"]
+    phase: Phase
     progress_percent: int
     elapsed_seconds: float
     model_calls: int
@@ -189,7 +189,7 @@ def result(
 ) -> Result:
     """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an unknown agent."""
     run = view.snapshot
-    text, votes = run.final_answer or (run.best.content if view.ended and run.best else None), True
+    text = run.best_answer
     match what:
         case "agent":
             text = _answer_of(view, agent)
@@ -208,11 +208,11 @@ def result(
         answer=page,
         truncated=next_offset is not None or offset > 0,
         next_offset=next_offset,
-        outcome=run.winner.outcome if run.winner else "best_so_far" if view.ended and run.best else None,
+        outcome=run.outcome or (run.winner.outcome if run.winner else None),
         reason=_reason(view),
         winner=run.winner.agent if run.winner else None,
         vote_counts=run.winner.votes if run.winner else run.tally,
-        votes=_votes(view) if votes else [],
+        votes=_votes(view),
         dissent=_dissent(view),
         degraded=[Fallen(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
         usage=Usage(
@@ -315,7 +315,7 @@ def _next_step(view: RunView) -> str:
         case "failed":
             return "Mend the reason, then start a new run."
         case "cancelled" | "timed_out":
-            return "get_result has the best answer so far." if view.snapshot.best else "Start a new run."
+            return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
         case "interrupted":
             return "The runner was lost. Start a new run."
 
@@ -332,7 +332,7 @@ def _reason(view: RunView) -> str | None:
 
 def _votes(view: RunView) -> list[VoteLine]:
     run = view.snapshot
-    authors = {answer.label: answer.agent for answer in run.answers}
+    authors = {answer.label: answer.agent for answer in run.current_answers}
     return [
         VoteLine(
             voter=vote.voter,

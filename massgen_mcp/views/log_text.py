@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 
 from massgen_mcp.events import (
     AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
     AnswerSubmitted,
+    AttemptStarted,
     BallotChanged,
     Event,
     FinishRequested,
@@ -57,6 +60,15 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
         case RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id} ({agent.backend}/{agent.model})" for agent in event.agents)
             return "INFO", f"run {event.run_id} started: {preview(event.question)} | team: {team}"
+        case AttemptStarted():
+            why = f" because {preview(event.reason)}; now: {preview(event.instructions)}" if event.reason else ""
+            return "INFO", f"attempt {event.attempt} begins{why}"
+        case AnswerPresented():
+            how = "reuses its answer" if event.reused else "has written the final answer"
+            return "INFO", f"{event.agent}: {how}: {preview(event.answer)}"
+        case AnswerEvaluated():
+            verdict = "sufficient" if event.sufficient else "insufficient"
+            return "INFO", f"{event.agent}: judges the final answer {verdict}: {preview(event.reason)}"
         case FinishRequested():
             return "INFO", "asked to finish with the answers that are there"
         case RoundStarted():
@@ -104,8 +116,8 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
         case RunFailed():
             return "ERROR", f"failed ({event.reason}): {preview(event.message)}"
         case RunCancelled():
-            return "WARNING", f"cancelled; best answer so far: {event.best or 'none'}"
+            return "WARNING", f"cancelled; best answer so far: {event.winner or 'none'}"
         case RunTimedOut():
-            return "ERROR", f"timed out: {event.message}; best answer so far: {event.best or 'none'}"
+            return "ERROR", f"timed out: {event.message}; best answer so far: {event.winner or 'none'}"
         case _:
             return None

@@ -10,7 +10,9 @@ from massgen_mcp.events import (
     TERMINAL,
     AgentDropped,
     AgentInfo,
+    AnswerPresented,
     AnswerSubmitted,
+    AttemptStarted,
     Event,
     LogRecord,
     ModelCallAborted,
@@ -18,6 +20,7 @@ from massgen_mcp.events import (
     ModelCallRetried,
     ModelCallStarted,
     ModelReplied,
+    Outcome,
     PresentationFailed,
     PresentationStarted,
     RoundStarted,
@@ -33,7 +36,7 @@ from massgen_mcp.events import (
 )
 
 RunState = Literal["queued", "running", "completed", "failed", "cancelled", "timed_out", "interrupted"]
-Phase = Literal["answering", "voting", "presenting"]
+Phase = Literal["answering", "voting", "presenting", "evaluating"]
 AgentStatus = Literal["waiting", "streaming", "answered", "voted", "restarting", "error", "timeout", "completed"]
 
 TERMINAL_STATES: frozenset[RunState] = frozenset({"completed", "failed", "cancelled", "timed_out"})
@@ -45,6 +48,7 @@ class AnswerView:
     label: str
     content: str
     path: str | None
+    attempt: int
 
 
 @dataclass
@@ -112,7 +116,12 @@ class RunSnapshot:
     state: RunState = "queued"
     phase: Phase = "answering"
     agents: dict[str, AgentView] = field(default_factory=dict[str, AgentView])
+    attempt: int = 1
+    earlier_answers: list[AnswerView] = field(default_factory=list[AnswerView])
+    """Those of the attempts before this one."""
     votes: dict[str, VoteView] = field(default_factory=dict[str, VoteView])
+    presented: AnswerPresented | None = None
+    """The latest final answer of an attempt; not the run's until the run is completed."""
     winner: WinnerChosen | None = None
     end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
     presentation_failed: PresentationFailed | None = None
@@ -139,8 +148,8 @@ class RunSnapshot:
 
     @property
     def answers(self) -> list[AnswerView]:
-        """Every answer ever given, oldest label first within an agent, agents in the order of the config."""
-        return [answer for agent in self.agents.values() for answer in agent.answers]
+        """Every answer ever given: earlier attempts first, agents in the order of the config."""
+        return [*self.earlier_answers, *(answer for agent in self.agents.values() for answer in agent.answers)]
 
     @property
     def current_answers(self) -> list[AnswerView]:
@@ -155,16 +164,21 @@ class RunSnapshot:
         return counts
 
     @property
-    def best(self) -> AnswerView | None:
-        """The answer to show when there is no final one: the winner's, or what an ended run kept."""
-        label = self.winner.label if self.winner else None
-        if isinstance(self.end, RunCancelled | RunTimedOut):
-            label = self.end.best
-        return next((answer for answer in self.answers if answer.label == label), None)
+    def final_answer(self) -> str | None:
+        """Only a completed run has one."""
+        return self.end.answer if isinstance(self.end, RunCompleted) else None
 
     @property
-    def final_answer(self) -> str | None:
-        return self.end.answer if isinstance(self.end, RunCompleted) else None
+    def best_answer(self) -> str | None:
+        """The final answer, or the best one that a run which was cut short had."""
+        return self.end.answer if isinstance(self.end, RunCompleted | RunCancelled | RunTimedOut) else None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How good the agreement was; whatever a run that was cut short had is the best so far."""
+        if isinstance(self.end, RunCompleted):
+            return self.end.outcome
+        return "best_so_far" if self.best_answer is not None else None
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:
@@ -198,9 +212,13 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
         case RunStarted():
             run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
             run.agents = {info.name: AgentView(info) for info in event.agents}
+        case AttemptStarted():
+            _new_attempt(run, event)
         case RoundStarted():
             run.agents[event.agent].rounds += 1
         case ModelCallStarted():
+            if event.purpose == "evaluate":
+                run.phase = "evaluating"
             run.agents[event.agent].status = "streaming"
             run.agents[event.agent].streaming_text = ""
         case TextDelta():
@@ -226,12 +244,22 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             run.winner = event
         case PresentationStarted():
             run.phase = "presenting"
+        case AnswerPresented():
+            run.phase, run.presented = "presenting", event
         case PresentationFailed():
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
             _ended(run, event)
         case _:
             pass
+
+
+def _new_attempt(run: RunSnapshot, event: AttemptStarted) -> None:
+    run.attempt, run.phase = event.attempt, "answering"
+    run.earlier_answers = run.answers
+    run.votes, run.winner = {}, None
+    for view in run.agents.values():
+        view.answers = []
 
 
 def _spend(run: RunSnapshot, event: ModelReplied) -> None:
@@ -248,7 +276,7 @@ def _idle(run: RunSnapshot, agent: str) -> None:
 
 def _answered(run: RunSnapshot, event: AnswerSubmitted) -> None:
     view = run.agents[event.agent]
-    view.answers.append(AnswerView(event.agent, event.label, event.content, event.path))
+    view.answers.append(AnswerView(event.agent, event.label, event.content, event.path, run.attempt))
     view.status = "answered"
     for agent in event.voided_votes:
         run.votes.pop(agent, None)

@@ -44,7 +44,13 @@ def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) 
 
 
 def _phase(run: RunSnapshot) -> str:
-    return {"answering": "initial_answer", "voting": "enforcement", "presenting": "presentation"}[run.phase]
+    match run.phase:
+        case "answering":
+            return "initial_answer"
+        case "voting":
+            return "enforcement"
+        case "presenting" | "evaluating":
+            return "presentation"
 
 
 def _active_agent(run: RunSnapshot) -> str | None:
@@ -67,7 +73,7 @@ def _agent(run: RunSnapshot, view: AgentView) -> dict[str, Any]:
         "latest_answer_label": view.latest_label,
         "vote_cast": vote
         and {
-            "voted_for_agent": next(a.agent for a in run.answers if a.label == vote.label),
+            "voted_for_agent": next(a.agent for a in run.current_answers if a.label == vote.label),
             "voted_for_label": vote.label,
             "reason_preview": vote.reason[:REASON_PREVIEW],
         },

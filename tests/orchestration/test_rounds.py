@@ -56,7 +56,7 @@ async def test_the_winner_presents_and_its_words_are_streamed(tmp_path: Path) ->
     winner = [{"answer": "forty-two"}, {"vote": "own"}, {"say": "The answer is 42. " * 40}]
     ended = await run_team(tmp_path, team(winner, [{"answer": "41"}, {"vote": "forty-two"}]))
     assert ended.snapshot.final_answer == "The answer is 42. " * 40
-    streamed = [delta.text for delta in ended.of(TextDelta) if delta.call_id.startswith("agent_a.present")]
+    streamed = [delta.text for delta in ended.of(TextDelta) if delta.call_id.startswith("agent_a.1.present")]
     assert "".join(streamed) == ended.snapshot.final_answer
     assert len(streamed) > 1
 
@@ -173,9 +173,9 @@ async def test_a_run_that_takes_too_long_ends_as_timed_out_and_keeps_the_best_an
     config = team([{"answer": "42"}], [{"hang": True}], timeouts={"orchestrator_timeout_seconds": 0.5})
     ended = await run_team(tmp_path, config)
     assert isinstance(end := ended.events[-1], RunTimedOut)
-    assert end.best == "agent1.1"
-    assert ended.snapshot.best is not None
-    assert ended.snapshot.best.content == "42"
+    assert (end.winner, end.answer) == ("agent_a", "42")
+    assert ended.snapshot.outcome == "best_so_far"
+    assert ended.snapshot.final_answer is None
     assert len(ended.of(ModelCallAborted, "agent_b")) == 1
 
 
@@ -183,7 +183,7 @@ async def test_cancelling_aborts_the_calls_in_flight_and_keeps_the_best_answer(t
     act = Act(AnswerSubmitted, "cancel")
     ended = await run_team(tmp_path, team([{"answer": "42"}], [{"hang": True}]), act=act)
     assert isinstance(end := ended.events[-1], RunCancelled)
-    assert end.best == "agent1.1"
+    assert (end.winner, end.answer) == ("agent_a", "42")
     assert ended.of(ModelCallAborted, "agent_b")
 
 

@@ -498,7 +498,7 @@ async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> 
 
 async def test_finish_now_without_any_answer_takes_the_first_one(home: TempHome) -> None:
     late = {"answer": "the first answer", "delay_seconds": 1}
-    config = home.config("late", agent("one", late, HANG), agent("two", HANG))
+    config = home.config("late", agent("one", late), agent("two", HANG))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))

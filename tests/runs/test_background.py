@@ -1,0 +1,248 @@
+"""Runs belong to nobody's session: clients, servers and runners come, go and die, and the record stays true."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+
+from tests.harness import (
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    call,
+    end,
+    happened,
+    raw_server,
+    wait_until,
+)
+
+STUCK = {"hang": True}
+
+
+def slow(home: TempHome, name: str = "slow", seconds: float = 1.5) -> str:
+    """A config whose run takes about this long."""
+    return home.config(name, agent("solo", {"answer": f"the {name} answer", "delay_seconds": seconds}))
+
+
+async def at_work(home: TempHome, run_id: str) -> None:
+    await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+
+
+async def test_a_run_goes_on_when_its_server_is_killed_and_the_next_server_has_the_result(home: TempHome) -> None:
+    async with raw_server(home) as server:
+        arguments = {"question": "q", "config": slow(home)}
+        started = await server.ask("tools/call", name="start_run", arguments=arguments)
+        run_id = started["result"]["structuredContent"]["run_id"]
+        await at_work(home, run_id)
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(server.process.pid, signal.SIGKILL)
+        await wait_until(lambda: not home.processes(SERVER_MODULE))
+    assert home.processes(RUNNER_MODULE) == [runner]
+    async with home.client() as client:
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        result = await call(client, "get_result", run_id=run_id)
+    assert (waited["status"], result["answer"]) == ("completed", "the slow answer")
+
+
+async def test_a_run_is_executed_although_the_client_left_right_after_starting_it(home: TempHome) -> None:
+    async with raw_server(home) as server:
+        arguments = {"question": "q", "models": ["scripted/x"]}
+        started = await server.ask("tools/call", name="start_run", arguments=arguments)
+        await server.stdin.aclose()
+        assert await server.leave() == 0
+    run_id = started["result"]["structuredContent"]["run_id"]
+    await wait_until(lambda: happened(home.run_directory(run_id), "run_completed"))
+
+
+async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome) -> None:
+    runs: dict[str, str] = {}
+
+    async def start(name: str, client: Any) -> None:
+        runs[name] = (await call(client, "start_run", question=name, config=slow(home, name)))["run_id"]
+
+    async with home.client() as one, home.client() as other:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start, "one", one)
+            tasks.start_soon(start, "other", other)
+        for run_id in runs.values():
+            await at_work(home, run_id)
+        assert len(home.processes(RUNNER_MODULE)) == 1
+        assert len(home.processes(SERVER_MODULE)) == 2
+        for client in (one, other):
+            listed = await call(client, "list_runs")
+            assert {row["run_id"] for row in listed["runs"]} == set(runs.values())
+        assert (await call(other, "wait_run", run_id=runs["one"], timeout_seconds=20))["status"] == "completed"
+        assert (await call(one, "get_result", run_id=runs["one"]))["answer"] == "the one answer"
+        cancelled = await call(one, "control_run", run_id=runs["other"], action="cancel")
+        assert cancelled["run_id"] == runs["other"]
+
+
+async def test_runs_under_other_credentials_have_another_runner(home: TempHome) -> None:
+    rich, poor = home.with_variables(OPENAI_API_KEY="sk-rich-0001"), home.with_variables(OPENAI_API_KEY="sk-poor-0002")
+    async with rich.client() as one, poor.client() as other:
+        for client in (one, other):
+            run_id = (await call(client, "start_run", question="q", config=slow(home)))["run_id"]
+            await at_work(home, run_id)
+        owners = {
+            variable
+            for pid in home.processes(RUNNER_MODULE)
+            for variable in Path(f"/proc/{pid}/environ").read_text().split("\0")
+            if variable.startswith("OPENAI_API_KEY=")
+        }
+    assert owners == {"OPENAI_API_KEY=sk-rich-0001", "OPENAI_API_KEY=sk-poor-0002"}
+
+
+async def test_a_killed_client_leaves_no_process_behind_once_its_run_ended(home: TempHome) -> None:
+    code = f"""
+import anyio, os, sys
+from mcp import Client, StdioServerParameters
+
+async def main():
+    server = StdioServerParameters(command=sys.executable, args=["-m", {SERVER_MODULE!r}], env=dict(os.environ))
+    async with Client(server) as client:
+        started = await client.call_tool("start_run", {{"question": "q", "config": sys.argv[1]}})
+        print(started.structured_content["run_id"], flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+    command = [sys.executable, "-c", code, slow(home)]
+    with (home.work / "client.log").open("ab") as log:
+        async with await anyio.open_process(command, stderr=log, env=home.environ) as client:
+            assert client.stdout
+            with anyio.fail_after(30):
+                run_id = (await client.stdout.receive()).decode().strip()
+            await at_work(home, run_id)
+            assert len(home.processes()) == 3, "client, server, runner"
+            end(client.pid, signal.SIGKILL)
+            await client.wait()
+    await wait_until(lambda: not home.processes(SERVER_MODULE))
+    await wait_until(lambda: happened(home.run_directory(run_id), "run_completed"))
+    await wait_until(lambda: not home.processes())
+    async with home.client() as later:
+        assert (await call(later, "get_result", run_id=run_id))["answer"] == "the slow answer"
+
+
+async def test_runs_of_a_killed_runner_are_interrupted_at_once_and_say_what_to_do(home: TempHome) -> None:
+    config = home.config("half", agent("quick", {"answer": "kept"}), agent("stuck", STUCK))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(runner, signal.SIGKILL)
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+        status = await call(client, "get_status", run_id=run_id)
+        assert (status["status"], status["reason"], status["poll_after_ms"]) == ("interrupted", "runner_lost", None)
+        assert "new run" in status["next_step"]
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        assert waited["status"] == "interrupted"
+        one = await call(client, "get_result", run_id=run_id, view="agent", agent="agent_a")
+        assert one["answer"] == "kept"
+        assert (await call(client, "get_result", run_id=run_id))["status"] == "interrupted"
+        assert [row["status"] for row in (await call(client, "list_runs"))["runs"]] == ["interrupted"]
+
+        again = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=20)
+        assert again["status"] == "completed", "a new runner takes new runs"
+        assert (await call(client, "get_status", run_id=run_id))["status"] == "interrupted"
+
+
+async def test_a_runner_that_is_told_to_leave_interrupts_its_runs_honestly(home: TempHome) -> None:
+    config = home.config("stuck", agent("one", STUCK))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await at_work(home, run_id)
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(runner, signal.SIGTERM)
+        await wait_until(lambda: not home.processes(RUNNER_MODULE), 5)
+        assert (await call(client, "get_status", run_id=run_id))["status"] == "interrupted"
+
+
+def writer(home: TempHome, word: str) -> str:
+    """A config of agents that write one word into files of the same names."""
+    write = {"call": "write_file", "arguments": {"path": "note.txt", "content": f"written: {word}"}}
+    return home.config(word, *(agent(f"a{n}", write, {"answer": f"{word} by {n}"}) for n in range(2)))
+
+
+async def test_two_runs_at_once_keep_their_files_apart(home: TempHome) -> None:
+    runs: dict[str, Path] = {}
+    async with home.client() as client:
+
+        async def start(word: str) -> None:
+            started = await call(client, "start_run", question="q", config=writer(home, word), wait_seconds=30)
+            assert started["status"] == "completed"
+            runs[word] = home.run_directory(started["run_id"])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start, "alpha")
+            tasks.start_soon(start, "omega")
+    for word, other in (("alpha", "omega"), ("omega", "alpha")):
+        files = [path for path in runs[word].rglob("*") if path.is_file()]
+        assert any(path.name == "note.txt" and path.read_text() == f"written: {word}" for path in files)
+        assert [path for path in files if other.encode() in path.read_bytes()] == []
+
+
+async def test_two_runs_of_one_config_at_once_have_directories_of_their_own(home: TempHome) -> None:
+    config = writer(home, "same")
+    ids: list[str] = []
+    async with home.client() as client:
+
+        async def start() -> None:
+            started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+            assert started["status"] == "completed"
+            ids.append(started["run_id"])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(start)
+    one, other = ids
+    assert one != other
+    for mine, foreign in ((one, other), (other, one)):
+        files = [path for path in home.run_directory(mine).rglob("*") if path.is_file()]
+        assert len([path for path in files if path.name == "note.txt"]) >= 2
+        assert [path for path in files if foreign.encode() in path.read_bytes()] == []
+        assert not any(os.path.islink(path) for path in files)
+
+
+async def test_what_a_run_leaves_on_disk_is_the_users_alone(home: TempHome) -> None:
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
+    assert started["status"] == "completed"
+    assert [path for path in home.path.rglob("*") if path.lstat().st_mode & 0o077] == []
+
+
+async def test_a_damaged_record_of_one_run_leaves_the_others_readable(home: TempHome) -> None:
+    async with home.client() as client:
+        ids = [
+            (await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30))["run_id"]
+            for _ in range(2)
+        ]
+        journal = home.run_directory(ids[0]) / "events.jsonl"
+        journal.write_text(json.dumps({"seq": 1, "nonsense": True}) + "\n")
+        reply = await client.call_tool("get_status", {"run_id": ids[0]})
+        assert reply.is_error
+        assert (await call(client, "get_status", run_id=ids[1]))["status"] == "completed"
+        listed = await call(client, "list_runs")
+        assert ids[1] in [row["run_id"] for row in listed["runs"]]
+
+
+async def test_an_idle_runner_leaves_and_the_next_run_gets_a_new_one(home: TempHome) -> None:
+    async with home.client() as client:
+        for _ in range(2):
+            started = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
+            assert started["status"] == "completed"
+            await wait_until(lambda: not home.processes(RUNNER_MODULE), 10)
+
+
+async def test_a_client_of_a_killed_server_hears_that_the_connection_is_gone(home: TempHome) -> None:
+    async with home.client() as client:
+        (server,) = home.processes(SERVER_MODULE)
+        end(server, signal.SIGKILL)
+        with pytest.raises(MCPError):
+            await client.call_tool("list_runs", {})

@@ -1,0 +1,125 @@
+"""Streamable HTTP on loopback: who is let in, and that a run can be driven through it."""
+
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+import httpx2
+import pytest
+
+from tests.harness import MODES, SERVER_MODULE, HttpServer, Mode, TempHome, call, http_server
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@asynccontextmanager
+async def knocking(server: HttpServer) -> AsyncGenerator[httpx2.AsyncClient]:
+    async with httpx2.AsyncClient(trust_env=False, timeout=20, headers=ACCEPT) as http:
+        yield http
+
+
+async def knock(server: HttpServer, **headers: str) -> httpx2.Response:
+    """An `initialize` with these headers more, `_` standing for `-`."""
+    async with knocking(server) as http:
+        shown = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await http.post(server.url, json=INITIALIZE, headers=shown)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_with_the_token_runs_a_team_to_the_end(home: TempHome, mode: Mode) -> None:
+    async with http_server(home) as server, server.client(mode) as client:
+        run_id = (await call(client, "start_run", question="q", config="scripted"))["run_id"]
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
+        result = await call(client, "get_result", run_id=run_id)
+    assert result["answer"].startswith("Neither")
+
+
+async def test_the_token_is_in_a_file_for_the_user_alone_and_stays_the_same(home: TempHome) -> None:
+    async with http_server(home) as server:
+        token = server.token_file.read_text()
+        assert stat.S_IMODE(server.token_file.stat().st_mode) == 0o600
+        assert server.token_file.is_relative_to(home.path)
+        assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
+        assert len(token.strip()) >= 32
+        assert token.strip() not in (home.work / "http.log").read_text(), "the log names the file, not the token"
+    (home.work / "http.log").unlink()
+    async with http_server(home) as server:
+        assert server.token_file.read_text() == token
+        assert (await knock(server, **server.credentials)).status_code == 200
+
+
+async def test_nobody_gets_in_without_the_right_token(home: TempHome) -> None:
+    async with http_server(home) as server:
+        token = server.credentials["Authorization"]
+        for attempt in ({}, *({"Authorization": wrong} for wrong in ("Bearer ", "Bearer x", token[:-1], token + "x"))):
+            reply = await knock(server, **attempt)
+            assert reply.status_code == 401, attempt
+            assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+            assert "massgen" not in reply.text.lower()
+        async with knocking(server) as http:
+            twice = [("Authorization", "Bearer x"), ("Authorization", token)]
+            assert (await http.post(server.url, json=INITIALIZE, headers=twice)).status_code == 401
+            assert (await http.get(server.url)).status_code == 401
+            assert (await http.get(f"http://{server.authority}/")).status_code == 401
+
+
+async def test_a_request_that_names_another_host_is_misdirected(home: TempHome) -> None:
+    async with http_server(home) as server:
+        port = server.authority.rpartition(":")[2]
+        for host in ("evil.com", f"evil.com:{port}", f"127.0.0.1:{port}.evil.com", "127.0.0.1", f"127.0.0.1:{port}0"):
+            reply = await knock(server, **server.credentials, Host=host)
+            assert reply.status_code == 421, host
+        assert (await knock(server, **server.credentials, Host=f"localhost:{port}")).status_code == 200
+
+
+async def test_a_page_of_another_origin_is_forbidden(home: TempHome) -> None:
+    async with http_server(home) as server:
+        here = f"http://{server.authority}"
+        for origin in ("http://evil.com", f"{here}.evil.com", here.replace("http:", "https:"), "null", ""):
+            reply = await knock(server, **server.credentials, Origin=origin)
+            assert reply.status_code == 403, origin
+        assert (await knock(server, **server.credentials, Origin=here)).status_code == 200
+
+
+async def test_a_body_beyond_the_limit_is_refused_and_the_server_goes_on(home: TempHome) -> None:
+    async with http_server(home) as server:
+        async with knocking(server) as http:
+            huge = {**INITIALIZE, "padding": "x" * (5 * 1024 * 1024)}
+            reply = await http.post(server.url, json=huge, headers=server.credentials)
+            assert reply.status_code == 413
+        assert (await knock(server, **server.credentials)).status_code == 200
+
+
+async def test_the_http_server_leaves_on_sigterm(home: TempHome) -> None:
+    async with http_server(home) as server:
+        server.process.terminate()
+        with anyio.fail_after(10):
+            assert await server.process.wait() == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104 - it must be refused
+def test_any_bind_but_loopback_is_refused_as_a_usage_error(home: TempHome, host: str) -> None:
+    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--host", host]
+    done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert "ERROR invalid_arguments" in done.stderr
+    assert host in done.stderr
+    assert done.stdout == ""
+
+
+async def test_a_port_that_is_taken_is_a_usage_error(home: TempHome) -> None:
+    async with http_server(home) as server:
+        port = server.authority.rpartition(":")[2]
+        command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", port]
+        done = await anyio.run_process(command, env=home.environ, check=False)
+    assert done.returncode == 1
+    assert port in done.stderr.decode()

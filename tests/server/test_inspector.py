@@ -1,0 +1,57 @@
+"""The MCP Inspector's command line, written by others, as client: one process, and one server, for each call."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.harness import SERVER_MODULE, TempHome, npm_tool, variables
+
+ERAS = ("legacy", "modern")
+EXIT_TOOL_ERROR = 5
+
+
+def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[str, Any]:
+    """The `result` that the Inspector prints; it must end with this exit code."""
+    node = npm_tool("node/bin/node")
+    launcher = npm_tool("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+    ours = {name: value for name, value in home.environ.items() if name.startswith("MASSGEN_")}
+    server = [sys.executable, "-m", SERVER_MODULE]
+    command = [node, launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
+    environ = {**os.environ, "HOME": str(home.work), "NO_COLOR": "1"}
+    done = subprocess.run(
+        [*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout)["result"]
+
+
+def call(home: TempHome, era: str, tool: str, **arguments: Any) -> dict[str, Any]:
+    named = ("--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments))
+    return inspect(home, era, *named)["structuredContent"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_takes_the_tools_and_finds_their_schemas_portable(home: TempHome, era: str) -> None:
+    tools = inspect(home, era, "--method", "tools/list", "--strict")["tools"]
+    assert "start_run" in [tool["name"] for tool in tools]
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_drives_a_run_to_its_final_answer(home: TempHome, era: str) -> None:
+    run_id = call(home, era, "start_run", question="q", config="scripted")["run_id"]
+    assert call(home, era, "wait_run", run_id=run_id, timeout_seconds=30)["status"] == "completed"
+    result = call(home, era, "get_result", run_id=run_id)
+    assert result["answer"].startswith("Neither")
+    assert result["winner"] == "agent_b"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_sees_a_refusal_as_a_tool_error(home: TempHome, era: str) -> None:
+    wrong = ("--method", "tools/call", "--tool-name", "get_status", "--tool-args-json", '{"run_id": "../x"}')
+    result = inspect(home, era, *wrong, code=EXIT_TOOL_ERROR)
+    assert result["isError"] is True
+    assert result["content"][0]["text"].startswith("ERROR unknown_run: ")
