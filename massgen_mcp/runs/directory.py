@@ -75,6 +75,11 @@ class RunDirectory:
     def write_status(self, status: dict[str, Any]) -> None:
         replace_file(self.status, json.dumps(status, indent=2).encode())
 
+    def write_record(self, events: dict[str, Any], table: str) -> None:
+        """`coordination_events.json` and `coordination_table.txt`."""
+        replace_file(self.path / "coordination_events.json", json.dumps(events, indent=2).encode())
+        replace_file(self.path / "coordination_table.txt", table.encode("utf-8", "replace"))
+
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         """`execution_metadata.yaml`: what ran, for people who compare runs."""
         import yaml  # the server process never writes it

@@ -21,8 +21,9 @@ from massgen_mcp.events import AgentInfo, LogRecord, RunStarted, public_agent_na
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
-from massgen_mcp.runs.journal import JournalWriter
+from massgen_mcp.runs.journal import JournalReader, JournalWriter
 from massgen_mcp.tools.files import file_tools
+from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.log_text import log_line
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.status_json import status_json
@@ -78,6 +79,8 @@ async def execute_run(
             journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
             await conductor.conduct()
             tasks.cancel_scope.cancel()
+        records = JournalReader(run.events).read()
+        run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
         status.write()
     return snapshot
 

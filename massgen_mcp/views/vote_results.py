@@ -1,0 +1,48 @@
+"""Votes and answers of a run in the shape of MassGen's programmatic API. Agents under their public names.
+
+Must not know where a run lies; paths in it are relative to the run directory unless the caller gives one.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp.views.snapshot import RunSnapshot
+
+
+def vote_results(run: RunSnapshot) -> dict[str, Any]:
+    """The standing votes: vote_counts by agent (of everybody with an answer), voter_details, winner, is_tie,
+    total_votes, agents_with_answers, agents_voted.
+    """
+    authors = {answer.label: answer.agent for answer in run.current_answers}
+    counts = {authors[label]: votes for label, votes in run.tally.items()}
+    details: dict[str, list[dict[str, str]]] = {}
+    for vote in run.votes.values():
+        details.setdefault(authors[vote.label], []).append({"voter": vote.voter, "reason": vote.reason})
+    top = max(counts.values(), default=0)
+    return {
+        "vote_counts": counts,
+        "voter_details": details,
+        "winner": run.winner.agent if run.winner else None,
+        "is_tie": top > 0 and list(counts.values()).count(top) > 1,
+        "total_votes": len(run.votes),
+        "agents_with_answers": len(counts),
+        "agents_voted": len(run.votes),
+    }
+
+
+def answers(run: RunSnapshot, directory: Path) -> list[dict[str, Any]]:
+    """Every answer: label, agent_id (public), answer_path (absolute directory, or None), content."""
+    return [
+        {
+            "label": answer.label,
+            "agent_id": answer.agent,
+            "answer_path": str(directory / answer.path) if answer.path else None,
+            "content": answer.content,
+        }
+        for answer in run.answers
+    ]
+
+
+def agent_mapping(run: RunSnapshot) -> dict[str, str]:
+    """Public name to the config's id."""
+    return {name: view.info.id for name, view in run.agents.items()}
