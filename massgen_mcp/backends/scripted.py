@@ -84,8 +84,8 @@ class ScriptedBackend:
         if self._steps_done == len(self._config.script):
             return None
         step = self._config.script[self._steps_done]
-        fits_presentation = step.say is not None or step.fail is not None or step.hang
-        if _is_presentation(request) and not fits_presentation:
+        coordinates = step.answer is not None or step.vote is not None
+        if coordinates and _is_presentation(request):
             return None
         self._steps_done += 1
         return step

@@ -1,0 +1,105 @@
+"""The orchestrator without files and processes: what was said to each model can be read back."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
+from massgen_mcp.backends.scripted import ScriptedBackend
+from massgen_mcp.config.models import ScriptedBackendConfig
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import Event, public_agent_name
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.tools.base import Tool
+from massgen_mcp.workspace.directory import Workspace
+
+
+@dataclass
+class Listener:
+    """A scripted agent that remembers what it was asked."""
+
+    inner: ScriptedBackend
+    requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        self.requests.append(request)
+        async for part in self.inner.stream(request):
+            yield part
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+@dataclass
+class Ledger:
+    """A journal in memory."""
+
+    events: list[Event] = field(default_factory=list[Event])
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def settle(self) -> None:
+        pass
+
+
+class NoFiles:
+    """A gallery that keeps nothing."""
+
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
+        del content, workspace
+        return f"turn_1/attempt_{attempt}/{agent}"
+
+    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+        pass
+
+    def files(self, path: str) -> Path | None:
+        del path
+
+
+@dataclass
+class Performance:
+    listeners: list[Listener]
+    events: list[Event]
+
+    def asked(self, place: int) -> list[ModelRequest]:
+        """The requests that the agent at `place` got, in order."""
+        return self.listeners[place].requests
+
+
+async def perform(
+    *scripts: list[dict[str, Any]],
+    question: str = "What is six times seven?",
+    rules: Rules | None = None,
+    style: Style | None = None,
+    tools: tuple[Tool, ...] = (),
+    presentation: str | None = None,
+) -> Performance:
+    """Let scripted agents coordinate, one per script."""
+    listeners = [
+        Listener(
+            ScriptedBackend(
+                ScriptedBackendConfig.model_validate(
+                    {"type": "scripted", "script": script, "presentation": presentation}
+                )
+            )
+        )
+        for script in scripts
+    ]
+    team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
+    ledger = Ledger()
+    assignment = Assignment(question, team, rules or Rules(seed="test"), Limits(), NoFiles(), style or Style())
+    await Conductor(assignment, ledger).conduct()
+    return Performance(listeners, ledger.events)
+
+
+def text_of(request: ModelRequest) -> str:
+    """Everything a model reads of a request, tools excepted."""
+    said = [m.text for m in request.messages if not isinstance(m, AssistantMessage)]
+    return "\n".join([request.system, *said])
