@@ -17,7 +17,15 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 
-SEEDS = 2_000
+SEEDS = 10_000
+
+
+def most_actions(agents: int, answers: int) -> int:
+    """Accepted actions of a coordination at most: every answer that may be given, and after each of them that completes
+    or changes the field a vote by everybody.
+    """
+    changes = agents * answers - agents + 1
+    return agents * answers + agents * changes
 
 
 @dataclass
@@ -27,6 +35,8 @@ class Play:
     seed: int
     events: list[Event] = field(default_factory=list[Event])
     calls: int = 0
+    accepted: int = 0
+    stale: int = 0
     in_round: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -81,9 +91,11 @@ class Play:
             verdict = self.state.vote(agent, f"agent{self.random.randint(1, 8)}", "because")
         if isinstance(verdict, Violation):
             if verdict.code == "stale_ballot":
+                self.stale += 1
                 ballot = self.state.ballot(agent)
                 self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
             return
+        self.accepted += 1
         self.happen(verdict)
         self.in_round.discard(agent)
 
@@ -155,6 +167,14 @@ def test_a_decision_before_all_votes_never_differs_from_what_the_remaining_votes
             votes[rival] += len(undecided)
             best = max(votes.values())
             assert next(label for label in votes if votes[label] == best) == winner.label, f"seed {play.seed}"
+
+
+def test_the_number_of_model_calls_never_exceeds_the_stated_worst_case(plays: list[Play]) -> None:
+    """The bound of docs/coordination.md, for agents whose every call is an action (a play has no enforcement)."""
+    for play in plays:
+        agents = len(play.state.seats)
+        assert play.accepted <= most_actions(agents, play.limit), f"seed {play.seed}"
+        assert play.stale <= agents * agents * play.limit, f"seed {play.seed}"
 
 
 def test_answers_never_exceed_their_limit(plays: list[Play]) -> None:

@@ -60,6 +60,16 @@ async def test_system_message_and_question_are_the_same_prefix_in_every_round() 
     assert len({(request.system, request.messages[0]) for request in rounds}) == 1
 
 
+async def test_a_changed_ballot_is_in_the_very_next_request_not_only_in_the_records() -> None:
+    voter = [{"answer": "first"}, {"vote": "second", "delay_seconds": 0.1}, {"vote": "own"}]
+    reviser = [{"answer": "second"}, {"answer": "second, improved"}, {"vote": "own"}]
+    performance = await perform(voter, reviser)
+    before, after = performance.asked(0)[1:3]
+    assert "second, improved" not in text_of(before)
+    assert "second, improved" in text_of(after)
+    assert after.messages[: len(before.messages)] == before.messages
+
+
 async def test_a_round_does_not_send_the_rounds_before_it_again() -> None:
     reviser = [{"answer": "one"}, {"answer": "two"}, {"answer": "three"}, {"vote": "own"}]
     performance = await perform(reviser, [])
