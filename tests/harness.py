@@ -132,6 +132,17 @@ def end(pid: int, sign: signal.Signals) -> None:
         os.kill(pid, sign)
 
 
+@asynccontextmanager
+async def spawned(home: TempHome, *command: str, **pipes: Any) -> AsyncGenerator[anyio.abc.Process]:
+    """A process in this home, gone at the end of the block whatever happens in it."""
+    async with await anyio.open_process(command, env=home.environ, **pipes) as process:
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
@@ -255,14 +266,10 @@ async def raw_server(home: TempHome, *python: str) -> AsyncGenerator[RawServer]:
     """`python` are options for the interpreter."""
     command = [sys.executable, *python, "-m", SERVER_MODULE]
     with (home.work / "server.log").open("ab") as log:
-        async with await anyio.open_process(command, stderr=log, env=home.environ) as process:
-            try:
-                server = RawServer(process)
-                await server.greet()
-                yield server
-            finally:
-                if process.returncode is None:
-                    process.kill()
+        async with spawned(home, *command, stderr=log) as process:
+            server = RawServer(process)
+            await server.greet()
+            yield server
 
 
 # -- a server over HTTP -----------------------------------------------------------------------------------------------
@@ -298,15 +305,10 @@ async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
     command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
     log = home.work / "http.log"
     with log.open("ab") as output:
-        async with await anyio.open_process(command, stderr=output, stdin=None, env=home.environ) as process:
-            try:
-                told = await wait_until(lambda: re.search(r"(http://\S+/mcp), bearer token in (.+)\n", log.read_text()))
-                yield HttpServer(told.group(1), Path(told.group(2)), process)
-            finally:
-                if process.returncode is None:
-                    process.terminate()
-                    with anyio.move_on_after(5, shield=True):
-                        await process.wait()
+        async with spawned(home, *command, stderr=output) as process:
+            told = await wait_until(lambda: re.search(r"(http://\S+/mcp), bearer token in (.+)\n", log.read_text()))
+            assert told
+            yield HttpServer(told.group(1), Path(told.group(2)), process)
 
 
 # -- tools from npm ---------------------------------------------------------------------------------------------------

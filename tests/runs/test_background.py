@@ -1,7 +1,6 @@
 """Runs belong to nobody's session: clients, servers and runners come, go and die, and the record stays true."""
 
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.harness import (
     end,
     happened,
     raw_server,
+    spawned,
     wait_until,
 )
 
@@ -73,7 +73,7 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
             tasks.start_soon(start, "other", other)
         for run_id in runs.values():
             await at_work(home, run_id)
-        assert len(home.processes(RUNNER_MODULE)) == 1
+        await wait_until(lambda: len(home.processes(RUNNER_MODULE)) == 1)  # a second one may come, look, and leave
         assert len(home.processes(SERVER_MODULE)) == 2
         for client in (one, other):
             listed = await call(client, "list_runs")
@@ -113,9 +113,8 @@ async def main():
 
 anyio.run(main)
 """
-    command = [sys.executable, "-c", code, slow(home)]
     with (home.work / "client.log").open("ab") as log:
-        async with await anyio.open_process(command, stderr=log, env=home.environ) as client:
+        async with spawned(home, sys.executable, "-c", code, slow(home), stderr=log) as client:
             assert client.stdout
             with anyio.fail_after(30):
                 run_id = (await client.stdout.receive()).decode().strip()
@@ -207,14 +206,15 @@ async def test_two_runs_of_one_config_at_once_have_directories_of_their_own(home
         files = [path for path in home.run_directory(mine).rglob("*") if path.is_file()]
         assert len([path for path in files if path.name == "note.txt"]) >= 2
         assert [path for path in files if foreign.encode() in path.read_bytes()] == []
-        assert not any(os.path.islink(path) for path in files)
 
 
 async def test_what_a_run_leaves_on_disk_is_the_users_alone(home: TempHome) -> None:
     async with home.client() as client:
         started = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
     assert started["status"] == "completed"
-    assert [path for path in home.path.rglob("*") if path.lstat().st_mode & 0o077] == []
+    doors = [home.path, *home.path.iterdir(), *home.runs, *(home.path / "runners").iterdir()]
+    assert [path for path in doors if path.lstat().st_mode & 0o077] == []
+    assert [path for path in home.path.rglob("*") if path.lstat().st_mode & 0o022] == []
 
 
 async def test_a_damaged_record_of_one_run_leaves_the_others_readable(home: TempHome) -> None:

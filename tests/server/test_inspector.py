@@ -22,9 +22,7 @@ def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[st
     server = [sys.executable, "-m", SERVER_MODULE]
     command = [node, launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
     environ = {**os.environ, "HOME": str(home.work), "NO_COLOR": "1"}
-    done = subprocess.run(
-        [*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)["result"]
 

@@ -9,7 +9,7 @@ import sys
 import anyio
 import pytest
 
-from tests.harness import SERVER_MODULE, RawServer, TempHome, agent, end, raw_server, wait_until
+from tests.harness import SERVER_MODULE, RawServer, TempHome, agent, end, raw_server, spawned, wait_until
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 
@@ -59,9 +59,7 @@ async def test_the_server_goes_away_when_its_parent_was_killed(home: TempHome) -
     code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-m', {SERVER_MODULE!r}]).wait()"
     reader, writer = os.pipe()
     try:
-        async with await anyio.open_process(
-            [sys.executable, "-c", code], stdin=reader, stderr=subprocess.DEVNULL, env=home.environ
-        ) as parent:
+        async with spawned(home, sys.executable, "-c", code, stdin=reader, stderr=subprocess.DEVNULL) as parent:
             assert parent.stdout
             hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}

@@ -212,7 +212,8 @@ async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHom
         first = await call(client, "get_result", run_id=run_id)
         assert first["truncated"]
         assert str(first["next_offset"]) in first["next_step"]
-        pages, offset = [], 0
+        pages: list[str] = []
+        offset: int | None = 0
         while offset is not None:
             page = await call(client, "get_result", run_id=run_id, view="full", offset=offset, limit=4_000)
             assert len(page["answer"]) <= 4_000
@@ -560,3 +561,11 @@ async def test_a_waiting_client_hears_progress_before_it_would_give_up(home: Tem
     assert [progress for progress, _ in heard] == sorted({progress for progress, _ in heard})
     assert heard[0][0] <= 10
     assert "running" in (heard[0][1] or "")
+
+
+async def test_a_json_config_may_escape_its_characters_as_json_does(home: TempHome) -> None:
+    config = home.work / "team.json"
+    config.write_text(json.dumps({"agents": [agent("solo", {"answer": "well done \N{PARTY POPPER}"})]}))
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=str(config), wait_seconds=30)
+    assert started["answer"] == "well done \N{PARTY POPPER}"

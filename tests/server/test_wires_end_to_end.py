@@ -46,10 +46,13 @@ def script(aimock: Aimock) -> None:
             }
             for model in TEAM
         ),
-        {
-            "match": {"userMessage": "<answer name=", "toolName": "vote"},
-            "response": tool("vote", agent_id="agent1", reason="It is complete."),
-        },
+        *(
+            {
+                "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
+                "response": tool("vote", agent_id=name, reason="It is complete."),
+            }
+            for name in ("agent1", "agent2")
+        ),
         {
             "match": {"toolName": "write_file"},
             "response": tool("write_file", path="notes.md", content="42"),

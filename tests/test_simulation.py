@@ -1,0 +1,130 @@
+"""The real orchestrator with simulated agents meets the exact probabilities; with a defect it would not."""
+
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from examples.simulation import exact
+from examples.simulation.agents import Judging, Majority, Voting
+from examples.simulation.report import BAND, Figure, figures
+from examples.simulation.trial import Cell, run_cell
+from examples.simulation.world import World
+from massgen_mcp.coordination.ballot import Ballot
+
+SEED = "test"
+
+
+def jury(agents: int, p: float, choices: int = 2, c: float = 0.0, rho: float = 0.0) -> Cell:
+    return Cell(World(p, choices, c, rho), agents, Majority())
+
+
+def bench_of_judges(voting: Voting) -> Cell:
+    return Cell(World(0.7), 4, voting)
+
+
+async def accuracy(cell: Cell, trials: int) -> Figure:
+    return figures(cell, await run_cell(cell, trials, SEED))[0]
+
+
+# -- the exact side ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "probability"),
+    [
+        (jury(1, 0.7), 0.7),
+        (jury(3, 0.6), 0.6**3 + 3 * 0.6**2 * 0.4),
+        (jury(2, 0.7), 0.7**2 + 2 * 0.7 * 0.3 / 2),  # a tie is decided for either side equally often
+        (jury(3, 0.6, rho=1), 0.6),
+        (jury(3, 0.7, choices=4), 0.7**3 + 3 * 0.7**2 * 0.3 + 3 * 0.7 * 0.3**2 * (2 / 3) / 3),
+        (jury(3, 0.7, choices=4, c=1), 0.7**3 + 3 * 0.7**2 * 0.3),  # all wrong agents agree: as with two options
+    ],
+)
+def test_the_exact_majority_is_the_sum_one_writes_by_hand(cell: Cell, probability: float) -> None:
+    assert exact.majority(cell.world, cell.agents) == pytest.approx(probability)
+
+
+def test_a_judge_without_skill_among_two_is_right_as_often_as_one_agent() -> None:
+    verdict = exact.judges(World(0.7), Judging(skill=0), (0, 1))
+    assert (verdict.right, verdict.tie, verdict.self_votes, verdict.unanimous) == pytest.approx((0.7, 0.5, 0.5, 0.5))
+
+
+# -- the orchestrator meets it ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        jury(1, 0.7),
+        jury(3, 0.6),
+        jury(3, 0.7, choices=4, c=0.6),
+        jury(4, 0.6, choices=4),  # many ties
+        jury(5, 0.7, rho=0.3),
+        jury(7, 0.8, choices=4, c=0.6, rho=0.6),
+    ],
+    ids=str,
+)
+async def test_the_majority_is_right_as_often_as_the_jury_theorem_says(cell: Cell) -> None:
+    assert abs((await accuracy(cell, 250)).deviation) < BAND
+
+
+@pytest.mark.parametrize("authors", [False, True])
+@pytest.mark.parametrize("votes", [False, True])
+async def test_judges_decide_as_often_right_and_tied_and_at_one_as_they_should(*, authors: bool, votes: bool) -> None:
+    cell = bench_of_judges(Judging(0.75, authors, votes))
+    for figure in figures(cell, await run_cell(cell, 200, SEED)):
+        assert abs(figure.deviation) < BAND
+
+
+async def test_every_agent_is_asked_for_an_answer_and_a_vote_and_the_winner_for_the_presentation() -> None:
+    for agents in (2, 3, 5):
+        trials = await run_cell(jury(agents, 0.6, choices=4), 20, SEED)
+        assert {trial.model_calls for trial in trials} == {2 * agents + 1}
+    assert {trial.model_calls for trial in await run_cell(jury(1, 0.6), 5, SEED)} == {1}
+
+
+async def test_a_seed_decides_everything() -> None:
+    cell = bench_of_judges(Judging(0.6, authors_shown=True, votes_visible=True))
+    once = await run_cell(cell, 40, SEED)
+    assert once == await run_cell(cell, 40, SEED)
+    assert once != await run_cell(cell, 40, "another")
+
+
+# -- what voting cannot do, and what openness costs the simulated voters -----------------------------------------------
+
+
+async def test_errors_with_a_common_cause_take_the_teams_advantage_away() -> None:
+    independent, correlated = await accuracy(jury(5, 0.7), 200), await accuracy(jury(5, 0.7, rho=0.9), 200)
+    assert independent.simulated > correlated.simulated + 0.05
+
+
+async def test_shown_authors_raise_the_votes_for_oneself_and_shown_votes_unanimity() -> None:
+    hidden = await run_cell(bench_of_judges(Judging(0.75)), 150, SEED)
+    authors = await run_cell(bench_of_judges(Judging(0.75, authors_shown=True)), 150, SEED)
+    votes = await run_cell(bench_of_judges(Judging(0.75, votes_visible=True)), 150, SEED)
+    assert fmean(trial.self_share for trial in authors) > fmean(trial.self_share for trial in hidden) + 0.15
+    assert fmean(trial.unanimous for trial in votes) > fmean(trial.unanimous for trial in hidden) + 0.08
+
+
+# -- the band bites: defects that it must notice -----------------------------------------------------------------------
+
+
+async def test_votes_credited_to_a_random_answer_fall_out_of_the_band(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(SEED)
+
+    def at_random(ballot: Ballot, _name: str) -> str:
+        return random.choice(ballot.entries).label
+
+    monkeypatch.setattr(Ballot, "label_of", at_random)
+    assert (await accuracy(jury(7, 0.7), 200)).deviation < -BAND
+
+
+async def test_names_read_as_places_in_the_config_fall_out_of_the_band(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neutral names mean something on their own ballot only."""
+
+    def by_place(_ballot: Ballot, name: str) -> str:
+        return f"{name}.1"
+
+    monkeypatch.setattr(Ballot, "label_of", by_place)
+    assert (await accuracy(jury(7, 0.7), 200)).deviation < -BAND
