@@ -49,7 +49,7 @@ async def _follow(client: Client, run_id: str) -> None:
     told, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
-        agents = "  ".join(_standing(agent) for agent in status["agents"])
+        agents = "; ".join(status["agents"])
         line = f"  {status['status']:<9} {status['phase']:<10} {agents}"
         if line != told and agents:
             say(line)
@@ -57,11 +57,6 @@ async def _follow(client: Client, run_id: str) -> None:
         cursor = status["cursor"]
         if status["poll_after_ms"] is None:
             return
-
-
-def _standing(agent: dict[str, Any]) -> str:
-    vote = f" voted for {agent['voted_for']}" if agent["voted_for"] else ""
-    return f"{agent['agent']}: {agent['status']}, {agent['answers']} answers{vote};"
 
 
 def _tell(result: dict[str, Any]) -> int:

@@ -54,7 +54,7 @@ def read_yaml(text: str | bytes, source: str) -> Located:
     documents, more than `MAX_DEPTH` levels or `MAX_NODES` values. Values are never quoted in a message.
     """
     reader = _Reader(source)
-    text = _checked_text(text, reader)
+    text = _as_yaml(_checked_text(text, reader))
     try:
         for event in _PARSE(text, Loader=_LOADER):
             reader.take(event)
@@ -103,6 +103,16 @@ class _Open:
     place: Place
     line: int
     key: str | None = None
+
+
+_PAIR = re.compile(r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)
+
+
+def _as_yaml(text: str) -> str:
+    """JSON is YAML but for one thing: JSON writes characters beyond U+FFFF as pairs of escapes, which YAML refuses."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    return _PAIR.sub(lambda pair: bytes.fromhex("".join(pair.groups())).decode("utf-16-be"), text)
 
 
 @dataclass(slots=True)

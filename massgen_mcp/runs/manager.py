@@ -115,7 +115,7 @@ class RunManager:
 
         def rows() -> list[RunView]:
             found = self._store.recent(state=state, before=before, limit=limit)
-            return [self._watch(row.run_id).look() for row in found]
+            return [self._look_or_row(row) for row in found]
 
         return await anyio.to_thread.run_sync(rows)
 
@@ -140,6 +140,14 @@ class RunManager:
         if reused:
             remove_directory(directory.path)
         return row, reused
+
+    def _look_or_row(self, row: RunRow) -> RunView:
+        """A run whose record is damaged is still listed, with what the store knows of it."""
+        try:
+            return self._watch(row.run_id).look()
+        except MassgenError:
+            snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
+            return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
 
     def _watch(self, run_id: str) -> "_Watch":
         return _Watch(self._home, self._store, run_id)

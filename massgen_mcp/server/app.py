@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.server.schemas import compacted
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +43,8 @@ class MassgenServer(MCPServer[None]):
         )
 
     async def list_tools(self) -> list[Tool]:
-        """The tools, with schemas that say that unknown arguments are refused."""
-        tools = await super().list_tools()
-        for tool in tools:
-            tool.input_schema["additionalProperties"] = False
-        return tools
+        """The tools, in few words, with schemas that say that unknown arguments are refused."""
+        return [compacted(tool) for tool in await super().list_tools()]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -74,12 +72,12 @@ class MassgenServer(MCPServer[None]):
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
             told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
-            raise MassgenError("invalid_arguments", f"{told}. {name} takes: {', '.join(known) or 'nothing'}")
+            raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
 
 def _nearest(name: str, known: list[str]) -> str:
     nearest = get_close_matches(name, known, 1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f", did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _listed(error: ValidationError) -> str:

@@ -4,10 +4,13 @@ Any other bind is refused: it needs more than a token. Must not know the tools.
 """
 
 import hmac
+import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
 
+import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
@@ -57,7 +60,27 @@ async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int)
             file=sys.stderr,
             flush=True,
         )
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await _Server(config).serve_until_signal(listener)
+
+
+class _Server(uvicorn.Server):
+    """Ends itself on a signal; the one of uvicorn would raise the signal again and die of it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def serve_until_signal(self, listener: socket.socket) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._heed, signals)
+                await self.serve(sockets=[listener])
+                tasks.cancel_scope.cancel()
+
+    async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async for _ in signals:
+            self.force_exit = self.should_exit
+            self.should_exit = True
 
 
 class Doorkeeper:
@@ -81,10 +104,16 @@ class Doorkeeper:
         if any(origin not in self._origins for origin in header("origin")):
             return Response("Invalid Origin header", status_code=403)
         match header("authorization"):
-            case [value] if hmac.compare_digest(value.encode("latin-1"), b"Bearer " + self._token):
+            case [value] if hmac.compare_digest(*_bearer(value, self._token)):
                 return None
             case _:
                 return Response("Unauthorized", status_code=401, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _bearer(value: str, token: bytes) -> tuple[bytes, bytes]:
+    """What was brought and what is wanted; the scheme's name may be in any case."""
+    scheme, _, brought = value.partition(" ")
+    return brought.encode("latin-1") if scheme.lower() == "bearer" else b"", token
 
 
 def _headers(scope: Scope) -> Callable[[str], list[str]]:

@@ -15,12 +15,13 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.views.log_text import preview
-from massgen_mcp.views.snapshot import AgentStatus, AgentView, Phase, RunState
+from massgen_mcp.views.snapshot import AgentView, Phase, RunState, VoteView
 
 State = RunState
 POLL_MS = 3_000
 MAX_POLL_MS = 15_000
 REASON_CHARACTERS = 500
+STATUS_REASON_CHARACTERS = 150
 DISSENT_CHARACTERS = 1_000
 
 
@@ -45,14 +46,6 @@ class Started(Model):
     next_step: str
 
 
-class AgentLine(Model):
-    agent: str
-    model: str
-    status: AgentStatus
-    answers: int
-    voted_for: str | None = None
-
-
 class Status(Model):
     run_id: str
     status: State
@@ -61,9 +54,15 @@ class Status(Model):
     elapsed_seconds: float
     model_calls: int
     tokens: int
-    agents: list[AgentLine]
+    agents: list[str]
     reason: str | None = None
     poll_after_ms: int | None
+    next_step: str
+
+
+class Controlled(Model):
+    run_id: str
+    status: State
     next_step: str
 
 
@@ -179,6 +178,10 @@ def status(view: RunView) -> Status:
     return Status.model_validate(_status(view))
 
 
+def controlled(view: RunView) -> Controlled:
+    return Controlled(run_id=view.row.run_id, status=view.state, next_step=_next_step(view))
+
+
 def waited(view: RunView, before: int) -> Waited:
     seq = view.snapshot.seq
     return Waited.model_validate({**_status(view), "changed": seq > before or view.ended, "cursor": seq})
@@ -282,23 +285,19 @@ def _status(view: RunView) -> dict[str, object]:
         "elapsed_seconds": round(view.elapsed, 1),
         "model_calls": run.spent.calls,
         "tokens": run.spent.input_tokens + run.spent.output_tokens,
-        "agents": [
-            _line(agent, run.votes[name].label if name in run.votes else None) for name, agent in run.agents.items()
-        ],
-        "reason": _reason(view),
+        "agents": [_line(agent, run.votes.get(name)) for name, agent in run.agents.items()],
+        "reason": _reason(view, STATUS_REASON_CHARACTERS),
         "poll_after_ms": _poll(view),
         "next_step": _next_step(view),
     }
 
 
-def _line(agent: AgentView, voted_for: str | None) -> AgentLine:
-    return AgentLine(
-        agent=agent.info.name,
-        model=agent.info.model[:40],
-        status=agent.status,
-        answers=len(agent.answers),
-        voted_for=voted_for,
-    )
+def _line(agent: AgentView, vote: VoteView | None) -> str:
+    """One agent in one short line, so that a status of ten stays under a kilobyte."""
+    count = len(agent.answers)
+    answers = f"{count} answer{'' if count == 1 else 's'}"
+    choice = f", for {vote.label}" if vote else ""
+    return f"{agent.info.name} ({agent.info.model[:24]}): {agent.status}, {answers}{choice}"
 
 
 def _poll(view: RunView) -> int | None:
@@ -320,12 +319,12 @@ def _next_step(view: RunView) -> str:
             return "The runner was lost. Start a new run."
 
 
-def _reason(view: RunView) -> str | None:
+def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
     match view.snapshot.end:
         case RunFailed() as end:
-            return f"{end.reason}: {preview(end.message, REASON_CHARACTERS)}"
+            return f"{end.reason}: {preview(end.message, limit)}"
         case RunTimedOut() as end:
-            return preview(end.message, REASON_CHARACTERS)
+            return preview(end.message, limit)
         case _:
             return "runner_lost" if view.state == "interrupted" else None
 

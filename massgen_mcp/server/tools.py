@@ -21,7 +21,7 @@ from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
 
-RunId = Annotated[str, Field(description="Handle from start_run.", max_length=100)]
+RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -108,9 +108,9 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Literal["cancel", "finish_now"],
             Field(description="cancel: stop, keep the best answer. finish_now: decide with the answers there are."),
         ],
-    ) -> results.Status:
-        """Cancel a run, or make it finish with what it has."""
-        return results.status(await manager.control(run_id, action))
+    ) -> results.Controlled:
+        """Cancel a run, or make it finish with what it has. Takes effect within a moment."""
+        return results.controlled(await manager.control(run_id, action))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(

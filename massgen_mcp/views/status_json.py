@@ -22,7 +22,6 @@ def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) 
             "start_time": run.started_at,
             "elapsed_seconds": round(run.elapsed(now), 3),
         },
-        "state": run.state,
         "coordination": {
             "phase": _phase(run),
             "active_agent": _active_agent(run),

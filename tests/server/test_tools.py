@@ -112,12 +112,11 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert (waited["status"], waited["changed"], waited["poll_after_ms"]) == ("completed", True, None)
         status = await checked.call("get_status", run_id=run_id)
         assert status["progress_percent"] == 100
-        assert {line["agent"]: line["voted_for"] for line in status["agents"]} == {
-            "agent_a": "agent2.2",
-            "agent_b": "agent2.2",
-            "agent_c": "agent3.1",
-        }
-
+        assert status["agents"] == [
+            "agent_a (scripted): completed, 1 answer, for agent2.2",
+            "agent_b (scripted): completed, 2 answers, for agent2.2",
+            "agent_c (scripted): completed, 1 answer, for agent3.1",
+        ]
         summary = await checked.call("get_result", run_id=run_id)
         assert summary["answer"].startswith("Neither: replace it piece by piece.")
         assert (summary["winner"], summary["outcome"]) == ("agent_b", "plurality")

@@ -52,7 +52,7 @@ async def test_nothing_says_completed_and_names_a_winner_before_the_final_answer
     ended = await run_team(tmp_path, team(*CHANGED_MIND))
     for run, status in moments(ended):
         over = isinstance(run.end, RunCompleted)
-        assert (status["state"] == "completed") == over
+        assert (run.state == "completed") == over
         assert (status["results"]["winner"] is not None) == over
         assert (status["results"]["final_answer_preview"] is not None) == over
 
@@ -67,7 +67,7 @@ async def test_a_hundred_percent_means_that_the_run_has_ended(tmp_path: Path) ->
 async def test_the_status_document_has_exactly_the_keys_of_the_contract(tmp_path: Path) -> None:
     ended = await run_team(tmp_path, team(*CHANGED_MIND))
     status = json.loads((ended.directory.path / "status.json").read_text())
-    assert set(status) == {"meta", "state", "coordination", "agents", "results", "telemetry"}
+    assert set(status) == {"meta", "coordination", "agents", "results", "telemetry"}
     assert set(status["meta"]) == {
         *("last_updated", "session_id", "log_dir", "question", "start_time", "elapsed_seconds")
     }

@@ -1,0 +1,122 @@
+"""Simulated models behind the product's `Backend` seam.
+
+Like a model, an agent reads the ballot where a prompt fences it, and acts through the workflow tools. Beyond that it
+knows what the simulation gives it: its answer, and how it votes.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from random import Random
+
+import anyio.lowlevel
+
+from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UserMessage
+
+_ENTRY = re.compile(r'<answer name="([^"]*)"( own="true")?>\n(.*?)\n</answer>', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """Votes for the option it answered itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Votes for what it takes for right; see the package's docstring. Everything is a probability."""
+
+    skill: float
+    authors_shown: bool = False
+    votes_visible: bool = False
+    self_bias: float = 0.35
+    herding: float = 0.4
+
+
+Voting = Majority | Judging
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An answer on a ballot as a prompt shows it. `text` begins with the option's letter."""
+
+    name: str
+    own: bool
+    text: str
+
+    @property
+    def option(self) -> str:
+        return self.text[0]
+
+
+@dataclass(slots=True)
+class Poll:
+    """The votes of one trial so far, by answer text: the side channel that makes votes visible."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def leaders(self) -> list[str]:
+        top = max(self.counts.values(), default=0)
+        return [text for text, votes in self.counts.items() if votes == top]
+
+
+class SimulatedAgent:
+    """Answers `option`, votes as `voting` says, and presents its own answer. `right` is what a good judge knows."""
+
+    model = "simulated"
+
+    def __init__(self, option: str, right: str, voting: Voting, poll: Poll, random: Random) -> None:
+        self._answer = f"{option} {random.getrandbits(64):016x}"
+        self._right = right
+        self._voting = voting
+        self._poll = poll
+        self._random = random
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        await anyio.lowlevel.checkpoint()  # as with a real call, the others go on meanwhile
+        offered = {tool.name for tool in request.tools}
+        if "vote" in offered:
+            choice = self._vote(_ballot(request))
+            self._poll.counts[choice.text] += 1
+            yield _call("vote", agent_id=choice.name, reason="simulated")
+        elif "new_answer" in offered:
+            yield _call("new_answer", content=self._answer)
+        else:
+            yield TextPart(self._answer)
+            yield StopPart("end")
+            return
+        yield StopPart("tool_calls")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _vote(self, ballot: list[Entry]) -> Entry:
+        match self._voting:
+            case Majority():
+                return min((entry for entry in ballot if entry.option == self._answer[0]), key=lambda entry: entry.text)
+            case Judging() as judging:
+                return self._judge(judging, ballot)
+
+    def _judge(self, judging: Judging, ballot: list[Entry]) -> Entry:
+        """Herding comes before the bias for oneself, and that before judgement."""
+        pick = self._random
+        if judging.votes_visible and (leaders := self._poll.leaders()) and pick.random() < judging.herding:
+            return pick.choice([entry for entry in ballot if entry.text in leaders])
+        if judging.authors_shown and pick.random() < judging.self_bias:
+            return next(entry for entry in ballot if entry.own)
+        if pick.random() < judging.skill and (right := [entry for entry in ballot if entry.option == self._right]):
+            return pick.choice(right)
+        return pick.choice(ballot)
+
+
+def _ballot(request: ModelRequest) -> list[Entry]:
+    """The ballot that was shown last."""
+    for message in reversed(request.messages):
+        if isinstance(message, UserMessage) and (found := _ENTRY.findall(message.text)):
+            return [Entry(name, bool(own), text) for name, own, text in found]
+    return []
+
+
+def _call(name: str, **arguments: str) -> ToolCallPart:
+    return ToolCallPart(ToolCall(f"call_{name}", name, json.dumps(arguments)))

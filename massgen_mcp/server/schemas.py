@@ -1,0 +1,53 @@
+"""Tool schemas as small as they can be said: a parent agent pays for them in every conversation.
+
+Must not know the tools.
+"""
+
+import inspect
+from typing import cast
+
+from mcp.types import Tool
+
+Json = dict[str, object]
+
+
+def compacted(tool: Tool) -> Tool:
+    """The same tool in fewer words: no titles that repeat names, no indentation. Unknown arguments are refused."""
+    tool.description = " ".join(inspect.cleandoc(tool.description or "").split())
+    tool.input_schema = {**_smaller(tool.input_schema), "additionalProperties": False}
+    if tool.output_schema is not None:
+        tool.output_schema = _smaller(tool.output_schema)
+    return tool
+
+
+def _smaller(schema: Json) -> Json:
+    """Pydantic's schema without titles and descriptions of classes, `X or null` as a list of types."""
+    kept = {key: _value(key, value) for key, value in schema.items() if not _noise(key, value)}
+    options = kept.get("anyOf")
+    if isinstance(options, list) and len(cast("list[object]", options)) == 2:
+        first, second = cast("list[Json]", options)
+        if second == {"type": "null"} and isinstance(first.get("type"), str):
+            del kept["anyOf"]
+            kept = {**first, **kept, "type": [first["type"], "null"]}
+            if "enum" in kept:
+                kept["enum"] = [*cast("list[object]", kept["enum"]), None]
+    return kept
+
+
+def _without_docstring(schema: Json) -> Json:
+    return {key: value for key, value in schema.items() if key != "description"}
+
+
+def _noise(key: str, value: object) -> bool:
+    return (key == "title" and isinstance(value, str)) or (key == "default" and value is None)
+
+
+def _value(key: str, value: object) -> object:
+    if key in ("properties", "$defs"):
+        items = cast("dict[str, Json]", value).items()
+        return {name: _smaller(item if key == "properties" else _without_docstring(item)) for name, item in items}
+    if isinstance(value, dict):
+        return _smaller(cast("Json", value))
+    if key == "anyOf":
+        return [_smaller(item) for item in cast("list[Json]", value)]
+    return value
