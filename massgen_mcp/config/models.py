@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+DEFAULT_SKILLS = ".agent/skills"
 VARIABLE_PATTERN = r"^[A-Z_][A-Z0-9_]*$"
 
 
@@ -152,9 +153,9 @@ class CoordinationConfig(Settings):
     """Task plans are also written to `tasks/` of the workspace."""
     enable_memory_filesystem_mode: bool = False
     use_skills: bool = False
-    massgen_skills: tuple[str, ...] = Field(default=(), max_length=20)
+    massgen_skills: tuple[Literal["file_search"], ...] = ()
     """Built-in skills to offer, by name."""
-    skills_directory: str = Field(default=".agent/skills", min_length=1, max_length=4096)
+    skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
     """Where the user's skills are. Absolute after loading."""
 
 
@@ -193,6 +194,15 @@ class Config(Settings):
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
     orchestrator: OrchestratorConfig = OrchestratorConfig()
     timeout_settings: TimeoutConfig = TimeoutConfig()
+
+    @field_validator("orchestrator")
+    @classmethod
+    def _files_where_files_are_needed(cls, orchestrator: OrchestratorConfig) -> OrchestratorConfig:
+        coordination = orchestrator.coordination
+        for key in ("enable_memory_filesystem_mode", "task_planning_filesystem_mode"):
+            if getattr(coordination, key) and not orchestrator.enable_filesystem:
+                raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
+        return orchestrator
 
     @field_validator("agents")
     @classmethod

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from massgen_mcp.config.explain import Problem
+from massgen_mcp.config.models import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 
@@ -33,13 +34,15 @@ class Shaped:
 def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     """Bring plain data to the form of the models; the input is left as it is.
 
-    Relative context paths are taken from `base_dir`, `~/` from `environ["HOME"]`, and must exist.
+    Relative context paths and the skills' directory are taken from `base_dir`, `~/` from `environ["HOME"]`, and must
+    exist.
     """
     if not isinstance(data, dict):
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
     _shape_agents(shaped)
     _shape_context_paths(shaped, environ, base_dir)
+    _shape_skills(shaped, environ, base_dir)
     return shaped
 
 
@@ -117,6 +120,23 @@ def _shape_context_paths(shaped: Shaped, environ: Mapping[str, str], base_dir: P
             shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
         found.append({**entry, "path": real or path})
     shaped.data["orchestrator"] = {**orchestrator, "context_paths": found}
+
+
+def _shape_skills(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    """With `use_skills` the skills' directory becomes absolute. The default one need not be there; a named one must."""
+    orchestrator = shaped.data.get("orchestrator")
+    coordination = orchestrator.get("coordination") if isinstance(orchestrator, dict) else None
+    if not isinstance(orchestrator, dict) or not isinstance(coordination, dict):
+        return
+    named = coordination.get("skills_directory")
+    if coordination.get("use_skills") is not True or not isinstance(named, str | None):
+        return
+    real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
+    if real is None and named:
+        place = ("orchestrator", "coordination", "skills_directory")
+        shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
+    directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)
+    shaped.data["orchestrator"] = {**orchestrator, "coordination": {**coordination, "skills_directory": directory}}
 
 
 def _existing(path: str, environ: Mapping[str, str], base_dir: Path) -> str | None:

@@ -8,26 +8,21 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import AgentConfig, Config, OrchestratorConfig
-from massgen_mcp.coordination.state import Rules
+from massgen_mcp.config.models import Config
 from massgen_mcp.events import AgentInfo, LogRecord, RunStarted, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
-from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
+from massgen_mcp.runs.assembly import assemble
+from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
-from massgen_mcp.tools.files import file_tools
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.log_text import log_line
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.status_json import status_json
-from massgen_mcp.workspace.directory import Workspace
 
 STATUS_INTERVAL = 0.1
 """`status.json` is written at most this often, in seconds ..."""
@@ -69,7 +64,7 @@ async def execute_run(
         backends = [make_backend(agent.backend, environ) for agent in config.agents]
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
-        assignment = _assignment(run, run_id, question, config, backends)
+        assignment = assemble(run, run_id, question, config, backends)
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
@@ -109,58 +104,6 @@ class _StatusFile:
                 self.write()
                 await self._journal.drain()
             await anyio.sleep(STATUS_INTERVAL)
-
-
-def _assignment(run: RunDirectory, run_id: str, question: str, config: Config, backends: list[Backend]) -> Assignment:
-    orchestrator, timeouts = config.orchestrator, config.timeout_settings
-    team = tuple(
-        _member(run, public_agent_name(place), agent, backend, orchestrator)
-        for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
-    )
-    return Assignment(
-        question=question,
-        team=team,
-        rules=Rules(
-            max_answers=orchestrator.max_new_answers_per_agent,
-            early_decision=orchestrator.early_decision,
-            novelty=orchestrator.answer_novelty_requirement,
-            seed=run_id,
-        ),
-        limits=Limits(
-            run_seconds=timeouts.orchestrator_timeout_seconds,
-            round_seconds=timeouts.round_timeout_seconds,
-            call_seconds=timeouts.call_timeout_seconds,
-            first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
-            enforcement_retries=orchestrator.max_enforcement_retries,
-            steps_per_round=orchestrator.max_steps_per_round,
-        ),
-        gallery=AnswerGallery(run),
-        style=_style(orchestrator),
-        context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
-    )
-
-
-def _member(
-    run: RunDirectory, name: str, agent: AgentConfig, backend: Backend, orchestrator: OrchestratorConfig
-) -> Member:
-    workspace = None
-    if orchestrator.enable_filesystem:
-        context = [Path(context.path) for context in orchestrator.context_paths]
-        workspace = Workspace.create(run.workspace_of(name), context=context)
-    tools = file_tools(workspace) if workspace is not None else ()
-    return Member(name, backend, agent.system_message, tools, workspace=workspace)
-
-
-def _style(orchestrator: OrchestratorConfig) -> Style:
-    coordination = orchestrator.coordination
-    return Style(
-        voting_sensitivity=orchestrator.voting_sensitivity,
-        final_answer_strategy=orchestrator.final_answer_strategy,
-        planning_instruction=coordination.planning_mode_instruction if coordination.enable_planning_mode else None,
-        max_restarts=coordination.max_orchestration_restarts,
-        skip_coordination=orchestrator.skip_coordination_rounds,
-        debug_final_answer=orchestrator.debug_final_answer,
-    )
 
 
 def _infos(config: Config) -> tuple[AgentInfo, ...]:

@@ -149,16 +149,19 @@ async def test_the_suggestion_for_a_long_name_is_a_name_that_can_be_saved(anna: 
 
 
 async def test_two_agents_who_want_one_name_at_once_do_not_both_get_it(anna: Tools, bert: Tools) -> None:
-    failures: list[bool] = []
+    winners: list[str] = []
 
-    async def save(tools: Tools) -> None:
-        failures.append((await tools["save_memory"].run(note("same"))).is_error)
+    async def save(tools: Tools, name: str) -> None:
+        if not (await tools["save_memory"].run(note(name))).is_error:
+            winners.append(name)
 
+    wanted = [f"name-{number:02}" for number in range(50)]
     async with anyio.create_task_group() as group:
-        group.start_soon(save, anna)
-        group.start_soon(save, bert)
+        for name in wanted:
+            group.start_soon(save, anna, name)
+            group.start_soon(save, bert, name)
 
-    assert sorted(failures) == [False, True]
+    assert sorted(winners) == wanted
 
 
 async def test_a_removed_memory_is_gone_for_all_and_its_name_is_free(

@@ -1,0 +1,99 @@
+"""Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits.
+
+Must not know journals, views or what the team will do.
+"""
+
+from pathlib import Path
+
+from massgen_mcp.backends.base import Backend
+from massgen_mcp.config.models import AgentConfig, Config, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import public_agent_name
+from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
+from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.files import file_tools
+from massgen_mcp.tools.memory import MemoryBoard, memory_tools
+from massgen_mcp.tools.planning import planning_tools
+from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
+from massgen_mcp.workspace.directory import Workspace
+
+
+def assemble(run: RunDirectory, run_id: str, question: str, config: Config, backends: list[Backend]) -> Assignment:
+    """The team with its workspaces and tools, and the rules it works under."""
+    orchestrator, timeouts = config.orchestrator, config.timeout_settings
+    board, skills = MemoryBoard(), _skills(orchestrator.coordination)
+    team = tuple(
+        _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills)
+        for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
+    )
+    return Assignment(
+        question=question,
+        team=team,
+        rules=Rules(
+            max_answers=orchestrator.max_new_answers_per_agent,
+            early_decision=orchestrator.early_decision,
+            novelty=orchestrator.answer_novelty_requirement,
+            seed=run_id,
+        ),
+        limits=Limits(
+            run_seconds=timeouts.orchestrator_timeout_seconds,
+            round_seconds=timeouts.round_timeout_seconds,
+            call_seconds=timeouts.call_timeout_seconds,
+            first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
+            enforcement_retries=orchestrator.max_enforcement_retries,
+            steps_per_round=orchestrator.max_steps_per_round,
+        ),
+        gallery=AnswerGallery(run),
+        style=_style(orchestrator),
+        shared_notes=board.text,
+        context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
+    )
+
+
+def _member(
+    run: RunDirectory,
+    name: str,
+    agent: AgentConfig,
+    backend: Backend,
+    orchestrator: OrchestratorConfig,
+    board: MemoryBoard,
+    skills: tuple[Skill, ...],
+) -> Member:
+    coordination = orchestrator.coordination
+    workspace, tools = None, list[Tool]()
+    if orchestrator.enable_filesystem:
+        context = [Path(context.path) for context in orchestrator.context_paths]
+        workspace = Workspace.create(run.workspace_of(name), context=context)
+        tools += file_tools(workspace)
+    if workspace is not None and coordination.enable_memory_filesystem_mode:
+        tools += memory_tools(workspace, board, agent=name)
+    if coordination.enable_agent_task_planning:
+        kept_in = workspace if coordination.task_planning_filesystem_mode else None
+        tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
+    tools += skill_tools(skills)
+    notes = (skills_note(skills),) if skills else ()
+    return Member(name, backend, agent.system_message, tuple(tools), notes, workspace)
+
+
+def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:
+    """The built-in skills that are asked for, then the user's own."""
+    if not coordination.use_skills:
+        return ()
+    directory = Path(coordination.skills_directory)
+    own = discover_skills([directory]) if directory.is_dir() else ()
+    builtin = builtin_skills(coordination.massgen_skills)
+    taken = {skill.name for skill in builtin}
+    return (*builtin, *(skill for skill in own if skill.name not in taken))
+
+
+def _style(orchestrator: OrchestratorConfig) -> Style:
+    coordination = orchestrator.coordination
+    return Style(
+        voting_sensitivity=orchestrator.voting_sensitivity,
+        final_answer_strategy=orchestrator.final_answer_strategy,
+        planning_instruction=coordination.planning_mode_instruction if coordination.enable_planning_mode else None,
+        max_restarts=coordination.max_orchestration_restarts,
+        skip_coordination=orchestrator.skip_coordination_rounds,
+        debug_final_answer=orchestrator.debug_final_answer,
+    )
