@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
@@ -11,9 +10,9 @@ from massgen_mcp.config.models import ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.workspace.directory import Workspace
 
 
 @dataclass
@@ -34,33 +33,6 @@ class Listener:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
-
-
-@dataclass
-class Ledger:
-    """A journal in memory."""
-
-    events: list[Event] = field(default_factory=list[Event])
-
-    def record(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def settle(self) -> None:
-        pass
-
-
-class NoFiles:
-    """A gallery that keeps nothing."""
-
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
-        del content, workspace
-        return f"turn_1/attempt_{attempt}/{agent}"
-
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        pass
-
-    def files(self, path: str) -> Path | None:
-        del path
 
 
 @dataclass
@@ -93,10 +65,10 @@ async def perform(
         for script in scripts
     ]
     team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
-    ledger = Ledger()
-    assignment = Assignment(question, team, rules or Rules(seed="test"), Limits(), NoFiles(), style or Style())
-    await Conductor(assignment, ledger).conduct()
-    return Performance(listeners, ledger.events)
+    journal = EventList()
+    assignment = Assignment(question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style())
+    await Conductor(assignment, journal).conduct()
+    return Performance(listeners, journal.events)
 
 
 def text_of(request: ModelRequest) -> str:

@@ -1,0 +1,34 @@
+"""A journal and a gallery without a disk, for simulations, measurements and tests of the orchestrator."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from massgen_mcp.events import Event
+from massgen_mcp.workspace.directory import Workspace
+
+
+@dataclass(slots=True)
+class EventList:
+    """A journal that collects its events."""
+
+    events: list[Event] = field(default_factory=list[Event])
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+
+    async def settle(self) -> None:
+        """There is no disk to wait for."""
+
+
+class KeepsNothing:
+    """A gallery whose answers have no files."""
+
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
+        del content, workspace
+        return f"turn_1/attempt_{attempt}/{agent}"
+
+    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+        """The final answer is in the events."""
+
+    def files(self, path: str) -> Path | None:
+        del path
