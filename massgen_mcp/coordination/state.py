@@ -18,6 +18,7 @@ anything, by returning the next state. Folding the events of a run therefore *is
 Knows no I/O, no models, no configs; needs no mock to be tested.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
@@ -55,22 +56,26 @@ class Rules:
     seed: str = ""
 
 
+ViolationCode = Literal[
+    "empty_answer",
+    "answer_too_long",
+    "answer_limit",
+    "duplicate_answer",
+    "repeated_answer",
+    "not_novel",
+    "unknown_answer",
+    "stale_ballot",
+    "nothing_to_vote_for",
+    "empty_reason",
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A refused action, in words for the model. `counts` says whether the model is to blame."""
+    """A refused action. `facts` are what its explanation needs; `counts` says whether the model is to blame."""
 
-    code: Literal[
-        "empty_answer",
-        "answer_too_long",
-        "answer_limit",
-        "duplicate_answer",
-        "not_novel",
-        "unknown_answer",
-        "stale_ballot",
-        "nothing_to_vote_for",
-        "empty_reason",
-    ]
-    message: str
+    code: ViolationCode
+    facts: Mapping[str, str | int | float] = field(default_factory=dict[str, str | int | float])
     counts: bool = True
 
 
@@ -210,22 +215,16 @@ class Coordination:
         shown = seat.shown or Ballot(agent, 0, ())
         text = content.strip()
         if not text:
-            return Violation("empty_answer", "The answer is empty. Write the whole answer into `content`.")
+            return Violation("empty_answer")
         if len(text) > MAX_ANSWER_CHARACTERS:
-            return Violation(
-                "answer_too_long",
-                f"The answer has {len(text)} characters; at most {MAX_ANSWER_CHARACTERS} are allowed.",
-            )
+            return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
         if not self.may_answer(agent):
-            return Violation("answer_limit", "You have used all your answers. Vote for the best one instead.")
+            return Violation("answer_limit")
         for entry in shown.entries:
             if self.content(entry.label).strip() == text:
-                return Violation(
-                    "duplicate_answer",
-                    f"This is word for word the answer of {entry.name}. Vote for {entry.name}, or improve on it.",
-                )
+                return Violation("duplicate_answer", {"name": entry.name})
         if text in (earlier.strip() for earlier in seat.answers):
-            return Violation("duplicate_answer", "You gave this very answer before. Improve on it, or vote.")
+            return Violation("repeated_answer")
         if similar := self._too_similar(text, shown):
             return similar
         place = tuple(self.seats).index(agent) + 1
@@ -246,30 +245,22 @@ class Coordination:
         for entry in shown.entries:
             found = overlap(text, self.content(entry.label))
             if found > limit:
-                return Violation(
-                    "not_novel",
-                    f"This says {found:.0%} the same as the answer of {entry.name}; at most {limit:.0%} is new enough. "
-                    "Vote for it, or take another approach.",
-                )
+                return Violation("not_novel", {"name": entry.name, "overlap": found, "limit": limit})
         return None
 
     def vote(self, agent: str, name: str, reason: str) -> VoteCast | Violation:
         """Vote for the answer that stands under `name` on the ballot that this agent was shown."""
         shown = self.seats[agent].shown
         if shown is None or not shown.entries:
-            return Violation("nothing_to_vote_for", "There is no answer to vote for yet. Submit your own answer.")
+            return Violation("nothing_to_vote_for")
         if shown.revision != self.revision:
-            return Violation(
-                "stale_ballot",
-                "The answers changed before your vote was counted. Look at the current answers and decide again.",
-                counts=False,
-            )
+            return Violation("stale_ballot", counts=False)
         label = shown.label_of(name)
         if label is None:
             choices = ", ".join(entry.name for entry in shown.entries)
-            return Violation("unknown_answer", f"There is no answer named {name[:60]!r}. Choose one of: {choices}.")
+            return Violation("unknown_answer", {"name": name[:60], "choices": choices})
         if not reason.strip():
-            return Violation("empty_reason", "Give the reason for your vote in `reason`.")
+            return Violation("empty_reason")
         return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision)
 
     def drop(self, agent: str, reason: DropReason, message: str) -> AgentDropped:

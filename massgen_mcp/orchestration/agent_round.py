@@ -184,7 +184,7 @@ class Round:
         else:
             verdict = self._floor.state.vote(self._member.name, action.agent_id, action.reason)
         if isinstance(verdict, Violation):
-            return self._refused(call, verdict.code, verdict.message, counts=verdict.counts)
+            return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
         self._floor.record(verdict)
         await self._floor.settle()
         return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.state import Violation, ViolationCode
 
 COORDINATE = """\
 You are one of several experts who work on the same question independently. The best answer is found by vote.
@@ -49,6 +50,25 @@ FILES = """\
 You have a workspace for files; relative paths are inside it. Put large results there and say in your answer where."""
 PEER_FILES = "Files belonging to an answer are readable under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "The asker's files are readable under: {names}."
+
+REFUSALS: dict[ViolationCode, str] = {
+    "empty_answer": "The answer is empty. Write the whole answer into `content`.",
+    "answer_too_long": (
+        "The answer has {length} characters; at most {limit} are allowed. Put large material into files and refer to "
+        "them."
+    ),
+    "answer_limit": "You have used all your answers. Vote for the best one instead.",
+    "duplicate_answer": "This is word for word the answer of {name}. Vote for {name}, or improve on it.",
+    "repeated_answer": "You gave this very answer before. Improve on it, or vote.",
+    "not_novel": (
+        "This says {overlap:.0%} the same as the answer of {name}; at most {limit:.0%} is new enough. Vote for it, or "
+        "take another approach."
+    ),
+    "unknown_answer": "There is no answer named {name!r}. Choose one of: {choices}.",
+    "stale_ballot": ("The answers changed before your vote was counted. Look at the current answers and decide again."),
+    "nothing_to_vote_for": "There is no answer to vote for yet. Submit your own answer.",
+    "empty_reason": "Give the reason for your vote in `reason`.",
+}
 
 ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
@@ -102,6 +122,11 @@ def vote_tool(ballot: Ballot) -> ToolSpec:
             "additionalProperties": False,
         },
     )
+
+
+def refusal(violation: Violation) -> str:
+    """Why the rules refused an action, and what to do instead."""
+    return REFUSALS[violation.code].format(**violation.facts)
 
 
 def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str]) -> str:

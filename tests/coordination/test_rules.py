@@ -178,7 +178,7 @@ def test_a_vote_for_nobody_on_the_ballot_is_refused_with_the_choices() -> None:
     verdict = state.vote("agent_a", "agent9", "a reason")
     assert refusal(verdict) == "unknown_answer"
     assert isinstance(verdict, Violation)
-    assert "agent1, agent2, agent3" in verdict.message
+    assert verdict.facts["choices"] == "agent1, agent2, agent3"
 
 
 def test_nobody_can_vote_before_there_are_answers() -> None:
@@ -213,7 +213,7 @@ def test_a_copy_of_an_answer_on_the_ballot_is_refused_and_changes_nothing() -> N
 
 def test_repeating_an_own_earlier_answer_is_refused() -> None:
     state = answer(show(all_answered(), "agent_a"), "agent_a", "second thoughts")
-    assert refusal(show(state, "agent_a").answer("agent_a", "the answer of agent_a")) == "duplicate_answer"
+    assert refusal(show(state, "agent_a").answer("agent_a", "the answer of agent_a")) == "repeated_answer"
 
 
 def test_at_its_limit_an_agent_may_only_vote() -> None:
