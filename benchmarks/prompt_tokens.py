@@ -2,8 +2,8 @@
 
 The real orchestrator with scripted agents, in memory; nothing is timed. Counted in characters of system message,
 messages and tool schemas, given as tokens at four characters each. "Everything re-sent" is the same run with one
-conversation per agent over all rounds. "Same prefix" is how much of a request is, from its first character on, what this
-agent's request before it was: what a provider's prompt cache can serve.
+conversation per agent over all rounds. "Same prefix" is how much of a request is, from its first character on, what the
+same agent's request before it was: what a provider's prompt cache can serve.
 """
 
 import json

@@ -34,6 +34,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.vote_results import answers, vote_results
 
 WIDTH = 100
 _TIME, _AGENT = 9, 9
@@ -41,8 +42,8 @@ _DETAIL = WIDTH - _TIME - _AGENT - 4
 
 
 def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[str, Any]:
-    """`{session_metadata, events}`; an event has timestamp, event_type, agent_id (or null), details (one sentence) and
-    context (the facts).
+    """`{session_metadata, vote_results, answers, events}`; an event has timestamp, event_type, agent_id (or null),
+    details (one sentence) and context (the facts). Paths are relative to the run directory.
     """
     return {
         "session_metadata": {
@@ -56,6 +57,8 @@ def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[
             "final_winner": run.winner.agent if run.winner else None,
             "attempts": run.attempt,
         },
+        "vote_results": vote_results(run),
+        "answers": answers(run),
         "events": [
             {
                 "timestamp": record.time,

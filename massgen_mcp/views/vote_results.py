@@ -30,13 +30,13 @@ def vote_results(run: RunSnapshot) -> dict[str, Any]:
     }
 
 
-def answers(run: RunSnapshot, directory: Path) -> list[dict[str, Any]]:
-    """Every answer: label, agent_id (public), answer_path (absolute directory, or None), content."""
+def answers(run: RunSnapshot, directory: Path | None = None) -> list[dict[str, Any]]:
+    """Every answer: label, agent_id (public), answer_path (its directory, below the run's `directory`), content."""
     return [
         {
             "label": answer.label,
             "agent_id": answer.agent,
-            "answer_path": str(directory / answer.path) if answer.path else None,
+            "answer_path": str(directory / answer.path) if directory and answer.path else answer.path,
             "content": answer.content,
         }
         for answer in run.answers

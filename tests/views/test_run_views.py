@@ -145,6 +145,8 @@ async def test_the_coordination_events_tell_every_answer_and_vote_with_its_facts
     document = json.loads((ended.directory.path / "coordination_events.json").read_text())
     assert document == coordination_events(ended.snapshot, ended.records)
     assert document["session_metadata"]["final_winner"] == "agent_b"
+    assert document["vote_results"] == vote_results(ended.snapshot)
+    assert [answer["label"] for answer in document["answers"]] == ["agent1.1", "agent2.1", "agent2.2"]
     kinds = [event["event_type"] for event in document["events"]]
     assert kinds.count("new_answer") == len(ended.of(AnswerSubmitted))
     assert kinds.count("vote_cast") == 3
