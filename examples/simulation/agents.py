@@ -15,7 +15,7 @@ import anyio.lowlevel
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UserMessage
 
-_ENTRY = re.compile(r'<answer name="([^"]*)"( own="true")?>\n(.*?)\n</answer>', re.DOTALL)
+_ENTRY = re.compile(r'<answer name="([^"]*)">\n(.*?)\n</answer>', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ class Entry:
     """An answer on a ballot as a prompt shows it. `text` begins with the option's letter."""
 
     name: str
-    own: bool
     text: str
 
     @property
@@ -104,7 +103,7 @@ class SimulatedAgent:
         if judging.votes_visible and (leaders := self._poll.leaders()) and pick.random() < judging.herding:
             return pick.choice([entry for entry in ballot if entry.text in leaders])
         if judging.authors_shown and pick.random() < judging.self_bias:
-            return next(entry for entry in ballot if entry.own)
+            return ballot[-1]  # the own answer is the last one on every ballot
         if pick.random() < judging.skill and (right := [entry for entry in ballot if entry.option == self._right]):
             return pick.choice(right)
         return pick.choice(ballot)
@@ -114,7 +113,7 @@ def _ballot(request: ModelRequest) -> list[Entry]:
     """The ballot that was shown last."""
     for message in reversed(request.messages):
         if isinstance(message, UserMessage) and (found := _ENTRY.findall(message.text)):
-            return [Entry(name, bool(own), text) for name, own, text in found]
+            return [Entry(name, text) for name, text in found]
     return []
 
 

@@ -1,8 +1,7 @@
 """Trials: whole runs of the real orchestrator in memory, and what came of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
@@ -10,8 +9,8 @@ from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, ModelCallStarted, Outcome, RunCompleted, VoteCast, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
 from massgen_mcp.orchestration.team import Assignment, Limits, Member
-from massgen_mcp.workspace.directory import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,8 @@ async def run_trial(cell: Cell, seed: str) -> Trial:
     ]
     team = tuple(Member(public_agent_name(seat), agent) for seat, agent in enumerate(agents))
     rules = Rules(max_answers=1, early_decision="off", seed=seed)
-    journal = _Journal()
-    await Conductor(Assignment("Which option is right?", team, rules, Limits(), _Gallery()), journal).conduct()
+    journal = EventList()
+    await Conductor(Assignment("Which option is right?", team, rules, Limits(), KeepsNothing()), journal).conduct()
     return _trial(journal.events, question)
 
 
@@ -80,29 +79,3 @@ def _trial(events: list[Event], question: Question) -> Trial:
         self_votes=sum(vote.label == f"agent{seats[vote.agent] + 1}.1" for vote in votes),
         model_calls=sum(isinstance(event, ModelCallStarted) for event in events),
     )
-
-
-@dataclass(slots=True)
-class _Journal:
-    """Collects events in memory."""
-
-    events: list[Event] = field(default_factory=list[Event])
-
-    def record(self, event: Event) -> None:
-        self.events.append(event)
-
-    async def settle(self) -> None:
-        """There is no disk to wait for."""
-
-
-class _Gallery:
-    """Keeps nothing."""
-
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:  # noqa: ARG002
-        return ""
-
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        """The journal has it."""
-
-    def files(self, path: str) -> Path | None:  # noqa: ARG002
-        return None

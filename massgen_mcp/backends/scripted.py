@@ -26,7 +26,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError, DropReason
 
-_BALLOT_ENTRY = re.compile(r'<answer name="([^"]*)"( own="true")?>\n(.*?)\n</answer>', re.DOTALL)
+_BALLOT_ENTRY = re.compile(r'<answer name="([^"]*)">\n(.*?)\n</answer>', re.DOTALL)
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _PIECE = 24
 _MAY_PASS = ("rate_limited", "provider_error", "unreachable")
@@ -35,7 +35,6 @@ _MAY_PASS = ("rate_limited", "provider_error", "unreachable")
 @dataclass(frozen=True, slots=True)
 class _BallotEntry:
     name: str
-    own: bool
     text: str
 
 
@@ -124,21 +123,18 @@ def _is_presentation(request: ModelRequest) -> bool:
 def _vote_target(wish: str, request: ModelRequest) -> str:
     """The name on the ballot that a step's `vote` means; the wish itself where it means none."""
     ballot = _ballot(request)
-    if ballot and wish in ("first", "last"):
-        return ballot[0 if wish == "first" else -1].name
-    for entry in ballot:
-        if entry.own if wish == "own" else wish in entry.text:
-            return entry.name
-    return wish
+    if ballot and wish in ("first", "last", "own"):
+        return ballot[0 if wish == "first" else -1].name  # the own answer is the last one on every ballot
+    return next((entry.name for entry in ballot if wish in entry.text), wish)
 
 
 def _ballot(request: ModelRequest) -> list[_BallotEntry]:
     """The ballot that was shown last."""
     for message in reversed(request.messages):
         if isinstance(message, (UserMessage, ToolResultMessage)):
-            found: list[tuple[str, str, str]] = _BALLOT_ENTRY.findall(message.text)
+            found: list[tuple[str, str]] = _BALLOT_ENTRY.findall(message.text)
             if found:
-                return [_BallotEntry(name, bool(own), text) for name, own, text in found]
+                return [_BallotEntry(name, text) for name, text in found]
     return []
 
 

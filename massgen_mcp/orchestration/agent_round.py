@@ -141,8 +141,7 @@ class Round:
         state, entries = self._floor.state, self._ballot.entries
         if not entries:
             return
-        own = next((entry.name for entry in entries if state.author(entry.label) == self._member.name), None)
-        text = prompts.ballot_block(heading, [(e.name, state.content(e.label)) for e in entries], own)
+        text = prompts.ballot_block(heading, [(entry.name, state.content(entry.label)) for entry in entries])
         if not state.may_answer(self._member.name):
             text = f"{text}\n\n{prompts.VOTE_ONLY}"
         self._messages.append(UserMessage(text))

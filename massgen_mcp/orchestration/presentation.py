@@ -68,10 +68,10 @@ def _record(member: Member, floor: Floor) -> str:
     state = floor.state
     ballot = state.ballot(member.name)
     names = {entry.label: entry.name for entry in ballot.entries}
-    own = names.get(state.label(member.name))
-    answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries], own)
+    own = prompts.CHOSEN.format(name=names[state.label(member.name)])
+    answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries])
     votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in floor.standing_votes])
-    return f"{answers}\n\n{votes}"
+    return f"{answers}\n\n{votes}\n\n{own}"
 
 
 class _Restart(Arguments):

@@ -38,8 +38,9 @@ with a complete answer that stands on its own."""
 PRESENT = """\
 You and other experts worked on a question, and your answer was chosen by vote. Write the final answer for the asker.
 
-Start from your own answer. Take in what others got right and heed the reasons given with the votes; correct what is \
-wrong. The asker sees only what you write now: write the whole answer, without mentioning experts, votes or drafts."""
+Start from your own answer, which is named below. Take in what others got right and heed the reasons given with the \
+votes; correct what is wrong. The asker sees only what you write now: write the whole answer, without mentioning \
+experts, votes or drafts."""
 
 EVALUATE = """\
 You and other experts worked on a question, and you wrote the final answer below. Judge it as the asker would: is it \
@@ -72,6 +73,7 @@ REFUSALS: dict[ViolationCode, str] = {
 
 ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
+CHOSEN = "{name} is your answer."
 BALLOT_CHANGED = "The answers have changed while you worked. These are the current ones:"
 BALLOT_FIRST = "These are the current answers:"
 VOTE_ONLY = "You have used all your answers; only `vote` is open to you."
@@ -152,9 +154,9 @@ def briefing_block(answer: str, reason: str, instructions: str) -> str:
     )
 
 
-def ballot_block(heading: str, answers: Sequence[tuple[str, str]], own: str | None) -> str:
-    """The current answers as (neutral name, text), each fenced; the viewer's own one is marked."""
-    blocks = [f'<answer name="{name}"{_own(name == own)}>\n{_fenced(text)}\n</answer>' for name, text in answers]
+def ballot_block(heading: str, answers: Sequence[tuple[str, str]]) -> str:
+    """The answers as (neutral name, text), each fenced. Nothing marks the reader's own one but that it is the last."""
+    blocks = [f'<answer name="{name}">\n{_fenced(text)}\n</answer>' for name, text in answers]
     return "\n\n".join([heading, *blocks])
 
 
@@ -163,10 +165,6 @@ def votes_block(votes: Sequence[tuple[str, str]]) -> str:
     if not votes:
         return "No votes were cast."
     return "\n".join(["Votes:", *(f"- for {name}: {_fenced(reason)}" for name, reason in votes)])
-
-
-def _own(is_own: bool) -> str:
-    return ' own="true"' if is_own else ""
 
 
 def _fenced(text: str) -> str:

@@ -38,7 +38,7 @@ It is Lyon,
 and it is large.
 </answer>
 
-<answer name="agent3" own="true">
+<answer name="agent3">
 It is Paris.
 </answer>
 
@@ -76,7 +76,7 @@ async def test_steps_are_worked_off_one_per_call() -> None:
 
 @pytest.mark.parametrize(
     ("wish", "name"),
-    [("first", "agent2"), ("last", "agent1"), ("own", "agent3"), ("Nice", "agent1"), ("agent9", "agent9")],
+    [("first", "agent2"), ("last", "agent1"), ("own", "agent1"), ("Nice", "agent1"), ("agent9", "agent9")],
 )
 async def test_a_vote_finds_its_answer_on_the_ballot(wish: str, name: str) -> None:
     arguments = {"agent_id": name, "reason": "because"}
@@ -108,7 +108,7 @@ async def test_a_presentation_leaves_coordination_steps_alone() -> None:
     backend = scripted({"answer": "Paris"}, {"vote": "own"}, {"say": "In full: Paris."})
     await ask(backend)
     assert text_in(await ask(backend, tools=())) == "Paris"
-    assert only_call(await ask(backend))[1]["agent_id"] == "agent3"
+    assert only_call(await ask(backend))[1]["agent_id"] == "agent1"
     assert text_in(await ask(backend, tools=())) == "In full: Paris."
 
 

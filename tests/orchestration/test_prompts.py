@@ -1,6 +1,7 @@
 """What models are told: little, only what is valid, nothing about who is who, and in an order that caches can keep."""
 
 import json
+import re
 from typing import Literal
 
 import pytest
@@ -98,12 +99,19 @@ async def test_votes_are_hidden_until_the_presentation_and_voters_even_there() -
     assert "agent_a" not in text_of(presentation)
 
 
-async def test_the_own_answer_is_the_last_one_and_marked() -> None:
+async def test_the_own_answer_is_the_last_one_and_nothing_else_tells_it_apart() -> None:
     performance = await perform([{"answer": "mine"}], [{"answer": "theirs"}])
     ballot = performance.asked(0)[1].messages[1]
     assert isinstance(ballot, UserMessage)
-    assert ballot.text.rindex('own="true"') > ballot.text.index("theirs")
-    assert ballot.text.rstrip().endswith("</answer>")
+    assert re.findall(r"<answer (.*)>\n(.*)\n</answer>", ballot.text) == [
+        ('name="agent1"', "theirs"),
+        ('name="agent2"', "mine"),
+    ]
+
+
+async def test_the_presenter_is_told_which_answer_is_its_own() -> None:
+    performance = await perform([{"answer": "mine"}, {"vote": "own"}], [{"answer": "theirs"}, {"vote": "mine"}])
+    assert "agent2 is your answer." in text_of(performance.asked(0)[-1])
 
 
 async def test_an_answer_cannot_forge_a_second_answer_on_the_ballot() -> None:
