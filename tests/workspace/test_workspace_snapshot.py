@@ -3,7 +3,8 @@
 import os
 import resource
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -172,31 +173,31 @@ def test_a_tree_deeper_than_any_path_is_walked_and_removed(source: Path, tmp_pat
     assert names(tmp_path) == []
 
 
-@pytest.fixture
-def full_disk() -> Iterator[None]:
-    """No file may grow beyond a thousand bytes, as if the disk were full."""
+@contextmanager
+def full_disk() -> Generator[None]:
+    """No file may grow beyond a thousand bytes, as if the disk were full. Also not the log that the tests write to, so
+    nothing else may happen meanwhile.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("full_disk")
 def test_a_write_that_the_disk_refuses_leaves_the_old_file_and_nothing_else(source: Path) -> None:
-    with Root.open(source, "") as root, pytest.raises(PathRefused, match="too large"):
+    with Root.open(source, "") as root, pytest.raises(PathRefused, match="too large"), full_disk():
         root.write_bytes("b.txt", b"x" * 2000)
 
     assert names(source) == ["b.txt", "src"]
     assert (source / "b.txt").read_text() == "four"
 
 
-def test_a_snapshot_that_the_disk_refuses_leaves_nothing(
-    source: Path, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_snapshot_that_the_disk_refuses_leaves_nothing(source: Path, tmp_path: Path) -> None:
     (source / "big").write_bytes(b"x" * 2000)
-    request.getfixturevalue("full_disk")
 
-    with pytest.raises(OSError, match="too large"):
+    with pytest.raises(OSError, match="too large"), full_disk():
         take_snapshot(source, tmp_path / "snapshot")
 
     assert names(tmp_path) == ["ws"]
