@@ -136,8 +136,9 @@ async def test_runs_of_a_killed_runner_are_interrupted_at_once_and_say_what_to_d
         await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
         (runner,) = home.processes(RUNNER_MODULE)
         end(runner, signal.SIGKILL)
+        # The kernel drops a dying process's memory, by which we find it, a moment before its files and locks.
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
-        status = await call(client, "get_status", run_id=run_id)
+        status = await call(client, "wait_run", run_id=run_id, timeout_seconds=2)
         assert (status["status"], status["reason"], status["poll_after_ms"]) == ("interrupted", "runner_lost", None)
         assert "new run" in status["next_step"]
         waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
@@ -160,7 +161,7 @@ async def test_a_runner_that_is_told_to_leave_interrupts_its_runs_honestly(home:
         (runner,) = home.processes(RUNNER_MODULE)
         end(runner, signal.SIGTERM)
         await wait_until(lambda: not home.processes(RUNNER_MODULE), 5)
-        assert (await call(client, "get_status", run_id=run_id))["status"] == "interrupted"
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=2))["status"] == "interrupted"
 
 
 def writer(home: TempHome, word: str) -> str:
