@@ -199,6 +199,8 @@ def result(
         case "votes":
             text = None
         case "summary" | "full":
+            if what == "full" and text is not None:
+                text = _everything(view, text)
             if not view.ended:
                 raise MassgenError(
                     "not_finished", f"run {view.row.run_id} is {view.state} ({run.phase}); {_next_step(view)}"
@@ -356,6 +358,12 @@ def _dissent(view: RunView) -> list[Dissent]:
         for answer in run.current_answers
         if answer.label != run.winner.label and run.winner.votes.get(answer.label)
     ]
+
+
+def _everything(view: RunView, final: str) -> str:
+    """The final answer, then every answer that led to it."""
+    answers = (f"## {answer.label} ({answer.agent})\n\n{answer.content}" for answer in view.snapshot.answers)
+    return "\n\n".join([final, *answers])
 
 
 def _answer_of(view: RunView, agent: str | None) -> str:

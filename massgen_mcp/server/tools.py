@@ -92,7 +92,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         run_id: RunId,
         view: Annotated[
             Literal["summary", "full", "votes", "agent"],
-            Field(description="summary: the answer, votes and dissent. agent: one agent's answer in full."),
+            Field(description="full: all answers too. agent: one agent's answer."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0)] = 0,

@@ -135,7 +135,10 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert final.is_relative_to(summary["paths"]["run_directory"])
 
         full = await checked.call("get_result", run_id=run_id, view="full")
-        assert full["answer"] == summary["answer"]
+        assert full["answer"].startswith(summary["answer"])
+        for label in ("agent1.1", "agent2.1", "agent2.2", "agent3.1"):
+            assert f"## {label} " in full["answer"]
+        assert "Mend it. The service earns money" in full["answer"]
         votes = await checked.call("get_result", run_id=run_id, view="votes")
         assert (votes["answer"], votes["votes"]) == (None, summary["votes"])
         one = await checked.call("get_result", run_id=run_id, view="agent", agent="agent_c")
@@ -214,7 +217,7 @@ async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHom
         pages: list[str] = []
         offset: int | None = 0
         while offset is not None:
-            page = await call(client, "get_result", run_id=run_id, view="full", offset=offset, limit=4_000)
+            page = await call(client, "get_result", run_id=run_id, offset=offset, limit=4_000)
             assert len(page["answer"]) <= 4_000
             pages.append(page["answer"])
             offset = page["next_offset"]
