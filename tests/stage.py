@@ -36,6 +36,22 @@ class Listener:
 
 
 @dataclass
+class Speaker:
+    """A model that says the same parts to every request."""
+
+    parts: tuple[Part, ...]
+    model: str = "speaker"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        del request
+        for part in self.parts:
+            yield part
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
 class Performance:
     listeners: list[Listener]
     events: list[Event]
@@ -52,6 +68,7 @@ async def perform(
     style: Style | None = None,
     tools: tuple[Tool, ...] = (),
     presentation: str | None = None,
+    journal: EventList | None = None,
 ) -> Performance:
     """Let scripted agents coordinate, one per script."""
     listeners = [
@@ -65,7 +82,7 @@ async def perform(
         for script in scripts
     ]
     team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
-    journal = EventList()
+    journal = journal or EventList()
     assignment = Assignment(question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style())
     await Conductor(assignment, journal).conduct()
     return Performance(listeners, journal.events)

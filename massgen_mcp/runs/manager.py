@@ -76,9 +76,9 @@ class RunManager:
         check_question(question)
         require_keys(config, self._environ)
         row, reused = await anyio.to_thread.run_sync(self._enqueue, question, config, source, idempotency_key)
-        if row.state == "queued":
-            await anyio.to_thread.run_sync(summon, self._home, row.fingerprint, self._environ)
-        return await self.look(row.run_id), reused
+        view = await self.look(row.run_id)
+        await anyio.to_thread.run_sync(self._see_to, view)
+        return view, reused
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now. Raises `MassgenError` unknown_run, store_unavailable."""
@@ -90,6 +90,7 @@ class RunManager:
         """
         watch = self._watch(run_id)
         view = await anyio.to_thread.run_sync(watch.look)
+        await anyio.to_thread.run_sync(self._see_to, view)
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
         began = anyio.current_time()
@@ -105,10 +106,10 @@ class RunManager:
     async def control(self, run_id: str, action: Control) -> RunView:
         """Ask for something to be done with the run. Asking an ended run changes nothing."""
         await self.look(run_id)
-        row = await anyio.to_thread.run_sync(self._store.want, run_id, action)
-        if row.state in ("queued", "running"):
-            await anyio.to_thread.run_sync(summon, self._home, row.fingerprint, self._environ)
-        return await self.look(run_id)
+        await anyio.to_thread.run_sync(self._store.want, run_id, action)
+        view = await self.look(run_id)
+        await anyio.to_thread.run_sync(self._see_to, view)
+        return view
 
     async def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunView]:
         """Newest first."""
@@ -124,13 +125,12 @@ class RunManager:
     def _enqueue(self, question: str, config: Config, source: str, key: str | None) -> tuple[RunRow, bool]:
         run_id = new_run_id()
         directory = RunDirectory.create(self._home.runs / run_id, question, config)
-        identity = fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
         try:
             row, reused = self._store.add(
                 run_id,
                 question=question,
                 config=source,
-                fingerprint=identity,
+                fingerprint=self._identity(config),
                 request_hash=_hash(question, config),
                 idempotency_key=key,
             )
@@ -140,6 +140,19 @@ class RunManager:
         if reused:
             remove_directory(directory.path)
         return row, reused
+
+    def _see_to(self, view: RunView) -> None:
+        """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
+        died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
+        """
+        if view.state not in ("queued", "running") or Post(self._home, view.row.fingerprint).wake():
+            return
+        _, config = view.directory.read_request()
+        if self._identity(config) == view.row.fingerprint:
+            summon(self._home, view.row.fingerprint, self._environ)
+
+    def _identity(self, config: Config) -> str:
+        return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """A run whose record is damaged is still listed, with what the store knows of it."""

@@ -1,10 +1,12 @@
 """What comes around the coordination: strategies for the final answer, planning, further attempts, debugging aids."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from massgen_mcp.backends.base import StopPart, TextPart
+from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import (
     AgentDropped,
     AnswerEvaluated,
@@ -20,6 +22,10 @@ from massgen_mcp.events import (
     ToolFinished,
     WinnerChosen,
 )
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
+from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from tests.stage import Speaker
 from tests.teams import Act, run_team, team
 
 AGREED = ([{"answer": "42"}, {"vote": "own"}], [{"answer": "43"}, {"vote": "42"}])
@@ -97,6 +103,19 @@ async def test_a_vote_in_flight_on_an_outdated_ballot_is_cut_off_if_its_agent_ma
     assert not ended.of(RuleViolated)
     assert not ended.of(AgentDropped)
     assert ended.snapshot.state == "completed"
+
+
+@pytest.mark.parametrize(("stop", "told"), [("length", "cut off"), ("refusal", "refused"), ("end", "Whole.")])
+async def test_a_final_answer_that_is_not_whole_is_none(stop: Literal["length", "refusal", "end"], told: str) -> None:
+    """Without coordination there is no earlier answer to fall back on, so the run says what was wrong."""
+    speaker = Speaker((TextPart("Whole."), StopPart(stop)))
+    journal = EventList()
+    style = Style(skip_coordination=True)
+    team = (Member("agent_a", speaker), Member("agent_b", speaker))
+    await Conductor(Assignment("q", team, Rules(), Limits(), KeepsNothing(), style), journal).conduct()
+    end = journal.events[-1]
+    assert isinstance(end, RunCompleted if stop == "end" else RunFailed)
+    assert told in str(end)
 
 
 # -- planning mode ---------------------------------------------------------------------------------------------------

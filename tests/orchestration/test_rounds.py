@@ -9,6 +9,7 @@ from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
     BallotChanged,
+    Event,
     FinishRequested,
     FirstAnswersClosed,
     ModelCallAborted,
@@ -26,6 +27,8 @@ from massgen_mcp.events import (
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.orchestration.in_memory import EventList
+from tests.stage import perform
 from tests.teams import Act, run_team, silent_team, team
 
 
@@ -202,6 +205,27 @@ async def test_a_reply_is_in_the_journal_before_anything_in_it_is_acted_upon(tmp
     finished = next(r for r in ended.records if isinstance(r.event, ToolFinished))
     assert replied.seq < finished.seq
     assert [record.seq for record in ended.records] == list(range(1, len(ended.records) + 1))
+
+
+async def test_nothing_in_a_reply_is_acted_upon_before_the_reply_is_durable() -> None:
+    class Clerk(EventList):
+        """Notes how much was recorded whenever it was made durable."""
+
+        settled_at = 0
+
+        async def settle(self) -> None:
+            self.settled_at = len(self.events)
+
+        def record(self, event: Event) -> None:
+            if isinstance(event, ToolFinished | AnswerSubmitted | VoteCast | RunCompleted):
+                replies = [place for place, past in enumerate(self.events) if isinstance(past, ModelReplied)]
+                assert self.settled_at > replies[-1]
+            super().record(event)
+
+    clerk = Clerk()
+    scripts = ([{"call": "look"}, {"answer": "42"}, {"vote": "own"}], [{"answer": "41"}, {"vote": "42"}])
+    await perform(*scripts, journal=clerk)
+    assert isinstance(clerk.events[-1], RunCompleted)
 
 
 async def test_every_answer_carries_a_read_only_snapshot_that_others_can_read(tmp_path: Path) -> None:

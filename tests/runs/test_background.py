@@ -1,8 +1,11 @@
 """Runs belong to nobody's session: clients, servers and runners come, go and die, and the record stays true."""
 
 import json
+import shutil
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +250,36 @@ async def test_a_client_of_a_killed_server_hears_that_the_connection_is_gone(hom
         end(server, signal.SIGKILL)
         with pytest.raises(MCPError):
             await client.call_tool("list_runs", {})
+
+
+async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_the_next_server(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=home.config("s", agent("one", STUCK))))["run_id"]
+        await at_work(home, run_id)
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(runner, signal.SIGKILL)
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store, store:
+        store.execute("UPDATE runs SET state = 'queued', runner = NULL")  # as if no runner had ever taken it
+    for trace in home.run_directory(run_id).iterdir():
+        if trace.name != "config.json":
+            trace.unlink() if trace.is_file() else shutil.rmtree(trace)
+    async with home.client() as client:
+        await call(client, "wait_run", run_id=run_id, timeout_seconds=0)
+        await at_work(home, run_id)
+        await call(client, "control_run", run_id=run_id, action="cancel")
+        assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
+
+
+async def test_nobody_with_other_keys_takes_up_a_queued_run(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=home.config("s", agent("one", STUCK))))["run_id"]
+        await at_work(home, run_id)
+        end(home.processes(RUNNER_MODULE)[0], signal.SIGKILL)
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store, store:
+        store.execute("UPDATE runs SET state = 'queued', runner = NULL")
+    async with home.with_variables(OPENAI_API_KEY="somebody else's").client() as stranger:
+        waited = await call(stranger, "wait_run", run_id=run_id, timeout_seconds=1)
+    assert waited["status"] == "queued"
+    assert not home.processes(RUNNER_MODULE)
