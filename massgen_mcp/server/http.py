@@ -55,16 +55,20 @@ async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int)
             timeout_graceful_shutdown=5,
             h11_max_incomplete_event_size=16_384,
         )
-        print(  # noqa: T201 - standard error is where a server in HTTP mode talks to its operator
-            f"massgen-mcp: http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}",
-            file=sys.stderr,
-            flush=True,
-        )
-        await _Server(config).serve_until_signal(listener)
+        greeting = f"http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}"
+        await _Server(config, greeting).serve_until_signal(listener)
 
 
 class _Server(uvicorn.Server):
-    """Ends itself on a signal; the one of uvicorn would raise the signal again and die of it."""
+    """Ends itself on a signal (the one of uvicorn would raise it again and die of it), and says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        print(f"massgen-mcp: {self._greeting}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
