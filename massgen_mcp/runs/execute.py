@@ -5,22 +5,24 @@ The composition root of a run; the runner, the command line and Python all come 
 
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.models import Config
-from massgen_mcp.events import AgentInfo, LogRecord, RunStarted, public_agent_name
+from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.log_text import log_line, plain_lines
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.status_json import status_json
 
@@ -72,12 +74,24 @@ async def execute_run(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)
             journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
-            await conductor.conduct()
+            try:
+                await conductor.conduct()
+            except Exception as error:  # noqa: BLE001 - the boundary of a run: it ends, whoever runs it goes on
+                log.writelines(plain_lines(traceback.format_exception(error)))
+                journal.record(RunFailed(reason="internal", message=_root_cause(error)))
+                await journal.settle()
             tasks.cancel_scope.cancel()
         records = JournalReader(run.events).read()
         run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
         status.write()
     return snapshot
+
+
+def _root_cause(error: BaseException) -> str:
+    """What went wrong, without the groups that task groups wrap around it."""
+    while isinstance(error, BaseExceptionGroup):
+        (error, *_) = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return f"{type(error).__name__}: {error}"
 
 
 class _StatusFile:

@@ -1,5 +1,6 @@
 """`massgen.log`: one plain line per event that a person following a run wants to read. No control characters."""
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from massgen_mcp.events import (
@@ -48,6 +49,11 @@ def log_line(record: LogRecord) -> str | None:
 def plain(text: str) -> str:
     """One line without control characters: what a model or a tool wrote can do nothing to a terminal."""
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+def plain_lines(texts: Iterable[str]) -> Iterator[str]:
+    """Texts of several lines as plain lines with their ends."""
+    return (f"{plain(line)}\n" for text in texts for line in text.splitlines())
 
 
 def preview(text: str, limit: int = PREVIEW) -> str:

@@ -12,6 +12,7 @@ from massgen_mcp.events import (
     Event,
     FinishRequested,
     FirstAnswersClosed,
+    LogRecord,
     ModelCallAborted,
     ModelCallStarted,
     ModelReplied,
@@ -296,3 +297,21 @@ async def test_no_text_of_a_model_changes_what_happens(tmp_path: Path, text: str
     assert len(ended.of(ModelCallStarted)) == 5
     assert ended.of(AnswerSubmitted, "agent_a")[0].content == text
     assert "\x1b" not in (ended.directory.path / "massgen.log").read_text()
+
+
+async def test_a_run_that_breaks_by_our_own_fault_ends_as_failed_and_tells_the_cause(tmp_path: Path) -> None:
+    """Here the place where answers are kept cannot be made, because a file is in its way."""
+
+    class InTheWay(Act):
+        def heard(self, record: LogRecord) -> None:
+            if isinstance(record.event, ModelCallStarted):
+                (tmp_path / "run" / "turn_1").touch()
+
+    ended = await run_team(tmp_path, team([{"answer": "42"}], []), act=InTheWay(Event, "cancel"))
+    assert isinstance(end := ended.events[-1], RunFailed)
+    assert end.reason == "internal"
+    assert "turn_1" in end.message
+    assert (
+        json.loads((ended.directory.path / "status.json").read_text())["coordination"]["completion_percentage"] == 100
+    )
+    assert "Traceback" in (ended.directory.path / "massgen.log").read_text()
