@@ -18,12 +18,12 @@ anything, by returning the next state. Folding the events of a run therefore *is
 Knows no I/O, no models, no configs; needs no mock to be tested.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events import (
@@ -56,29 +56,6 @@ class Rules:
     seed: str = ""
 
 
-ViolationCode = Literal[
-    "empty_answer",
-    "answer_too_long",
-    "answer_limit",
-    "duplicate_answer",
-    "repeated_answer",
-    "not_novel",
-    "unknown_answer",
-    "stale_ballot",
-    "nothing_to_vote_for",
-    "empty_reason",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A refused action. `facts` are what its explanation needs; `counts` says whether the model is to blame."""
-
-    code: ViolationCode
-    facts: Mapping[str, str | int | float] = field(default_factory=dict[str, str | int | float])
-    counts: bool = True
-
-
 @dataclass(frozen=True, slots=True)
 class Seat:
     """One agent's standing."""
@@ -90,30 +67,6 @@ class Seat:
     vote: str | None = None
     """Label of the answer its standing vote is for."""
     dropped: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The agent may begin a round with this ballot."""
-
-    ballot: Ballot
-    may_answer: bool
-    may_vote: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to do until something changes. `for_first_answers`: only stragglers are waited for."""
-
-    for_first_answers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Nothing to do any more."""
-
-
-Duty = Work | Wait | Rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.calling import Reply
-from massgen_mcp.coordination.state import Violation, Work
+from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerSubmitted, BallotChanged, RoundStarted, RuleViolated
 from massgen_mcp.orchestration import prompts

@@ -9,7 +9,8 @@ from itertools import count
 import anyio
 
 from massgen_mcp.backends.base import Message, UserMessage
-from massgen_mcp.coordination.state import Coordination, Rest, Wait, Work
+from massgen_mcp.coordination.guidance import Rest, Wait, Work
+from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events import (
     AnswerPresented,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
-from massgen_mcp.coordination.state import Violation, ViolationCode
+from massgen_mcp.coordination.guidance import Violation, ViolationCode
 
 COORDINATE = """\
 You are one of several experts who work on the same question independently. The best answer is found by vote.

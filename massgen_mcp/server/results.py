@@ -1,12 +1,10 @@
-"""What the tools return: the models that become output schemas, and how they are drawn from a run.
+"""Draws what the tools return from a run, a config or the store.
 
-Everything a model needs is in here, the next step included: some clients show it nothing else. Must not know MCP.
+Everything a model needs is in there, the next step included: some clients show it nothing else. Must not know MCP.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys
@@ -14,136 +12,30 @@ from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.manager import RunView
+from massgen_mcp.server.reply_models import (
+    ConfigLine,
+    ConfigList,
+    Controlled,
+    Dissent,
+    Fallen,
+    Member,
+    Result,
+    RunLine,
+    RunList,
+    Started,
+    Status,
+    Usage,
+    VoteLine,
+    Waited,
+)
 from massgen_mcp.views.log_text import preview
-from massgen_mcp.views.snapshot import AgentView, Phase, RunState, VoteView
+from massgen_mcp.views.snapshot import AgentView, VoteView
 
-State = RunState
 POLL_MS = 3_000
 MAX_POLL_MS = 15_000
 REASON_CHARACTERS = 500
 STATUS_REASON_CHARACTERS = 150
 DISSENT_CHARACTERS = 1_000
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Member(Model):
-    agent: str
-    model: str
-
-
-class Started(Model):
-    run_id: str | None
-    status: State | Literal["planned"]
-    reused: bool = False
-    team: list[Member]
-    source: str
-    missing_keys: list[str] = []
-    answer: str | None = None
-    poll_after_ms: int | None
-    next_step: str
-
-
-class Status(Model):
-    run_id: str
-    status: State
-    phase: Phase
-    progress_percent: int
-    elapsed_seconds: float
-    model_calls: int
-    tokens: int
-    agents: list[str]
-    reason: str | None = None
-    poll_after_ms: int | None
-    next_step: str
-
-
-class Controlled(Model):
-    run_id: str
-    status: State
-    next_step: str
-
-
-class Waited(Status):
-    changed: bool
-    cursor: int
-
-
-class VoteLine(Model):
-    voter: str
-    voted_for: str
-    label: str
-    reason: str
-
-
-class Dissent(Model):
-    """A losing answer that had votes."""
-
-    label: str
-    votes: int
-    preview: str
-
-
-class Fallen(Model):
-    agent: str
-    reason: str
-    message: str
-
-
-class Usage(Model):
-    model_calls: int
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    calls_without_usage: int
-
-
-class Result(Model):
-    run_id: str
-    status: State
-    answer: str | None
-    truncated: bool
-    next_offset: int | None = None
-    outcome: str | None = None
-    reason: str | None = None
-    winner: str | None = None
-    vote_counts: dict[str, int]
-    votes: list[VoteLine]
-    dissent: list[Dissent]
-    degraded: list[Fallen]
-    usage: Usage
-    seconds: float
-    paths: dict[str, str]
-    next_step: str
-
-
-class RunLine(Model):
-    run_id: str
-    status: State
-    question: str
-    source: str
-    started: float
-    winner: str | None = None
-
-
-class RunList(Model):
-    runs: list[RunLine]
-    next_cursor: int | None = None
-
-
-class ConfigLine(Model):
-    name: str
-    description: str
-    agents: list[Member]
-    missing_keys: list[str]
-
-
-class ConfigList(Model):
-    configs: list[ConfigLine]
-    yaml: str | None = None
-    next_step: str
 
 
 def planned(config: Config, source: str, environ: Mapping[str, str]) -> Started:

@@ -17,9 +17,10 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.manager import RunManager
-from massgen_mcp.server import results
+from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
+from massgen_mcp.views.snapshot import RunState
 
 RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -54,7 +55,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
         ] = 0,
         dry_run: Annotated[bool, Field(description="Only check the request and show the team.")] = False,
-    ) -> results.Started:
+    ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run goes on in the background, also when you or this server end. Results are kept."""
         team, source = await _team(config, models, num_agents)
@@ -76,14 +77,14 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         ] = "terminal",
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0)] = None,
-    ) -> results.Waited:
+    ) -> reply_models.Waited:
         """Wait for a run without spending tokens; returns when it happened or the time is up, which is no error."""
         before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
-    async def get_status(run_id: RunId) -> results.Status:
+    async def get_status(run_id: RunId) -> reply_models.Status:
         """Return what a run is doing now, without waiting."""
         return results.status(await manager.look(run_id))
 
@@ -97,7 +98,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0)] = 0,
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
-    ) -> results.Result:
+    ) -> reply_models.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
         return results.result(await manager.look(run_id), view, agent, offset, limit)
 
@@ -108,23 +109,23 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Literal["cancel", "finish_now"],
             Field(description="cancel: stop, keep the best answer. finish_now: decide with the answers there are."),
         ],
-    ) -> results.Controlled:
+    ) -> reply_models.Controlled:
         """Cancel a run, or make it finish with what it has. Takes effect within a moment."""
         return results.controlled(await manager.control(run_id, action))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
-        state: Annotated[results.State | None, Field(description="Only runs in this state.")] = None,
+        state: Annotated[RunState | None, Field(description="Only runs in this state.")] = None,
         cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1)] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
-    ) -> results.RunList:
+    ) -> reply_models.RunList:
         """List runs, newest first."""
         return results.run_list(await manager.recent(state=state, before=cursor, limit=limit), limit)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this one whole.")] = None,
-    ) -> results.ConfigList:
+    ) -> reply_models.ConfigList:
         """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
         return results.config_list(name, os.environ)
 

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules, Violation, Wait, Work
+from massgen_mcp.coordination.guidance import Violation, Wait, Work
+from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,

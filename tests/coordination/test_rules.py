@@ -2,7 +2,8 @@
 
 import pytest
 
-from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rest, Rules, Violation, Wait, Work
+from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
+from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
     AnswerSubmitted,
     BallotChanged,

@@ -1,0 +1,53 @@
+"""What the rules say to an agent: what it should do now, or why its action is refused. In facts, not in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from massgen_mcp.coordination.ballot import Ballot
+
+ViolationCode = Literal[
+    "empty_answer",
+    "answer_too_long",
+    "answer_limit",
+    "duplicate_answer",
+    "repeated_answer",
+    "not_novel",
+    "unknown_answer",
+    "stale_ballot",
+    "nothing_to_vote_for",
+    "empty_reason",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A refused action. `facts` are what its explanation needs; `counts` says whether the model is to blame."""
+
+    code: ViolationCode
+    facts: Mapping[str, str | int | float] = field(default_factory=dict[str, str | int | float])
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The agent may begin a round with this ballot."""
+
+    ballot: Ballot
+    may_answer: bool
+    may_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do until something changes. `for_first_answers`: only stragglers are waited for."""
+
+    for_first_answers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do any more."""
+
+
+Duty = Work | Wait | Rest
