@@ -5,8 +5,8 @@ Must not know coordination rules. Everything that differs between such servers a
 
 import importlib
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -85,7 +85,8 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
         base_url=base_url,
         timeout=TIMEOUT,
         max_retries=0,
-        http_client=http_client(endpoint.api_key),
+        default_query=dict(endpoint.query),
+        http_client=http_client(endpoint.api_key, endpoint.key_header),
     )
     # The SDK would import its resources at their first use, on the event loop.
     importlib.import_module("openai.resources.chat.completions")
@@ -108,7 +109,8 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         ]
         body["tool_choice"] = "required" if request.must_call_tool else "auto"
     # OpenAI's reasoning models refuse the old name, many other servers do not know the new one.
-    limit = "max_completion_tokens" if endpoint.base_url in (None, OPENAI) else "max_tokens"
+    at_openai = endpoint.base_url in (None, OPENAI) or endpoint.key_header == "api-key"
+    limit = "max_completion_tokens" if at_openai else "max_tokens"
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
@@ -116,6 +118,8 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "reasoning_effort": endpoint.reasoning_effort,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
+    if "web_search" in endpoint.native_tools:
+        body["plugins"] = [{"id": "web"}]  # OpenRouter's; no other provider of this wire has tools of its own
     return clean_object({**body, **endpoint.extra_body})
 
 
@@ -125,6 +129,8 @@ def _message(message: Message) -> JsonObject:
             return {"role": "user", "content": message.text}
         case ToolResultMessage():
             return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+        case AssistantMessage(replay=(replayed, *_)):
+            return replayed
         case AssistantMessage(tool_calls=()):
             return {"role": "assistant", "content": message.text}
         case AssistantMessage():
@@ -145,6 +151,8 @@ class _OpenCall:
     given_id: str
     name: str = ""
     arguments: str = ""
+    extra: JsonObject = field(default_factory=dict[str, JsonValue])
+    """Gemini's `extra_content`: the signature of its thoughts, without which it refuses the call's result."""
 
 
 class _Reply:
@@ -153,6 +161,7 @@ class _Reply:
     def __init__(self, endpoint: Endpoint, base_url: str) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
+        self._text = ""
         self._calls: list[_OpenCall] = []
         self._by_index: dict[int | None, _OpenCall] = {}
         self._finish: str | None = None
@@ -175,12 +184,22 @@ class _Reply:
             message = f"{self._base_url} broke off: finish_reason {self._finish}"
             raise failure("provider_error", message, self._endpoint, retryable=True)
         ids = CallIds()
-        for call in self._calls:
-            yield ToolCallPart(ToolCall(ids.take(call.given_id), clean(call.name), clean(call.arguments)))
+        calls = [ToolCall(ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls]
+        yield from map(ToolCallPart, calls)
         if self._usage is not None:
             yield _usage(self._usage, self._model)
         end: StopReason = "tool_calls" if self._calls else "end"
-        yield StopPart("refusal" if self._refused else _STOPS.get(self._finish, end))
+        yield StopPart("refusal" if self._refused else _STOPS.get(self._finish, end), replay=self._replay(calls))
+
+    def _replay(self, calls: list[ToolCall]) -> tuple[JsonObject, ...]:
+        """The reply with its signatures; empty when there is nothing that the plain messages do not tell as well."""
+        if not any(call.extra for call in self._calls):
+            return ()
+        signed: list[JsonValue] = [
+            {**_tool_call(call), "extra_content": opened.extra} if opened.extra else _tool_call(call)
+            for call, opened in zip(calls, self._calls, strict=True)
+        ]
+        return (clean_object({"role": "assistant", "content": self._text or None, "tool_calls": signed}),)
 
     def _choice(self, choice: "Choice") -> Iterator[Part]:
         self._finish = choice.finish_reason or self._finish
@@ -190,6 +209,7 @@ class _Reply:
         if reasoning := _reasoning(delta):
             yield ReasoningPart(clean(reasoning))
         if delta.content:
+            self._text += delta.content
             yield TextPart(clean(delta.content))
         if delta.refusal:
             self._refused = True
@@ -205,6 +225,8 @@ class _Reply:
             call = self._by_index[index] = _OpenCall(given_id="")
             self._calls.append(call)
         call.given_id = call.given_id or fragment.id or ""
+        if isinstance(extra := (fragment.model_extra or {}).get("extra_content"), dict):
+            call.extra = cast("JsonObject", extra)
         if fragment.function is not None:
             call.name = call.name or fragment.function.name or ""
             call.arguments += fragment.function.arguments or ""

@@ -5,9 +5,9 @@ Must not know coordination rules.
 
 import importlib
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
@@ -48,6 +48,13 @@ _STOPS: dict[str, StopReason] = {
 """Other reasons are ends."""
 
 
+_NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_execution": "code_execution_20250825"}
+"""Versions that every current model has; later ones want further tools or newer models."""
+
+MAX_PAUSES = 10
+"""How often the API may interrupt one reply, which it does when tools of its own take long."""
+
+
 class ClaudeBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -64,17 +71,21 @@ class ClaudeBackend:
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
             reply = _Reply(self._endpoint, self._base_url)
-            async with await client.messages.create(
-                # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
-                model=self.model,
-                messages=(),
-                max_tokens=MAX_TOKENS,
-                stream=True,
-                extra_body=body,
-            ) as events:
-                async for event in events:
-                    for part in reply.read(event):
-                        yield part
+            for pauses in range(1 + MAX_PAUSES):
+                async with await client.messages.create(
+                    # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
+                    model=self.model,
+                    messages=(),
+                    max_tokens=MAX_TOKENS,
+                    stream=True,
+                    extra_body=body,
+                ) as events:
+                    async for event in events:
+                        for part in reply.read(event):
+                            yield part
+                if not reply.paused or pauses == MAX_PAUSES:
+                    break
+                body = request_body(self._endpoint, request, so_far=reply.resume())
             for part in reply.finish():
                 yield part
 
@@ -100,24 +111,27 @@ def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
     return client
 
 
-def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
-    """The whole body of the HTTP request."""
+def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:
+    """The whole body of the HTTP request; `so_far` are the blocks of a reply that the API is to go on with."""
+    begun: list[JsonValue] = [{"role": "assistant", "content": list(so_far)}] if so_far else []
     body: JsonObject = {
         "model": endpoint.model,
         "max_tokens": endpoint.max_output_tokens or MAX_TOKENS,
         "system": request.system,
-        "messages": list(_turns(request.messages)),
+        "messages": [*_turns(request.messages), *begun],
         "stream": True,
     }
     settings: dict[str, JsonValue] = {"temperature": endpoint.temperature, "top_p": endpoint.top_p}
     body.update({name: value for name, value in settings.items() if value is not None})
     body.update(_thinking(endpoint.reasoning_effort))
     body.update(endpoint.extra_body)
+    tools: list[JsonValue] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools
+    ]
+    tools.extend({"type": _NATIVE_TOOLS[tool], "name": tool} for tool in endpoint.native_tools)
+    if tools:
+        body["tools"] = tools
     if request.tools:
-        body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            for tool in request.tools
-        ]
         thinking = body.get("thinking")
         thinks = isinstance(thinking, dict) and thinking.get("type") != "disabled"
         # The API refuses to force a tool on a model that thinks.
@@ -198,9 +212,11 @@ class _Reply:
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[JsonObject] = []
         self._thought = False
+        self._served = False
         self._called = False
         self._stop_reason = ""
         self._stopped = False
+        self._spent = UsagePart()
         self._usage = UsagePart()
         self._uncached = 0
         self._cache_written = 0
@@ -224,15 +240,26 @@ class _Reply:
             case _:
                 pass
 
+    @property
+    def paused(self) -> bool:
+        return self._served and self._stopped and self._stop_reason == "pause_turn"
+
+    def resume(self) -> list[JsonObject]:
+        """Get ready for the rest of a paused reply; returns the blocks that are there."""
+        self._spent, self._usage, self._stopped, self._stop_reason = self._total(), UsagePart(), False, ""
+        self._uncached = self._cache_written = 0
+        return list(self._blocks)
+
     def finish(self) -> Iterator[Part]:
         if not self._stopped:
             raise cut_off(self._endpoint, self._base_url)
         for index in sorted(self._open):
             yield from self._close(self._open.pop(index))
-        yield self._usage
+        yield self._total()
         end: StopReason = "tool_calls" if self._called else "end"
-        # Without thinking there is nothing that the plain messages do not tell as well.
-        yield StopPart(_STOPS.get(self._stop_reason, end), replay=tuple(self._blocks) if self._thought else ())
+        # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
+        replay = tuple(self._blocks) if self._thought or self._served else ()
+        yield StopPart(_STOPS.get(self._stop_reason, end), replay=replay)
 
     def _start(self, index: int, block: "ContentBlock") -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
@@ -274,6 +301,23 @@ class _Reply:
             call = ToolCall(self._ids.take(block.id), clean(block.name), text or json.dumps(block.input or {}))
             self._blocks.append(_tool_use(call))
             yield ToolCallPart(call)
+        elif block.type == "server_tool_use":
+            self._served = True
+            given = arguments_object(text) if text else cast("JsonObject", block.input)
+            self._blocks.append({"type": block.type, "id": block.id, "name": block.name, "input": given})
+        elif block.type.endswith("_tool_result"):
+            self._blocks.append(clean_object(block.model_dump(mode="json", exclude_unset=True)))
+
+    def _total(self) -> UsagePart:
+        """Everything since the first of the reply's requests."""
+        one, other = self._spent, self._usage
+        return UsagePart(
+            input_tokens=one.input_tokens + other.input_tokens,
+            cached_input_tokens=one.cached_input_tokens + other.cached_input_tokens,
+            output_tokens=one.output_tokens + other.output_tokens,
+            reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
+            model=other.model or one.model,
+        )
 
     def _count(self, usage: "Usage | MessageDeltaUsage | None") -> None:
         """Counts are running totals; the API counts cached input apart, we do not."""

@@ -4,20 +4,23 @@ Must not know any provider's wire format, nor import an SDK: importing one takes
 """
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
+from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.errors import BackendError
 
 TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
 """Seconds without a byte; how long a whole call may take is the caller's business."""
+
+KeyHeader = Literal["authorization", "api-key"]
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 
@@ -33,6 +36,12 @@ class Endpoint:
     top_p: float | None = None
     max_output_tokens: int | None = None
     reasoning_effort: str | None = None
+    native_tools: tuple[NativeTool, ...] = ()
+    """Tools that the provider is to run on its side."""
+    key_header: KeyHeader = "authorization"
+    """Azure expects the key in a header of its own."""
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Parameters of every request's address."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
 
 
@@ -44,14 +53,15 @@ _HEADERS = frozenset(
 )
 
 
-def http_client(api_key: str) -> httpx2.AsyncClient:
+def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2.AsyncClient:
     """A client that sends `api_key` and no other secret, follows no redirect, and limits the size of a reply."""
+    allowed = _HEADERS if key_header == "authorization" else _HEADERS - {"authorization"} | {key_header}
 
     async def send_only_ours(request: httpx2.Request) -> None:
         # The SDKs add headers out of the environment (organisations, "custom headers"), whoever is asked.
-        for name in set(request.headers) - _HEADERS:
+        for name in set(request.headers) - allowed:
             del request.headers[name]
-        request.headers["authorization"] = f"Bearer {api_key}"
+        request.headers[key_header] = f"Bearer {api_key}" if key_header == "authorization" else api_key
         if "x-api-key" in request.headers:
             request.headers["x-api-key"] = api_key
 
@@ -62,6 +72,12 @@ def http_client(api_key: str) -> httpx2.AsyncClient:
         follow_redirects=False,
         event_hooks={"request": [send_only_ours], "response": [_guard]},
     )
+
+
+def listing_client(api_key: str) -> httpx2.AsyncClient:
+    """A client for a server's list of models; no SDK has a hand in it."""
+    headers = {"Accept-Encoding": "identity", "Authorization": f"Bearer {api_key}"}
+    return httpx2.AsyncClient(verify=_tls(), headers=headers, timeout=TIMEOUT, follow_redirects=False)
 
 
 @cache

@@ -20,6 +20,7 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
+    ToolSpec,
     UsagePart,
     UserMessage,
 )
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""
+
+
+_NATIVE_TOOLS: dict[str, JsonObject] = {
+    "web_search": {"type": "web_search"},
+    "code_interpreter": {"type": "code_interpreter", "container": {"type": "auto"}},
+}
 
 
 class ResponsesBackend:
@@ -80,17 +87,10 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     }
     if not endpoint.model.startswith(_DO_NOT_REASON):
         body["include"] = ["reasoning.encrypted_content"]
+    tools: list[JsonValue] = [*map(_tool, request.tools), *(_NATIVE_TOOLS[tool] for tool in endpoint.native_tools)]
+    if tools:
+        body["tools"] = tools
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                "strict": False,
-            }
-            for tool in request.tools
-        ]
         body["tool_choice"] = "required" if request.must_call_tool else "auto"
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
@@ -100,6 +100,16 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     return clean_object({**body, **endpoint.extra_body})
+
+
+def _tool(tool: ToolSpec) -> JsonObject:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+    }
 
 
 def _items(message: Message) -> Iterator[JsonValue]:
@@ -192,6 +202,9 @@ class _Reply:
             case "reasoning" if item.encrypted_content:
                 self._reasoned = True
                 self._items.append(_reasoning_item(item, item.encrypted_content))
+            case "web_search_call" | "code_interpreter_call":
+                # Reasoning is refused without the item that followed it.
+                self._items.append(clean_object(item.model_dump(mode="json", exclude_unset=True)))
             case _:
                 pass
 

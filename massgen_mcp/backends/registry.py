@@ -4,11 +4,24 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.config.models import BackendConfig, HttpBackendConfig, ScriptedBackendConfig
-from massgen_mcp.config.providers import find_key, key_required, key_variables, provider_for
+from massgen_mcp.config.models import (
+    AUTO_MODEL,
+    AzureBackendConfig,
+    BackendConfig,
+    HttpBackend,
+    LocalBackendConfig,
+    ScriptedBackendConfig,
+)
+from massgen_mcp.config.native_tools import native_tools_of
+from massgen_mcp.config.providers import find_key, missing_variables, provider_for
 from massgen_mcp.errors import BackendError
+
+if TYPE_CHECKING:
+    from massgen_mcp.backends.http import Endpoint
 
 NO_KEY = "not-needed"
 """What servers are sent that need no key: the SDKs insist on one."""
@@ -23,33 +36,47 @@ def make_backend(config: BackendConfig, environ: Mapping[str, str]) -> Backend:
     return _http_backend(config, environ)
 
 
-def _http_backend(config: HttpBackendConfig, environ: Mapping[str, str]) -> Backend:
+def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
+    for names in missing_variables(config, environ):
+        message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
+        raise BackendError("auth", message)
+    endpoint = _endpoint(config, environ)
+    if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
+        from massgen_mcp.backends.local_server import LocalServerBackend
+
+        return LocalServerBackend(endpoint)
+    match provider_for(config, environ).wire:
+        case "responses":
+            from massgen_mcp.backends.openai_responses import ResponsesBackend
+
+            return ResponsesBackend(endpoint)
+        case "chat":
+            from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
+
+            return ChatCompletionBackend(endpoint)
+        case "messages":
+            from massgen_mcp.backends.claude import ClaudeBackend
+
+            return ClaudeBackend(endpoint)
+
+
+def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
-    key = find_key(config, environ)
-    if key is None and key_required(config, environ):
-        names = " or ".join(key_variables(config, environ))
-        raise BackendError("auth", f"no key for model {config.model!r}: set {names} in the environment")
-    endpoint = Endpoint(
+    azure = isinstance(config, AzureBackendConfig)
+    base_url = provider_for(config, environ).base_url
+    if azure:
+        base_url = f"{base_url.rstrip('/')}/openai/deployments/{quote(config.deployment or config.model, safe='')}"
+    return Endpoint(
         model=config.model,
-        api_key=key or NO_KEY,
-        base_url=provider_for(config, environ).base_url,
+        api_key=find_key(config, environ) or NO_KEY,
+        base_url=base_url,
         temperature=config.temperature,
         top_p=config.top_p,
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
+        native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
+        key_header="api-key" if azure else "authorization",
+        query={"api-version": config.api_version} if azure else {},
         extra_body=config.extra_body,
     )
-    match config.type:
-        case "openai":
-            from massgen_mcp.backends.openai_responses import ResponsesBackend
-
-            return ResponsesBackend(endpoint)
-        case "chatcompletion":
-            from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
-
-            return ChatCompletionBackend(endpoint)
-        case "claude":
-            from massgen_mcp.backends.claude import ClaudeBackend
-
-            return ClaudeBackend(endpoint)

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import anyio
+from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.models import AgentConfig, BackendConfig, Config, HttpBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models import AgentConfig, BackendConfig, Config, ScriptedBackendConfig
 from massgen_mcp.config.providers import PROVIDERS, detect_backend, find_key, named_provider
 from massgen_mcp.errors import MassgenError
 
 if TYPE_CHECKING:
     import httpx2
+
+_BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 
 MAX_AGENTS = 10
 MAX_MODEL_NAME = 200
@@ -37,8 +40,13 @@ class LocalServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
 
-LOCAL_SERVERS = (LocalServer("lmstudio", 1234), LocalServer("vllm", 8000), LocalServer("ollama", 11434))
-"""Where LM Studio, vLLM and Ollama listen unless told otherwise."""
+LOCAL_SERVERS = (
+    LocalServer("lmstudio", 1234),
+    LocalServer("vllm", 8000),
+    LocalServer("ollama", 11434),
+    LocalServer("sglang", 30000),
+)
+"""Where LM Studio, vLLM, Ollama and SGLang listen unless told otherwise."""
 
 
 def config_from_models(models: Sequence[str], *, num_agents: int | None) -> Config:
@@ -64,10 +72,12 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         raise MassgenError("config_invalid", f"a model's name has 1 to {MAX_MODEL_NAME} characters")
     if provider == "scripted":
         return ScriptedBackendConfig(type="scripted", model=model)
-    row = named_provider(provider)
-    if base_url is None and row.type != row.backend_type:
-        base_url = row.base_url
-    return HttpBackendConfig(type=row.backend_type, model=model, base_url=base_url)
+    data = {"type": named_provider(provider).type, "model": model}
+    try:
+        return _BACKEND.validate_python(data if base_url is None else {**data, "base_url": base_url})
+    except ValidationError as error:
+        # Of what was given here only an address can be wrong.
+        raise MassgenError("config_invalid", f"{provider} at {base_url!a}: not a usable address") from error
 
 
 async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS) -> Config:
@@ -125,8 +135,16 @@ async def _models_at(client: "httpx2.AsyncClient", base_url: str) -> tuple[str, 
                 body += piece
                 if len(body) > MAX_PROBE_BYTES:
                     return ()
+    except httpx2.HTTPError:
+        return ()
+    return chat_models(body)
+
+
+def chat_models(body: bytes) -> tuple[str, ...]:
+    """Names of the models in a server's reply to `GET /models`, embedding models left out; empty if it is none."""
+    try:
         listed: object = json.loads(body)
-    except (httpx2.HTTPError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return ()
     return tuple(name for name in _ids(listed) if "embed" not in name.lower() and len(name) <= MAX_MODEL_NAME)
 
@@ -143,7 +161,7 @@ def _ids(listed: object) -> list[str]:
 
 def _has_key(model: str, environ: Mapping[str, str]) -> bool:
     backend = backend_of(*detect_backend(model))
-    return isinstance(backend, HttpBackendConfig) and find_key(backend, environ) is not None
+    return not isinstance(backend, ScriptedBackendConfig) and find_key(backend, environ) is not None
 
 
 def _agent(provider: str, model: str, place: int) -> AgentConfig:

@@ -13,12 +13,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from massgen_mcp.config.models import Config
-from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, show_key
 
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
+    "api_version": "expected a version such as 2024-10-21",
     "base_url": "expected an http:// or https:// address without spaces or credentials",
+    "deployment": "expected letters, digits, '_', '.' or '-', at most 64",
+    "endpoint": "expected an http:// or https:// address without spaces or credentials",
     "id": "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
 }
 _BY_TYPE = {
@@ -110,9 +112,6 @@ def _unknown_key(seen: _Seen) -> str:
 
 
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
-    for row in PROVIDERS:
-        if row.type not in kinds and tag.lower() in (row.type, *row.aliases):
-            return f"not a type of its own; write type: {row.backend_type} and base_url: {row.base_url}"
     types = sorted(kinds)
     near = difflib.get_close_matches(tag[:100].lower(), types, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from massgen_mcp.config import examples, providers
 from massgen_mcp.config.explain import Problem, problems_of, show_name, show_place
-from massgen_mcp.config.models import AgentConfig, Config
+from massgen_mcp.config.models import AgentConfig, Config, ScriptedBackendConfig
 from massgen_mcp.config.plain import NotPlainError, plain_data
 from massgen_mcp.config.shape import shape
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, read_yaml
@@ -85,12 +85,12 @@ def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) 
 
 
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
-    """Names of the variables that hold a key this config needs and that are not set. Several may share one."""
+    """Names of the variables, keys above all, that this config needs and that are not set."""
     return list(dict.fromkeys(variables[0] for _, variables in _without_key(config, environ)))
 
 
 def require_keys(config: Config, environ: Mapping[str, str]) -> None:
-    """Raises `MassgenError("missing_key")` naming every agent that lacks its key and the variables that may hold it."""
+    """Raises `MassgenError("missing_key")` naming every agent that lacks its key and what may hold it."""
     lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
     if lacking:
         message = f"{'; '.join(lacking)}. Set it in the environment, or take the agent out of the config."
@@ -101,10 +101,8 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
     lacking: list[tuple[AgentConfig, Sequence[str]]] = []
     for agent in config.agents:
         backend = agent.backend
-        if backend.type == "scripted" or not providers.key_required(backend, environ):
-            continue
-        if providers.find_key(backend, environ) is None:
-            lacking.append((agent, providers.key_variables(backend, environ)))
+        if not isinstance(backend, ScriptedBackendConfig):
+            lacking += [(agent, names) for names in providers.missing_variables(backend, environ)]
     return lacking
 
 

@@ -7,20 +7,49 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from massgen_mcp.config.native_tools import refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+AUTO_MODEL = "auto"
+"""As `model` of a local server: whatever it serves."""
+
 DEFAULT_SKILLS = ".agent/skills"
 VARIABLE_PATTERN = r"^[A-Z_][A-Z0-9_]*$"
 
 
-class Settings(BaseModel):
+def _plain_host(address: str) -> str:
+    """One host that every URL parser reads alike: keys are chosen by it."""
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+", host):
+        raise ValueError("expected an address with a plain host name (and port), such as https://host:8000/v1")
+    return address
+
+
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$", max_length=500), AfterValidator(_plain_host)]
+
+
+class Settings(BaseModel, frozen=True):
     """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-class ScriptStep(Settings):
+class ScriptStep(Settings, frozen=True):
     """One model call of a scripted agent. Exactly one of the actions is set.
 
     - `answer`: submit this text with `new_answer`.
@@ -60,7 +89,7 @@ class ScriptStep(Settings):
         return self
 
 
-class ScriptedBackendConfig(Settings):
+class ScriptedBackendConfig(Settings, frozen=True):
     """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody.
 
     `script` is worked off one step per model call; when it is used up (or absent) the agent answers once, votes for
@@ -76,55 +105,95 @@ class ScriptedBackendConfig(Settings):
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
-class HttpBackendConfig(Settings):
-    """A model behind an HTTP API. `type` picks the wire format and the provider's defaults (see `providers`)."""
+class HttpBackendConfig(Settings, frozen=True):
+    """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
-    type: Literal["openai", "chatcompletion", "claude"]
+    type: str
     model: str = Field(min_length=1, max_length=200)
-    base_url: str | None = Field(default=None, pattern=r"^https?://[^\s@]+$", max_length=500)
-    """Root of the API, without credentials. Default: the provider's own."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the provider's own variable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    enable_web_search: bool = False
+    """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
+    enable_code_execution: bool = False
+    enable_code_interpreter: bool = False
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
-    @field_validator("base_url")
+    @field_validator("enable_web_search", "enable_code_execution", "enable_code_interpreter")
     @classmethod
-    def _plain_host(cls, base_url: str | None) -> str | None:
-        """One host that every URL parser reads alike: keys are chosen by it."""
-        if base_url is None:
-            return None
-        try:
-            parts = urlsplit(base_url)
-            host, _ = parts.hostname or "", parts.port
-        except ValueError:
-            host = ""
-        if not re.fullmatch(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+", host):
-            raise ValueError("expected an address with a plain host name (and port), such as https://host:8000/v1")
-        return base_url
+    def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
+        backend_type = info.data.get("type")
+        if wanted and backend_type and (reason := refusal(backend_type, info.field_name or "")):
+            raise ValueError(reason)
+        return wanted
 
 
-BackendConfig = Annotated[ScriptedBackendConfig | HttpBackendConfig, Field(discriminator="type")]
+class ProviderBackendConfig(HttpBackendConfig, frozen=True):
+    """A model of a provider on the internet, or (`chatcompletion`) of any server that speaks like OpenAI's."""
+
+    type: Literal[
+        "openai",
+        "chatcompletion",
+        "claude",
+        "gemini",
+        "grok",
+        "groq",
+        "cerebras",
+        "together",
+        "fireworks",
+        "openrouter",
+        "zai",
+    ]
+    base_url: Address | None = None
+    """Root of the API, without credentials. Default: the provider's own."""
 
 
-class AgentConfig(Settings):
+class LocalBackendConfig(HttpBackendConfig, frozen=True):
+    """A model server of one's own. It needs no key."""
+
+    type: Literal["lmstudio", "vllm", "sglang"]
+    model: str = Field(default=AUTO_MODEL, min_length=1, max_length=200)
+    """`auto`: the first chat model that the server lists, looked up at the first call."""
+    base_url: Address | None = None
+    """Root of the API, without credentials. Default: this machine, at the server's usual port."""
+
+
+class AzureBackendConfig(HttpBackendConfig, frozen=True):
+    """A deployment of Azure OpenAI."""
+
+    type: Literal["azure_openai"]
+    endpoint: Address | None = None
+    """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
+    api_version: str = Field(default="2024-10-21", pattern=r"^[A-Za-z0-9.-]{1,40}$")
+    deployment: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")
+    """Name of the deployment. Default: `model`."""
+
+
+HttpBackend = ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig
+BackendConfig = Annotated[
+    ScriptedBackendConfig | ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig,
+    Field(discriminator="type"),
+]
+
+
+class AgentConfig(Settings, frozen=True):
     id: str = Field(pattern=AGENT_ID_PATTERN)
     backend: BackendConfig
     system_message: str | None = Field(default=None, max_length=100_000)
 
 
-class ContextPath(Settings):
+class ContextPath(Settings, frozen=True):
     """A file or directory of the user's that agents may see. Absolute after loading."""
 
     path: str = Field(min_length=1, max_length=4096)
     permission: Literal["read"] = "read"
 
 
-class TimeoutConfig(Settings):
+class TimeoutConfig(Settings, frozen=True):
     """Limits in seconds; each names itself in the message when it is hit."""
 
     orchestrator_timeout_seconds: float = Field(default=1800, gt=0, le=7 * 86_400)
@@ -135,7 +204,7 @@ class TimeoutConfig(Settings):
     """One model call, from sending the request to the end of its stream, retries included."""
 
 
-class CoordinationConfig(Settings):
+class CoordinationConfig(Settings, frozen=True):
     """What agents do besides answering and voting; keys and defaults as in MassGen."""
 
     enable_planning_mode: bool = False
@@ -159,7 +228,7 @@ class CoordinationConfig(Settings):
     """Where the user's skills are. Absolute after loading."""
 
 
-class OrchestratorConfig(Settings):
+class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
     coordination: CoordinationConfig = CoordinationConfig()
@@ -188,7 +257,7 @@ class OrchestratorConfig(Settings):
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
 
 
-class Config(Settings):
+class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)

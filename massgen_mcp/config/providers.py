@@ -13,11 +13,10 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.models import HttpBackendConfig
+from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
 from massgen_mcp.errors import MassgenError
 
 Wire = Literal["chat", "responses", "messages"]
-HttpType = Literal["openai", "chatcompletion", "claude"]
 
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -27,18 +26,17 @@ class Provider:
     """One row of the table, or what `provider_for` makes of it for one backend."""
 
     type: str
-    """Name of the row: a backend type, or a prefix of slash models."""
+    """Name of the row: the `type` of a backend, and the prefix of slash models."""
     wire: Wire
     key_variables: tuple[str, ...]
     """Environment variables that may hold the key; the first one set is used."""
     base_url: str
+    """Empty when every customer has an address of their own."""
     key_required: bool = True
     strong_model: str | None = None
     """What a default team takes from this provider. None: the provider is never taken by default."""
     hosts: tuple[str, ...] = ()
     """Hosts of this provider; the hosts below them are its own too."""
-    backend_type: HttpType = "chatcompletion"
-    """The `type` that a backend of this provider has in a config."""
     base_url_variable: str | None = None
     """Environment variable with which an operator moves the default address."""
     aliases: tuple[str, ...] = ()
@@ -54,7 +52,6 @@ PROVIDERS = (
         "https://api.openai.com/v1",
         strong_model="gpt-6.1-sol",
         hosts=("api.openai.com",),
-        backend_type="openai",
         base_url_variable="OPENAI_BASE_URL",
         plain_models=r"gpt-(?!oss)\S+|o[134](-\S+)?|chatgpt-\S+",
     ),
@@ -65,7 +62,6 @@ PROVIDERS = (
         "https://api.anthropic.com",
         strong_model="claude-opus-5-5",
         hosts=("api.anthropic.com",),
-        backend_type="claude",
         base_url_variable="ANTHROPIC_BASE_URL",
         aliases=("anthropic",),
         plain_models=r"claude-\S+",
@@ -80,8 +76,9 @@ PROVIDERS = (
     Provider(
         "gemini",
         "chat",
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         "https://generativelanguage.googleapis.com/v1beta/openai",
+        strong_model="gemini-4-argon",
         hosts=("generativelanguage.googleapis.com",),
         aliases=("google",),
         plain_models=r"gemini-\S+",
@@ -91,6 +88,7 @@ PROVIDERS = (
         "chat",
         ("XAI_API_KEY",),
         "https://api.x.ai/v1",
+        strong_model="grok-4.7",
         hosts=("api.x.ai",),
         aliases=("xai",),
         plain_models=r"grok-\S+",
@@ -113,42 +111,68 @@ PROVIDERS = (
     ),
     Provider("openrouter", "chat", ("OPENROUTER_API_KEY",), "https://openrouter.ai/api/v1", hosts=("openrouter.ai",)),
     Provider("zai", "chat", ("ZAI_API_KEY",), "https://api.z.ai/api/paas/v4", hosts=("api.z.ai",)),
+    Provider(
+        "azure_openai",
+        "chat",
+        ("AZURE_OPENAI_API_KEY",),
+        "",
+        hosts=("openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com", "services.ai.azure.com"),
+        base_url_variable="AZURE_OPENAI_ENDPOINT",
+    ),
+    Provider("lmstudio", "chat", (), "http://127.0.0.1:1234/v1", key_required=False),
+    Provider("vllm", "chat", (), "http://127.0.0.1:8000/v1", key_required=False),
+    Provider("sglang", "chat", (), "http://127.0.0.1:30000/v1", key_required=False),
 )
 
 
-def provider_for(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
+def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
     """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
 
     `base_url` of the result is the address to use. An address that the operator set in the environment
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) gets that type's own key; any other unknown host gets no key at all.
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `AZURE_OPENAI_ENDPOINT`) gets that type's own key; any other unknown host
+    gets no key at all. An empty `base_url` means that nobody has said where the model is.
     """
     row = named_provider(backend.type)
     operators = environ.get(row.base_url_variable or "", "").strip()
-    url = backend.base_url or operators or row.base_url
+    given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
+    url = given or operators or row.base_url
+    if not url:
+        return row
     if operators and _same_address(url, operators):
         return replace(row, base_url=url, key_required=not is_loopback(url))
     owner = _owner(url)
     if owner is None:
         return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
-    return replace(owner, base_url=url, wire=row.wire, backend_type=row.backend_type)
+    return replace(owner, base_url=url, wire=row.wire)
 
 
-def find_key(backend: HttpBackendConfig, environ: Mapping[str, str]) -> str | None:
+def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
     """The key to send with this backend's requests. None: there is none, or none may go to that host."""
     values = (environ.get(name, "").strip() for name in key_variables(backend, environ))
     return next((value for value in values if value), None)
 
 
-def key_variables(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
+def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
     """Names of the variables that may hold this backend's key, best first; empty when no key is ever sent."""
     if backend.api_key_env is not None:
         return (backend.api_key_env,)
     return provider_for(backend, environ).key_variables
 
 
-def key_required(backend: HttpBackendConfig, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
     """Whether a run cannot start without a key for this backend."""
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
+
+
+def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
+    missing: list[tuple[str, ...]] = []
+    provider = provider_for(backend, environ)
+    if not provider.base_url and provider.base_url_variable:
+        missing.append((provider.base_url_variable,))
+    if key_required(backend, environ) and find_key(backend, environ) is None:
+        missing.append(key_variables(backend, environ))
+    return missing
 
 
 def credential_variables() -> tuple[str, ...]:

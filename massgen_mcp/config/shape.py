@@ -15,7 +15,7 @@ from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
-_ALIASES = {alias: row.type for row in PROVIDERS if row.type == row.backend_type for alias in row.aliases}
+_ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
 
 @dataclass(slots=True)

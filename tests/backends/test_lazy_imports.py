@@ -6,10 +6,13 @@ import sys
 SCRIPT = """
 import sys
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import HttpBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.models import AzureBackendConfig, LocalBackendConfig
+from massgen_mcp.config.models import ProviderBackendConfig, ScriptedBackendConfig
 make_backend(ScriptedBackendConfig(type="scripted"), {})
 for kind in ("openai", "chatcompletion", "claude"):
-    make_backend(HttpBackendConfig(type=kind, model="m"), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+    make_backend(ProviderBackendConfig(type=kind, model="m"), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+make_backend(LocalBackendConfig(type="vllm"), {})
+make_backend(AzureBackendConfig(type="azure_openai", model="m", endpoint="http://127.0.0.1:1"), {})
 print(sorted({"openai", "anthropic"} & set(sys.modules)))
 """
 

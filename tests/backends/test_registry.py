@@ -4,7 +4,7 @@ import pytest
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import HttpBackendConfig
+from massgen_mcp.config.models import ProviderBackendConfig
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import WIRES, Wire, ask, parts_of, text_in
 from tests.raw_double import raw_server, reply, sse
@@ -12,8 +12,8 @@ from tests.raw_double import raw_server, reply, sse
 every_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
 
-def config(wire: Wire, **settings: object) -> HttpBackendConfig:
-    return HttpBackendConfig.model_validate({"type": wire.name, "model": "some-model", **settings})
+def config(wire: Wire, **settings: object) -> ProviderBackendConfig:
+    return ProviderBackendConfig.model_validate({"type": wire.name, "model": "some-model", **settings})
 
 
 async def head_sent(wire: Wire, environ: dict[str, str], **settings: object) -> str:
@@ -57,10 +57,10 @@ def test_a_key_that_the_config_names_has_to_be_there(wire: Wire) -> None:
 
 @pytest.mark.parametrize(("kind", "variable"), [("openai", "OPENAI_API_KEY"), ("claude", "ANTHROPIC_API_KEY")])
 def test_a_missing_key_is_named(kind: str, variable: str) -> None:
-    wanted = HttpBackendConfig.model_validate({"type": kind, "model": "m"})
+    wanted = ProviderBackendConfig.model_validate({"type": kind, "model": "m"})
     with pytest.raises(BackendError, match=f"set {variable}") as caught:
         make_backend(wanted, {})
     assert caught.value.reason == "auth"
-    named = HttpBackendConfig.model_validate({"type": kind, "model": "m", "api_key_env": "MY_KEY"})
+    named = ProviderBackendConfig.model_validate({"type": kind, "model": "m", "api_key_env": "MY_KEY"})
     with pytest.raises(BackendError, match="set MY_KEY"):
         make_backend(named, {variable: "k"})

@@ -10,6 +10,7 @@ import pytest
 
 from massgen_mcp.config.builder import LocalServer, config_from_models, default_team, find_local_servers
 from massgen_mcp.config.models import Config
+from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import MassgenError
 
 PATIENT = 20.0
@@ -67,13 +68,19 @@ async def closed_port() -> int:
 
 def test_models_become_agents_with_telling_ids() -> None:
     config = config_from_models(
-        ["gpt-5", "anthropic/claude-opus-5", "openrouter/meta/llama-4", "scripted/Ada"], num_agents=None
-    )
+        ["gpt-5", "anthropic/claude-opus-5", "openrouter/meta/llama-4", "scripted/Ada", "groq/llama-3.3-70b",
+         "gemini-4-argon", "vllm/auto", "azure_openai/gpt-5"],
+        num_agents=None,
+    )  # fmt: skip
     assert told(config) == [
         ("openai-gpt5-1", "openai", "gpt-5", None),
         ("claude-claudeopus5-2", "claude", "claude-opus-5", None),
-        ("openrouter-llama4-3", "chatcompletion", "meta/llama-4", "https://openrouter.ai/api/v1"),
+        ("openrouter-llama4-3", "openrouter", "meta/llama-4", None),
         ("scripted-ada-4", "scripted", "Ada", None),
+        ("groq-llama3370b-5", "groq", "llama-3.3-70b", None),
+        ("gemini-gemini4argon-6", "gemini", "gemini-4-argon", None),
+        ("vllm-auto-7", "vllm", "auto", None),
+        ("azure_openai-gpt5-8", "azure_openai", "gpt-5", None),
     ]
 
 
@@ -110,6 +117,19 @@ async def test_the_default_team_has_one_strong_model_of_each_provider_with_a_key
     assert [agent.backend.type for agent in both.agents] == ["openai", "claude"]
     one = await default_team({"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": ""}, local_servers=())
     assert [agent.backend.type for agent in one.agents] == ["claude"]
+    four = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "XAI_API_KEY", "GROQ_API_KEY")
+    all_four = await default_team(dict.fromkeys(four, "k"), local_servers=())
+    assert [agent.backend.type for agent in all_four.agents] == ["openai", "claude", "gemini", "grok"]
+    assert [agent.backend.model for agent in all_four.agents[2:]] == ["gemini-4-argon", "grok-4.7"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "claude", "gemini", "grok"])
+def test_a_strong_model_is_one_whose_price_is_known(provider: str) -> None:
+    prices = pytest.importorskip("genai_prices")
+    model = named_provider(provider).strong_model
+    assert model is not None
+    usage = prices.Usage(input_tokens=1000, output_tokens=1000)
+    assert prices.calc_price(usage, model_ref=model).total_price > 0
 
 
 async def test_without_keys_the_default_team_is_the_first_local_server_that_answers() -> None:

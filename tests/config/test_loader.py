@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from massgen_mcp.config import loader
 from massgen_mcp.config.examples import example_path, list_examples
-from massgen_mcp.config.models import Config, HttpBackendConfig
+from massgen_mcp.config.models import Config, HttpBackendConfig, LocalBackendConfig
 from massgen_mcp.errors import MassgenError
 
+KINDS = (
+    "azure_openai, cerebras, chatcompletion, claude, fireworks, gemini, grok, groq, lmstudio, openai, openrouter, "
+    "scripted, sglang, together, vllm, zai"
+)
 OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"
 
 
@@ -64,7 +68,7 @@ timeout_setting: {}
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
         "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
-        "unknown type; did you mean 'openai'? valid types: chatcompletion, claude, openai, scripted",
+        f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "required key is missing",
         "expected a number",
         "unknown key; did you mean 'model'?",
@@ -78,10 +82,14 @@ timeout_setting: {}
     ]
 
 
-KINDS = "chatcompletion, claude, openai, scripted"
 EFFORTS = "'none', 'minimal', 'low', 'medium', 'high' or 'xhigh'"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
-AS_CHAT = "not a type of its own; write type: chatcompletion and base_url: https://api.x.ai/v1"
+OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
+AZURES_KEYS = (
+    "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
+    "endpoint, extra_body, max_output_tokens, model, reasoning_effort, temperature, top_p, type"
+)
+NO_TOOLS = "grok does not offer this; it has no tools of its own here"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +106,32 @@ AS_CHAT = "not a type of its own; write type: chatcompletion and base_url: https
             2,
             "agent.backend.modle: unknown key; did you mean 'model'?",
         ),
-        ("agent:\n  backend:\n    type: grok", 3, f"agent.backend.type: {AS_CHAT}"),
+        ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: required key is missing"),
+        (
+            "agent:\n  backend: {type: grok, model: m, enable_web_search: true}",
+            2,
+            f"agent.backend.enable_web_search: {NO_TOOLS}",
+        ),
+        (
+            "agent:\n  backend: {type: openai, model: m, enable_code_execution: true}",
+            2,
+            f"agent.backend.enable_code_execution: {OPENAIS_TOOLS}",
+        ),
+        (
+            "agent:\n  backend: {type: azure_openai, model: m, base_url: 'https://x.openai.azure.com'}",
+            2,
+            f"agent.backend.base_url: unknown key; known here: {AZURES_KEYS}",
+        ),
+        (
+            "agent:\n  backend: {type: azure_openai, model: m, endpoint: 'https://[::1'}",
+            2,
+            f"agent.backend.endpoint: {A_HOST}",
+        ),
+        (
+            "agent:\n  backend: {type: azure_openai, model: m, deployment: a/b}",
+            2,
+            "agent.backend.deployment: expected letters, digits, '_', '.' or '-', at most 64",
+        ),
         ("agent:\n  backend: {model: x}", 2, f"agent.backend.type: required key is missing; one of: {KINDS}"),
         ("agent:\n  backend: {type: 7}", 2, f"agent.backend.type: unknown type; valid types: {KINDS}"),
         (
@@ -142,6 +175,31 @@ def test_equal_ids_are_found_even_when_other_things_are_wrong() -> None:
 
 def test_anthropic_is_another_name_for_claude() -> None:
     assert backend_of(parsed("agent:\n  backend: {type: anthropic, model: claude-x}")).type == "claude"
+
+
+@pytest.mark.parametrize(
+    ("alias", "kind"), [("google", "gemini"), ("xai", "grok"), ("anthropic", "claude"), ("groq", "groq")]
+)
+def test_every_provider_is_a_type_of_its_own(alias: str, kind: str) -> None:
+    assert backend_of(parsed(f"agent:\n  backend: {{type: {alias}, model: m}}")).type == kind
+
+
+@pytest.mark.parametrize("kind", ["lmstudio", "vllm", "sglang"])
+def test_a_local_server_needs_neither_model_nor_key_nor_address(kind: str) -> None:
+    config = parsed(f"agent:\n  backend: {{type: {kind}}}")
+    assert isinstance(backend_of(config), LocalBackendConfig)
+    assert backend_of(config).model == "auto"
+    loader.require_keys(config, {})
+
+
+def test_azure_needs_an_address_and_a_key() -> None:
+    config = parsed("agent:\n  backend: {type: azure_openai, model: gpt-5}")
+    assert loader.missing_keys(config, {}) == ["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"]
+    with pytest.raises(MassgenError, match="agent 'agent1' needs AZURE_OPENAI_ENDPOINT"):
+        loader.require_keys(config, {"AZURE_OPENAI_API_KEY": "k"})
+    loader.require_keys(config, {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_ENDPOINT": "https://x.openai.azure.com"})
+    named = parsed("agent:\n  backend: {type: azure_openai, model: m, endpoint: 'https://x.openai.azure.com'}")
+    assert loader.missing_keys(named, {}) == ["AZURE_OPENAI_API_KEY"]
 
 
 def test_a_variable_as_api_key_becomes_its_name_and_its_value_is_never_read() -> None:

@@ -1,23 +1,38 @@
 """Which company a backend asks, and which key may go there."""
 
-import pytest
+from typing import get_args
 
-from massgen_mcp.config.models import HttpBackendConfig
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from massgen_mcp.config.models import (
+    AzureBackendConfig,
+    BackendConfig,
+    LocalBackendConfig,
+    ProviderBackendConfig,
+)
+from massgen_mcp.config.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
 from massgen_mcp.config.providers import (
+    PROVIDERS,
     credential_variables,
     detect_backend,
     find_key,
+    is_loopback,
     key_required,
     key_variables,
+    missing_variables,
+    named_provider,
     provider_for,
 )
 from massgen_mcp.errors import MassgenError
 
+HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig)
+BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 KEYS = {name: name.lower() for name in credential_variables() if name.endswith("_API_KEY")} | {"MY_KEY": "my_key"}
 
 
-def chat(base_url: str | None = None, api_key_env: str | None = None) -> HttpBackendConfig:
-    return HttpBackendConfig(type="chatcompletion", model="m", base_url=base_url, api_key_env=api_key_env)
+def chat(base_url: str | None = None, api_key_env: str | None = None) -> ProviderBackendConfig:
+    return ProviderBackendConfig(type="chatcompletion", model="m", base_url=base_url, api_key_env=api_key_env)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +50,7 @@ def chat(base_url: str | None = None, api_key_env: str | None = None) -> HttpBac
         ("https://api.together.xyz/v1", "together_api_key"),
         ("https://api.fireworks.ai/inference/v1", "fireworks_api_key"),
         ("https://api.z.ai/api/paas/v4", "zai_api_key"),
-        ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini_api_key"),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "google_api_key"),
         ("https://api.anthropic.com/v1", "anthropic_api_key"),
     ],
 )
@@ -64,7 +79,7 @@ def test_the_key_is_chosen_by_the_host(base_url: str | None, key: str) -> None:
 )
 @pytest.mark.parametrize("kind", ["openai", "chatcompletion", "claude"])
 def test_no_key_goes_to_a_foreign_host_unless_the_config_names_its_variable(base_url: str, kind: str) -> None:
-    backend = HttpBackendConfig.model_validate({"type": kind, "model": "m", "base_url": base_url})
+    backend = ProviderBackendConfig.model_validate({"type": kind, "model": "m", "base_url": base_url})
     assert find_key(backend, KEYS) is None
     assert key_variables(backend) == ()
     assert not key_required(backend)
@@ -85,28 +100,79 @@ def test_an_address_that_parsers_could_read_differently_is_no_address(base_url: 
 
 def test_the_second_variable_of_a_provider_serves_when_the_first_is_not_set() -> None:
     gemini = chat("https://generativelanguage.googleapis.com/v1beta/openai")
-    assert find_key(gemini, {"GOOGLE_API_KEY": " g\n", "GEMINI_API_KEY": " "}) == "g"
+    assert find_key(gemini, {"GEMINI_API_KEY": " g\n", "GOOGLE_API_KEY": " "}) == "g"
 
 
 def test_the_operators_base_url_is_the_default_and_gets_the_types_own_key() -> None:
-    openai = HttpBackendConfig(type="openai", model="m")
+    openai = ProviderBackendConfig(type="openai", model="m")
     proxy = {"OPENAI_BASE_URL": "https://proxy.example.com/v1", "OPENAI_API_KEY": "k"}
     assert provider_for(openai, proxy).base_url == "https://proxy.example.com/v1"
     assert find_key(openai, proxy) == "k"
     assert find_key(chat("https://proxy.example.com/v1/"), proxy) == "k"
     assert find_key(chat("https://proxy.example.com.evil.org/v1"), proxy) is None
-    claude = HttpBackendConfig(type="claude", model="m")
+    claude = ProviderBackendConfig(type="claude", model="m")
     assert provider_for(claude, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}).base_url == "http://127.0.0.1:9"
     assert not key_required(claude, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
     assert provider_for(claude, proxy).base_url == "https://api.anthropic.com"
 
 
 def test_the_wire_follows_the_type_and_the_provider_the_host() -> None:
-    assert provider_for(HttpBackendConfig(type="openai", model="m")).wire == "responses"
-    assert provider_for(HttpBackendConfig(type="claude", model="m")).wire == "messages"
+    assert provider_for(ProviderBackendConfig(type="openai", model="m")).wire == "responses"
+    assert provider_for(ProviderBackendConfig(type="claude", model="m")).wire == "messages"
     at_openai, at_openrouter = provider_for(chat()), provider_for(chat("https://openrouter.ai/api/v1"))
     assert (at_openai.wire, at_openai.type) == ("chat", "openai")
     assert (at_openrouter.wire, at_openrouter.type) == ("chat", "openrouter")
+
+
+def test_every_row_of_the_table_is_a_type_and_every_type_a_row() -> None:
+    kinds = {tag for model in HTTP_MODELS for tag in get_args(model.model_fields["type"].annotation)}
+    assert kinds == {row.type for row in PROVIDERS}
+    assert set(NATIVE_TOOLS) <= kinds
+
+
+@pytest.mark.parametrize("kind", ["gemini", "grok", "groq", "cerebras", "together", "fireworks", "openrouter", "zai"])
+def test_a_provider_by_its_type_has_its_own_address_and_key(kind: str) -> None:
+    backend = ProviderBackendConfig.model_validate({"type": kind, "model": "m"})
+    row = named_provider(kind)
+    assert provider_for(backend).base_url == row.base_url
+    assert find_key(backend, KEYS) == row.key_variables[0].lower()
+    assert missing_variables(backend, {}) == [row.key_variables]
+    elsewhere = backend.model_copy(update={"base_url": "https://example.com/v1"})
+    assert find_key(elsewhere, KEYS) is None
+
+
+@pytest.mark.parametrize("kind", ["lmstudio", "vllm", "sglang"])
+def test_a_local_server_gets_no_key_that_nobody_named(kind: str) -> None:
+    backend = LocalBackendConfig.model_validate({"type": kind})
+    assert is_loopback(provider_for(backend).base_url)
+    assert find_key(backend, KEYS) is None
+    assert missing_variables(backend, {}) == []
+    named = backend.model_copy(update={"api_key_env": "MY_KEY"})
+    assert missing_variables(named, {}) == [("MY_KEY",)]
+
+
+def test_azures_key_goes_to_azure_and_to_the_operators_address_only() -> None:
+    azure = AzureBackendConfig(type="azure_openai", model="m")
+    keys = {"AZURE_OPENAI_API_KEY": "k"}
+    assert find_key(azure.model_copy(update={"endpoint": "https://x.openai.azure.com/"}), keys) == "k"
+    assert find_key(azure.model_copy(update={"endpoint": "https://x.openai.azure.com.evil.org"}), keys) is None
+    assert find_key(azure.model_copy(update={"endpoint": "http://x.openai.azure.com"}), keys) is None
+    operators = {**keys, "AZURE_OPENAI_ENDPOINT": "https://gateway.example.com"}
+    assert find_key(azure, operators) == "k"
+    assert missing_variables(azure, operators) == []
+    assert missing_variables(azure, {}) == [("AZURE_OPENAI_ENDPOINT",), ("AZURE_OPENAI_API_KEY",)]
+
+
+@pytest.mark.parametrize("kind", sorted(row.type for row in PROVIDERS))
+@pytest.mark.parametrize("tool", ["web_search", "code_execution", "code_interpreter"])
+def test_a_tool_of_the_provider_is_had_or_refused_by_name(kind: str, tool: NativeTool) -> None:
+    data = {"type": kind, "model": "m", f"enable_{tool}": True}
+    if tool in native_tools_of(kind):
+        BACKEND.validate_python(data)
+        return
+    with pytest.raises(ValidationError, match=f"{kind} does not offer this; it has (no|only enable_)"):
+        BACKEND.validate_python(data)
+    assert BACKEND.validate_python({**data, f"enable_{tool}": False})
 
 
 def test_a_fingerprint_covers_keys_and_addresses() -> None:
@@ -129,6 +195,12 @@ def test_a_fingerprint_covers_keys_and_addresses() -> None:
         ("openrouter/meta/llama-4", ("openrouter", "meta/llama-4")),
         ("scripted/ada", ("scripted", "ada")),
         (" groq/llama ", ("groq", "llama")),
+        ("groq/llama-3.3-70b", ("groq", "llama-3.3-70b")),
+        ("openrouter/openai/gpt-5.1", ("openrouter", "openai/gpt-5.1")),
+        ("grok-4.7", ("grok", "grok-4.7")),
+        ("google/gemini-x", ("gemini", "gemini-x")),
+        ("azure_openai/gpt-5", ("azure_openai", "gpt-5")),
+        ("vllm/Qwen/Qwen3-8B", ("vllm", "Qwen/Qwen3-8B")),
     ],
 )
 def test_a_model_tells_its_provider(model: str, found: tuple[str, str]) -> None:

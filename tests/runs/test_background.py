@@ -91,7 +91,8 @@ async def test_runs_under_other_credentials_have_another_runner(home: TempHome) 
     rich, poor = home.with_variables(OPENAI_API_KEY="sk-rich-0001"), home.with_variables(OPENAI_API_KEY="sk-poor-0002")
     async with rich.client() as one, poor.client() as other:
         for client in (one, other):
-            run_id = (await call(client, "start_run", question="q", config=slow(home)))["run_id"]
+            stuck = home.config("stuck", agent("one", STUCK))
+            run_id = (await call(client, "start_run", question="q", config=stuck))["run_id"]
             await at_work(home, run_id)
         owners = {
             variable
