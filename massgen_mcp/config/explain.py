@@ -79,6 +79,18 @@ def problems_of(error: ValidationError) -> list[Problem]:
     return found
 
 
+def likely_types(error: ValidationError) -> dict[Place, str]:
+    """For every value whose `type` is unknown the nearest type there is: what its other keys may be judged by."""
+    likely: dict[Place, str] = {}
+    for detail in error.errors(include_url=False, include_input=False):
+        if detail["type"] == "union_tag_invalid":
+            seen = _follow(detail["loc"])
+            tag = str(detail.get("ctx", {}).get("tag", ""))
+            if near := difflib.get_close_matches(tag[:100].lower(), sorted(seen.kinds), n=1):
+                likely[seen.place] = near[0]
+    return likely
+
+
 def show_place(place: Place) -> str:
     """`agents[0].backend.model`, as a user would write it."""
     text = ""

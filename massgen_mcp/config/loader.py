@@ -13,11 +13,11 @@ import platformdirs
 from pydantic import ValidationError
 
 from massgen_mcp.config import examples, providers
-from massgen_mcp.config.explain import Problem, problems_of, show_name, show_place
+from massgen_mcp.config.explain import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.models import AgentConfig, Config, ScriptedBackendConfig
 from massgen_mcp.config.plain import NotPlainError, plain_data
 from massgen_mcp.config.shape import shape
-from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, read_yaml
+from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
 
 EXAMPLE_PREFIX = "@examples/"
@@ -79,8 +79,8 @@ def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) 
             return str(place)
     raise MassgenError(
         "config_not_found",
-        f"no config: neither {places[0]} nor {places[1]} exists. Write one of them, name a file or "
-        f"{EXAMPLE_PREFIX}NAME, or name models such as openai/MODEL.",
+        f"no config: neither {places[0]} nor {places[1]} exists. Write one of them, or name a file or "
+        f"{EXAMPLE_PREFIX}NAME with --config.",
     )
 
 
@@ -128,7 +128,8 @@ def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | No
     try:
         config = Config.model_validate_json(json.dumps(shaped.data), strict=True)
     except ValidationError as error:
-        found = [Problem(shaped.as_written(problem.place), problem.message) for problem in problems_of(error)]
+        told = [*problems_of(error), *_problems_of_likely_types(shaped.data, error)]
+        found = [Problem(shaped.as_written(problem.place), problem.message) for problem in told]
         known = {problem.place for problem in problems}
         same_ids = any(place[-1:] == ("id",) for place in known)
         problems += [one for one in found if one.place not in known and not (same_ids and one.place == ("agents",))]
@@ -136,6 +137,30 @@ def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | No
     if problems:
         raise _invalid(problems, located)
     return config
+
+
+def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:
+    """What else is wrong in parts whose `type` is unknown, if it was meant to be the nearest one."""
+    likely = likely_types(error)
+    guess: Plain = dict(data)
+    for place, backend_type in likely.items():
+        guess = _with_type(guess, place, backend_type)
+    try:
+        Config.model_validate_json(json.dumps(guess), strict=True)
+    except ValidationError as second:
+        return [one for one in problems_of(second) if any(one.place[: len(place)] == place for place in likely)]
+    return []
+
+
+def _with_type(value: Plain, place: Place, name: str) -> Plain:
+    """`value` with the mapping at `place` being of another `type`."""
+    if isinstance(value, dict):
+        if not place:
+            return {**value, "type": name}
+        return {key: _with_type(item, place[1:], name) if key == place[0] else item for key, item in value.items()}
+    if isinstance(value, list) and place:
+        return [_with_type(item, place[1:], name) if at == place[0] else item for at, item in enumerate(value)]
+    return value
 
 
 def _invalid(problems: Sequence[Problem], located: Located) -> MassgenError:

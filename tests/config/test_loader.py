@@ -54,6 +54,7 @@ timeout_setting: {}
     found = problems(text)
     assert [line.split(": ")[:2] for line in found] == [
         ["team.yaml:2", "agents[0].id"],
+        ["team.yaml:3", "agents[0].backend.model"],
         ["team.yaml:4", "agents[0].backend.type"],
         ["team.yaml:5", "agents[1].backend.model"],
         ["team.yaml:5", "agents[1].backend.temperature"],
@@ -404,3 +405,13 @@ def test_no_dictionary_breaks_the_parser(data: dict[str, object]) -> None:
 def test_no_text_breaks_the_parser(text: str | bytes) -> None:
     refusal = refusal_of(lambda: loader.parse_config(text, "team.yaml", {}))
     assert refusal is None or refusal.code == "config_invalid"
+
+
+def test_a_misspelt_type_does_not_hide_what_else_is_wrong_beside_it() -> None:
+    text = "agents:\n  - backend: {type: opnai, modle: x, temperature: 9}\n"
+    with pytest.raises(MassgenError) as caught:
+        loader.parse_config(text, "team.yaml", {})
+    told = str(caught.value)
+    assert "agents[0].backend.type: unknown type; did you mean 'openai'?" in told
+    assert "agents[0].backend.modle: unknown key; did you mean 'model'?" in told
+    assert "agents[0].backend.temperature: expected" in told
