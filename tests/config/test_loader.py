@@ -69,6 +69,7 @@ timeout_setting: {}
     ]
     assert [line.split(": ", 2)[2] for line in found] == [
         "expected letters, digits, '_', '.' or '-', at most 64, beginning with a letter or digit",
+        "required key is missing",
         f"unknown type; did you mean 'openai'? valid types: {KINDS}",
         "required key is missing",
         "expected a number",
