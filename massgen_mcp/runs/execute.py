@@ -67,6 +67,9 @@ async def execute_run(
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
         assignment = assemble(run, run_id, question, config, backends)
+        for member in assignment.team:
+            if member.workspace is not None:
+                cleanup.callback(member.workspace.close)
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
