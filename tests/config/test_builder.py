@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import anyio.abc
+import genai_prices
 import pytest
 
 from massgen_mcp.config.builder import LocalServer, config_from_models, default_team, find_local_servers
@@ -125,11 +126,10 @@ async def test_the_default_team_has_one_strong_model_of_each_provider_with_a_key
 
 @pytest.mark.parametrize("provider", ["openai", "claude", "gemini", "grok"])
 def test_a_strong_model_is_one_whose_price_is_known(provider: str) -> None:
-    prices = pytest.importorskip("genai_prices")
     model = named_provider(provider).strong_model
     assert model is not None
-    usage = prices.Usage(input_tokens=1000, output_tokens=1000)
-    assert prices.calc_price(usage, model_ref=model).total_price > 0
+    usage = genai_prices.Usage(input_tokens=1000, output_tokens=1000)
+    assert genai_prices.calc_price(usage, model_ref=model).total_price > 0
 
 
 async def test_without_keys_the_default_team_is_the_first_local_server_that_answers() -> None:
