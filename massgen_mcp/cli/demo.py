@@ -40,7 +40,7 @@ async def demo(environ: Mapping[str, str]) -> int:
 
 
 def say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201
+    print(line, flush=True)  # noqa: T201 - this is what a person came for
 
 
 async def _follow(client: Client, run_id: str) -> None:

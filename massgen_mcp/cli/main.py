@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = _demo() if options.verb == "demo" else _serve(options)
     except MassgenError as error:
-        print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201
+        print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
         code = EXIT_FAILED if error.code in ("store_unavailable", "internal") else EXIT_USAGE
     except KeyboardInterrupt:
         code = 130

@@ -42,7 +42,7 @@ async def run_once(question: str, config_source: str | None, automation: bool, o
 
 def say(line: str) -> None:
     """One line on standard output, whatever a model put into it."""
-    print(plain(line), flush=True)  # noqa: T201
+    print(plain(line), flush=True)  # noqa: T201 - the command's output
 
 
 async def _execute(run: RunDirectory, tell: Say | None) -> RunSnapshot:

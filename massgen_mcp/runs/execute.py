@@ -45,13 +45,11 @@ async def execute_run(
     run_id: str,
     *,
     environ: Mapping[str, str],
-    session_id: str | None = None,
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
 ) -> RunSnapshot:
     """Take a run from its stored request to its terminal event; returns what it looks like then.
 
-    `session_id` is what `status.json` calls the run's session; by default the name of the run directory.
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
     question, config = run.read_request()
@@ -73,7 +71,7 @@ async def execute_run(
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
-        status = _StatusFile(run, snapshot, journal, session_id or run.path.name)
+        status = _StatusFile(run, snapshot, journal)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)
             journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
@@ -100,15 +98,14 @@ def _root_cause(error: BaseException) -> str:
 class _StatusFile:
     """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
 
-    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, session_id: str) -> None:
+    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter) -> None:
         self._run = run
         self._snapshot = snapshot
         self._journal = journal
-        self._session_id = session_id
 
     def write(self) -> None:
         document = status_json(
-            self._snapshot, log_dir=str(self._run.path), session_id=self._session_id, now=time.time()
+            self._snapshot, log_dir=str(self._run.path), session_id=self._run.path.name, now=time.time()
         )
         self._run.write_status(document)
 

@@ -34,7 +34,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
-from massgen_mcp.views.vote_results import answers, vote_results
+from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 WIDTH = 100
 _TIME, _AGENT = 9, 9
@@ -49,7 +49,7 @@ def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[
         "session_metadata": {
             "run_id": run.run_id,
             "user_prompt": run.question,
-            "agent_mapping": {name: view.info.id for name, view in run.agents.items()},
+            "agent_mapping": agent_mapping(run),
             "start_time": run.started_at,
             "end_time": run.ended_at,
             "state": run.state,

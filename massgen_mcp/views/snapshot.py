@@ -17,7 +17,6 @@ from massgen_mcp.events import (
     LogRecord,
     ModelCallAborted,
     ModelCallFailed,
-    ModelCallRetried,
     ModelCallStarted,
     ModelReplied,
     Outcome,
@@ -29,7 +28,6 @@ from massgen_mcp.events import (
     RunFailed,
     RunStarted,
     RunTimedOut,
-    TextDelta,
     Usage,
     VoteCast,
     WinnerChosen,
@@ -94,8 +92,6 @@ class AgentView:
     last_activity: float | None = None
     dropped: AgentDropped | None = None
     dropped_at: float | None = None
-    streaming_text: str = ""
-    """What it has said in its running model call."""
 
     @property
     def restarts(self) -> int:
@@ -120,8 +116,6 @@ class RunSnapshot:
     earlier_answers: list[AnswerView] = field(default_factory=list[AnswerView])
     """Those of the attempts before this one."""
     votes: dict[str, VoteView] = field(default_factory=dict[str, VoteView])
-    presented: AnswerPresented | None = None
-    """The latest final answer of an attempt; not the run's until the run is completed."""
     winner: WinnerChosen | None = None
     end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
     presentation_failed: PresentationFailed | None = None
@@ -220,11 +214,6 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             if event.purpose == "evaluate":
                 run.phase = "evaluating"
             run.agents[event.agent].status = "streaming"
-            run.agents[event.agent].streaming_text = ""
-        case TextDelta():
-            run.agents[event.agent].streaming_text += event.text
-        case ModelCallRetried():
-            run.agents[event.agent].streaming_text = ""
         case ModelReplied():
             _spend(run, event)
         case ModelCallFailed() | ModelCallAborted():
@@ -242,10 +231,8 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             run.votes.pop(event.agent, None)
         case WinnerChosen():
             run.winner = event
-        case PresentationStarted():
+        case PresentationStarted() | AnswerPresented():
             run.phase = "presenting"
-        case AnswerPresented():
-            run.phase, run.presented = "presenting", event
         case PresentationFailed():
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
