@@ -6,7 +6,7 @@ from typing import Any
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import ScriptedBackendConfig
+from massgen_mcp.config.models import EarlierTurn, ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
@@ -69,6 +69,7 @@ async def perform(
     tools: tuple[Tool, ...] = (),
     presentation: str | None = None,
     journal: EventList | None = None,
+    history: tuple[EarlierTurn, ...] = (),
 ) -> Performance:
     """Let scripted agents coordinate, one per script."""
     listeners = [
@@ -83,7 +84,9 @@ async def perform(
     ]
     team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
     journal = journal or EventList()
-    assignment = Assignment(question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style())
+    assignment = Assignment(
+        question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style(), history=history
+    )
     await Conductor(assignment, journal).conduct()
     return Performance(listeners, journal.events)
 

@@ -257,6 +257,13 @@ class OrchestratorConfig(Settings, frozen=True):
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
 
 
+class EarlierTurn(Settings, frozen=True):
+    """A turn of the same session that has ended: what was asked, and the final answer."""
+
+    question: str
+    answer: str
+
+
 class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 

@@ -52,7 +52,9 @@ class Conductor:
         self._run = anyio.CancelScope()
         self._cancel_requested = False
         self._attempt = 0
-        self._opening: tuple[Message, ...] = (UserMessage(prompts.question_block(assignment.question)),)
+        self._opening: tuple[Message, ...] = (
+            UserMessage(prompts.question_block(assignment.question, assignment.history)),
+        )
         self._final: _Final | None = None
 
     def finish_now(self) -> None:

@@ -6,6 +6,7 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 from collections.abc import Iterable, Sequence
 
 from massgen_mcp.backends.base import ToolSpec
+from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
 
@@ -71,6 +72,7 @@ REFUSALS: dict[ViolationCode, str] = {
     "empty_reason": "Give the reason for your vote in `reason`.",
 }
 
+CONVERSATION = "The asker goes on with a conversation. These are its earlier turns, oldest first:"
 ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
 CHOSEN = "{name} is your answer."
@@ -142,8 +144,17 @@ def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str])
     return "\n\n".join(parts)
 
 
-def question_block(question: str) -> str:
-    return f"<question>\n{question}\n</question>"
+def question_block(question: str, history: Sequence[EarlierTurn] = ()) -> str:
+    """The question, after the earlier turns of its session."""
+    asked = f"<question>\n{question}\n</question>"
+    if not history:
+        return asked
+    turns = "\n".join(
+        f"<earlier_question>\n{_fenced(turn.question)}\n</earlier_question>\n"
+        f"<earlier_answer>\n{_fenced(turn.answer)}\n</earlier_answer>"
+        for turn in history
+    )
+    return f"{CONVERSATION}\n{turns}\n\n{asked}"
 
 
 def briefing_block(answer: str, reason: str, instructions: str) -> str:
@@ -172,5 +183,6 @@ def _fenced(text: str) -> str:
     return (
         text.replace("</answer", "<\\/answer")
         .replace("<answer name=", "<\\answer name=")
-        .replace("</earlier_answer", "<\\/earlier_answer")
+        .replace("</earlier_", "<\\/earlier_")
+        .replace("<question", "<\\question")
     )

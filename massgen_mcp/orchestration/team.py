@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
+from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
@@ -82,6 +83,8 @@ class Assignment:
     style: Style = field(default_factory=Style)
     shared_notes: Callable[[], str] = lambda: ""
     """What the whole team should see now (its short-term memory), in words for a model."""
+    history: tuple[EarlierTurn, ...] = ()
+    """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the asker's files, for the prompts."""
 

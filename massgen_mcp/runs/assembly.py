@@ -6,11 +6,11 @@ Must not know journals, views or what the team will do.
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.config.models import AgentConfig, Config, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
-from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
+from massgen_mcp.runs.directory import AnswerGallery, Request, RunDirectory
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
@@ -19,8 +19,9 @@ from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, ski
 from massgen_mcp.workspace.directory import Workspace
 
 
-def assemble(run: RunDirectory, run_id: str, question: str, config: Config, backends: list[Backend]) -> Assignment:
+def assemble(run: RunDirectory, run_id: str, request: Request, backends: list[Backend]) -> Assignment:
     """The team with its workspaces and tools, and the rules it works under."""
+    config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     team = tuple(
@@ -28,7 +29,8 @@ def assemble(run: RunDirectory, run_id: str, question: str, config: Config, back
         for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
     )
     return Assignment(
-        question=question,
+        question=request.question,
+        history=request.history,
         team=team,
         rules=Rules(
             max_answers=orchestrator.max_new_answers_per_agent,

@@ -7,16 +7,27 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, take_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order."""
+
+    question: str
+    config: Config
+    history: tuple[EarlierTurn, ...] = ()
 
 
 class RunDirectory:
@@ -30,7 +41,7 @@ class RunDirectory:
         self.request = path / "config.json"
 
     @classmethod
-    def create(cls, path: Path, question: str, config: Config) -> "RunDirectory":
+    def create(cls, path: Path, question: str, config: Config, history: Sequence[EarlierTurn] = ()) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably.
 
         Raises `FileExistsError` if there is one already, `MassgenError` store_unavailable if it cannot be made.
@@ -38,7 +49,11 @@ class RunDirectory:
         run = cls(path)
         try:
             path.mkdir(mode=0o700, parents=True)
-            document = {"question": question, "config": config.model_dump(mode="json")}
+            document = {
+                "question": question,
+                "config": config.model_dump(mode="json"),
+                "history": [turn.model_dump(mode="json") for turn in history],
+            }
             write_durably(run.request, json.dumps(document, indent=2).encode())
             sync_directory(path.parent)
         except FileExistsError:
@@ -47,11 +62,12 @@ class RunDirectory:
             raise MassgenError("store_unavailable", f"cannot create the run directory: {error.strerror}") from error
         return run
 
-    def read_request(self) -> tuple[str, Config]:
-        """The question and the config as they were frozen. Raises `MassgenError` store_unavailable if damaged."""
+    def read_request(self) -> Request:
+        """The request as it was frozen. Raises `MassgenError` store_unavailable if damaged."""
         try:
             document = json.loads(self.request.read_bytes())
-            return str(document["question"]), Config.model_validate(document["config"])
+            history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
+            return Request(str(document["question"]), Config.model_validate(document["config"]), history)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise MassgenError("store_unavailable", f"the run's config.json cannot be read: {error}") from error
 

@@ -52,7 +52,8 @@ async def execute_run(
 
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
-    question, config = run.read_request()
+    request = run.read_request()
+    question, config = request.question, request.config
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
         journal = JournalWriter(run.events)
@@ -64,7 +65,7 @@ async def execute_run(
         backends = [make_backend(agent.backend, environ) for agent in config.agents]
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
-        assignment = assemble(run, run_id, question, config, backends)
+        assignment = assemble(run, run_id, request, backends)
         for member in assignment.team:
             if member.workspace is not None:
                 cleanup.callback(member.workspace.close)

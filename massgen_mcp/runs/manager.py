@@ -147,7 +147,7 @@ class RunManager:
         """
         if view.state not in ("queued", "running") or Post(self._home, view.row.fingerprint).wake():
             return
-        _, config = view.directory.read_request()
+        config = view.directory.read_request().config
         if self._identity(config) == view.row.fingerprint:
             summon(self._home, view.row.fingerprint, self._environ)
 
