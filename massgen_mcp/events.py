@@ -15,6 +15,9 @@ Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "be
 
 CallPurpose = Literal["coordinate", "present", "evaluate"]
 
+InputKind = Literal["budget_reached", "question", "permission"]
+"""What a run may wait for its asker for."""
+
 
 def public_agent_name(place: int) -> str:
     """The public name of the agent at `place` (0-based) in the config: agent_a, agent_b, …, agent_z, agent_aa."""
@@ -88,6 +91,39 @@ class FinishRequested(Event):
     type: Literal["finish_requested"] = "finish_requested"
 
 
+class RunResumed(Event):
+    """The process that worked on the run was lost; another one goes on from here."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    in_flight: tuple[str, ...] = ()
+    """Ids of the model calls that had been made and not replied to: these are made once more."""
+
+
+class AskerSaid(Event):
+    """The asker sent the team a message; every agent is shown it at its next step."""
+
+    type: Literal["asker_said"] = "asker_said"
+    control: int
+    """Number of the order in the run store: an order that is carried out twice counts once."""
+    message: str
+
+
+class InputRequired(Event):
+    """The run, or one agent of it, cannot go on before the asker decides something."""
+
+    type: Literal["input_required"] = "input_required"
+    kind: InputKind
+    agent: str | None = None
+    text: str
+    """What is to be decided, in words for the asker."""
+
+
+class InputGiven(Event):
+    type: Literal["input_given"] = "input_given"
+    kind: InputKind
+    text: str
+
+
 class RunCompleted(Event):
     type: Literal["run_completed"] = "run_completed"
     winner: str
@@ -130,6 +166,18 @@ class RoundStarted(Event):
     round: int
     revision: int
     ballot: tuple[BallotEntry, ...]
+    heard: int = 0
+    """How many of the asker's messages the round begins with."""
+    notes: str = ""
+    """What the team shared with the agent besides answers, as it was shown."""
+
+
+class MessagesShown(Event):
+    """In the middle of its round an agent was shown the asker's messages up to the `heard`-th one."""
+
+    type: Literal["messages_shown"] = "messages_shown"
+    agent: str
+    heard: int
 
 
 class BallotChanged(Event):
@@ -146,6 +194,8 @@ class ModelCallStarted(Event):
     agent: str
     call_id: str
     purpose: CallPurpose
+    repeated: bool = False
+    """The call was in flight when a runner was lost; it may have been paid for before."""
 
 
 class TextDelta(Event):
@@ -217,6 +267,8 @@ class ToolFinished(Event):
     name: str
     result: str
     is_error: bool
+    valid: bool = True
+    """The call named a tool that is there, with readable arguments; the tool itself may still have failed."""
     seconds: float
 
 
@@ -227,6 +279,9 @@ class RuleViolated(Event):
     agent: str
     code: str
     message: str
+    """What it was told."""
+    calls: tuple[str, ...] = ()
+    """Ids of the tool calls that were refused with it."""
     counts: bool
     """Whether it counts towards `max_enforcement_retries`; a vote on an outdated ballot does not."""
 
@@ -289,6 +344,8 @@ class WinnerChosen(Event):
 class PresentationStarted(Event):
     type: Literal["presentation_started"] = "presentation_started"
     agent: str
+    heard: int = 0
+    """How many of the asker's messages it is written with."""
 
 
 class AnswerPresented(Event):
@@ -323,11 +380,16 @@ AnyEvent = Annotated[
     RunStarted
     | AttemptStarted
     | FinishRequested
+    | RunResumed
+    | AskerSaid
+    | InputRequired
+    | InputGiven
     | RunCompleted
     | RunFailed
     | RunCancelled
     | RunTimedOut
     | RoundStarted
+    | MessagesShown
     | BallotChanged
     | ModelCallStarted
     | TextDelta

@@ -191,8 +191,8 @@ class _Watch:
         if snapshot.state in TERMINAL_STATES:
             if row.state != snapshot.state and row.state != "running":
                 self._store.end(self._run_id, snapshot.state)  # the runner died between its last event and this
-        else:
-            snapshot.state = row.state
+        elif row.state != "running" or snapshot.state == "queued":
+            snapshot.state = row.state  # a running run knows better itself what it does
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         return RunView(row, snapshot, self._directory)
 

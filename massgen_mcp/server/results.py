@@ -209,8 +209,10 @@ def _next_step(view: RunView) -> str:
             return "Mend the reason, then start a new run."
         case "cancelled" | "timed_out":
             return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
+        case "input_required":
+            return "Answer with control_run."
         case "interrupted":
-            return "The runner was lost. Start a new run."
+            return "The runner was lost; the run goes on as soon as its keys are at hand (control_run resume)."
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
@@ -220,6 +222,8 @@ def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
         case RunTimedOut() as end:
             return preview(end.message, limit)
         case _:
+            if asked := view.snapshot.input_required:
+                return f"{asked.kind}: {preview(asked.text, limit)}"
             return "runner_lost" if view.state == "interrupted" else None
 
 

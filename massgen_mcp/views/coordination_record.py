@@ -14,11 +14,14 @@ from massgen_mcp.events import (
     AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    AskerSaid,
     AttemptStarted,
     BallotChanged,
     Event,
     FinishRequested,
     FirstAnswersClosed,
+    InputGiven,
+    InputRequired,
     LogRecord,
     PresentationFailed,
     PresentationStarted,
@@ -27,6 +30,7 @@ from massgen_mcp.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunStarted,
     RunTimedOut,
     VoteCast,
@@ -123,6 +127,14 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "action_refused", f"refused ({event.code}): {preview(event.message, 120)}"
         case FirstAnswersClosed():
             return "first_answers_closed", f"no longer waiting for the first answers of {', '.join(event.awaited)}"
+        case RunResumed():
+            return "session_resumed", "another process goes on with the run"
+        case AskerSaid():
+            return "asker_message", f"the asker says: {preview(event.message, 120)}"
+        case InputRequired():
+            return "input_required", f"waits for the asker ({event.kind}): {preview(event.text, 120)}"
+        case InputGiven():
+            return "input_given", f"the asker decided ({event.kind}): {preview(event.text, 120)}"
         case FinishRequested():
             return "finish_requested", "somebody asked to finish with what is there"
         case AgentDropped():

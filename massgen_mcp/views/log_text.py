@@ -8,12 +8,16 @@ from massgen_mcp.events import (
     AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    AskerSaid,
     AttemptStarted,
     BallotChanged,
     Event,
     FinishRequested,
     FirstAnswersClosed,
+    InputGiven,
+    InputRequired,
     LogRecord,
+    MessagesShown,
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
@@ -26,6 +30,7 @@ from massgen_mcp.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunStarted,
     RunTimedOut,
     ToolFinished,
@@ -75,11 +80,22 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
         case AnswerEvaluated():
             verdict = "sufficient" if event.sufficient else "insufficient"
             return "INFO", f"{event.agent}: judges the final answer {verdict}: {preview(event.reason)}"
+        case RunResumed():
+            again = f"; these calls are made once more: {', '.join(event.in_flight)}" if event.in_flight else ""
+            return "WARNING", f"another process goes on with the run{again}"
+        case AskerSaid():
+            return "INFO", f"the asker says: {preview(event.message)}"
+        case InputRequired():
+            return "WARNING", f"waits for the asker ({event.kind}): {preview(event.text)}"
+        case InputGiven():
+            return "INFO", f"the asker decided ({event.kind}): {preview(event.text)}"
         case FinishRequested():
             return "INFO", "asked to finish with the answers that are there"
         case RoundStarted():
             shown = ", ".join(f"{entry.name} = {entry.label}" for entry in event.ballot) or "no answers yet"
             return "INFO", f"{event.agent}: round {event.round} begins; sees {shown}"
+        case MessagesShown():
+            return "DEBUG", f"{event.agent}: is shown what the asker says"
         case BallotChanged():
             return "INFO", f"{event.agent}: is shown the new answers"
         case ModelCallStarted():

@@ -14,6 +14,8 @@ from massgen_mcp.events import (
     AnswerSubmitted,
     AttemptStarted,
     Event,
+    InputGiven,
+    InputRequired,
     LogRecord,
     ModelCallAborted,
     ModelCallFailed,
@@ -26,6 +28,7 @@ from massgen_mcp.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunStarted,
     RunTimedOut,
     Usage,
@@ -33,7 +36,9 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 
-RunState = Literal["queued", "running", "completed", "failed", "cancelled", "timed_out", "interrupted"]
+RunState = Literal[
+    "queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted"
+]
 Phase = Literal["answering", "voting", "presenting", "evaluating"]
 AgentStatus = Literal["waiting", "streaming", "answered", "voted", "restarting", "error", "timeout", "completed"]
 
@@ -122,6 +127,12 @@ class RunSnapshot:
     started_at: float | None = None
     updated_at: float | None = None
     ended_at: float | None = None
+    input_required: InputRequired | None = None
+    """What the run waits for its asker for, while it does."""
+    resumed: int = 0
+    """How often another process had to go on with the run."""
+    repeated_calls: int = 0
+    """Model calls made once more because their reply was lost with a process."""
     seq: int = 0
     spent: Spent = field(default_factory=Spent)
     spent_by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
@@ -206,6 +217,14 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
         case RunStarted():
             run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
             run.agents = {info.name: AgentView(info) for info in event.agents}
+        case RunResumed():
+            run.resumed += 1
+            for agent in run.agents:
+                _idle(run, agent)
+        case InputRequired():
+            run.state, run.input_required = "input_required", event
+        case InputGiven():
+            run.state, run.input_required = "running", None
         case AttemptStarted():
             _new_attempt(run, event)
         case RoundStarted():
@@ -214,6 +233,7 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             if event.purpose == "evaluate":
                 run.phase = "evaluating"
             run.agents[event.agent].status = "streaming"
+            run.repeated_calls += event.repeated
         case ModelReplied():
             _spend(run, event)
         case ModelCallFailed() | ModelCallAborted():
