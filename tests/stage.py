@@ -1,14 +1,14 @@
 """The orchestrator without files and processes: what was said to each model can be read back."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
+from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, PastCall
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import EarlierTurn, ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import Event, public_agent_name
+from massgen_mcp.events import Event, LogRecord, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
@@ -25,6 +25,9 @@ class Listener:
     @property
     def model(self) -> str:
         return self.inner.model
+
+    def rehearse(self, past: Sequence[PastCall]) -> None:
+        self.inner.rehearse(past)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         self.requests.append(request)
@@ -70,8 +73,10 @@ async def perform(
     presentation: str | None = None,
     journal: EventList | None = None,
     history: tuple[EarlierTurn, ...] = (),
+    past: Sequence[LogRecord] = (),
+    during: Callable[[Conductor], None] = lambda _: None,
 ) -> Performance:
-    """Let scripted agents coordinate, one per script."""
+    """Let scripted agents coordinate, one per script; `past` is a journal that they go on with."""
     listeners = [
         Listener(
             ScriptedBackend(
@@ -87,7 +92,11 @@ async def perform(
     assignment = Assignment(
         question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style(), history=history
     )
-    await Conductor(assignment, journal).conduct()
+    conductor = Conductor(assignment, journal)
+    if past:
+        await conductor.resume(past)
+    during(conductor)
+    await conductor.conduct()
     return Performance(listeners, journal.events)
 
 

@@ -3,9 +3,9 @@
 A backend translates; it holds no conversation, knows no coordination rules, and never retries (see `calling`).
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -108,6 +108,21 @@ class StopPart:
 
 
 Part = TextPart | ReasoningPart | ToolCallPart | UsagePart | StopPart
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """A try to call a model that ended before its run was resumed: what for, and the tool calls it came to."""
+
+    coordinated: bool
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@runtime_checkable
+class Rehearsing(Protocol):
+    """A backend that keeps its own place in a script; in a resumed run it is told what it has already done."""
+
+    def rehearse(self, past: Sequence[PastCall]) -> None: ...
 
 
 class Backend(Protocol):

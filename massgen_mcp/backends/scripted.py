@@ -6,7 +6,7 @@ Knows how the coordination tools are called and how a ballot is fenced in a prom
 import json
 import math
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -15,6 +15,7 @@ from massgen_mcp.backends.base import (
     JsonObject,
     ModelRequest,
     Part,
+    PastCall,
     StopPart,
     TextPart,
     ToolCall,
@@ -52,6 +53,17 @@ class ScriptedBackend:
     def model(self) -> str:
         return self._config.model
 
+    def rehearse(self, past: Sequence[PastCall]) -> None:
+        """Go to where an instance stands that was called like this."""
+        for call in past:
+            if self._steps_done < len(self._config.script):
+                step = self._config.script[self._steps_done]
+                self._steps_done += call.coordinated or not _coordinates(step)
+            for tool_call in call.tool_calls:
+                self._calls_made += 1
+                if tool_call.name == "new_answer":
+                    self._answer = json.loads(tool_call.arguments)["content"]
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         step = self._take_step(request) or self._own_step(request)
         await anyio.sleep(step.delay_seconds)
@@ -83,8 +95,7 @@ class ScriptedBackend:
         if self._steps_done == len(self._config.script):
             return None
         step = self._config.script[self._steps_done]
-        coordinates = step.answer is not None or step.vote is not None
-        if coordinates and _is_presentation(request):
+        if _coordinates(step) and _is_presentation(request):
             return None
         self._steps_done += 1
         return step
@@ -114,6 +125,10 @@ class ScriptedBackend:
     def _tool_call(self, name: str, arguments: JsonObject) -> ToolCall:
         self._calls_made += 1
         return ToolCall(f"call_{self._calls_made}", name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _coordinates(step: ScriptStep) -> bool:
+    return step.answer is not None or step.vote is not None
 
 
 def _is_presentation(request: ModelRequest) -> bool:

@@ -254,6 +254,8 @@ class OrchestratorConfig(Settings, frozen=True):
     """How long agents that have answered wait for the others' first answers before they judge what is there."""
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""
+    allow_questions: bool = False
+    """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
 
 

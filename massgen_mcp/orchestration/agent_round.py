@@ -4,45 +4,66 @@ A step is one model call. Its ordinary tool calls are run, its workflow call is 
 breaks a rule goes back to the model as a tool result, in this one place. Must not know other agents or providers.
 """
 
+from collections.abc import Sequence
+
 import anyio
 
-from massgen_mcp.backends.base import (
-    AssistantMessage,
-    Message,
-    ModelRequest,
-    ToolCall,
-    ToolResultMessage,
-    ToolSpec,
-    UserMessage,
-)
-from massgen_mcp.backends.calling import Reply
+from massgen_mcp.backends.base import ToolCall, ToolResultMessage, ToolSpec
+from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import AnswerSubmitted, BallotChanged, RoundStarted, RuleViolated
+from massgen_mcp.events import AnswerSubmitted, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
-from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, parse_action
 
 
 class Round:
-    """`play` it once. The conversation lives as long as the round: every round begins with the same stable prefix
-    (system message, question), to which the ballot is appended.
+    """`begin` it with its duty, or `resume` it with its events, then `play` it once.
+
+    The conversation lives as long as the round: every round begins with the same stable prefix (system message,
+    question), to which the ballot is appended. Like the conversation, the round is a fold over its events.
     """
 
-    def __init__(self, member: Member, attempt: Attempt, number: int, work: Work) -> None:
+    def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
         self._member = member
         self._assignment = attempt.assignment
         self._floor = attempt.floor
         self._attempt = attempt.number
-        self._number = number
-        self._ballot = work.ballot
-        self._messages: list[Message] = [*attempt.opening]
+        self._ballot = Ballot(member.name, opened.revision, opened.ballot)
         self._violations = 0
         """In a row; a valid tool call sets it back."""
+        self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened.heard)
+        if opened.notes:
+            self._talk.tell(opened.notes)
+        self._show_ballot(prompts.BALLOT_FIRST)
+
+    @classmethod
+    def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
+        opened = RoundStarted(
+            agent=member.name,
+            round=number,
+            revision=work.ballot.revision,
+            ballot=work.ballot.entries,
+            heard=len(attempt.floor.said),
+            notes=attempt.assignment.shared_notes(),
+        )
+        attempt.floor.record(opened)
+        return cls(member, attempt, opened)
+
+    @classmethod
+    def resume(cls, member: Member, attempt: Attempt, events: Sequence[Event]) -> "Round":
+        """A round that stands where its events, from `RoundStarted` on, have led it."""
+        opened, *later = events
+        if not isinstance(opened, RoundStarted):
+            raise TypeError("a round begins with RoundStarted")
+        resumed = cls(member, attempt, opened)
+        for event in later:
+            resumed._take_in(event)
+        return resumed
 
     async def play(self) -> None:
         """Work until one action is accepted.
@@ -50,55 +71,60 @@ class Round:
         Raises `BackendError`: with reason `no_action` when no action is accepted within the agent's bounds, with any
         other reason when its model failed for good.
         """
-        name, ballot, limits = self._member.name, self._ballot, self._assignment.limits
-        self._floor.record(
-            RoundStarted(agent=name, round=self._number, revision=ballot.revision, ballot=ballot.entries)
-        )
-        if shared := self._assignment.shared_notes():
-            self._messages.append(UserMessage(shared))
-        self._show_ballot(prompts.BALLOT_FIRST)
-        for step in range(1, limits.steps_per_round + 1):
+        while not (self._talk.reply and await self._act(self._talk.reply)):
+            self._talk.reply = None
+            self._check_bounds()
             self._catch_up()
-            reply = await self._ask(f"{name}.{self._attempt}.{self._number}.{step}")
-            if reply is None:
-                continue
-            self._messages.append(AssistantMessage(reply.text, reply.tool_calls, reply.replay))
-            if await self._act(reply):
-                return
-            if self._violations > limits.enforcement_retries:
-                raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
-        raise BackendError("no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)")
+            await self._step()
 
-    async def _ask(self, call_id: str) -> Reply | None:
-        """The model's next reply; None if it could not count any more and was cut off.
+    def _check_bounds(self) -> None:
+        limits = self._assignment.limits
+        if self._violations > limits.enforcement_retries:
+            raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
+        if self._talk.steps >= limits.steps_per_round:
+            raise BackendError(
+                "no_action", f"no accepted action in {limits.steps_per_round} steps (max_steps_per_round)"
+            )
+
+    async def _step(self) -> None:
+        """Have the model reply, unless its reply could not count any more: then the call is cut off.
 
         That is so when an agent that may only vote has an outdated ballot: its vote would be refused as stale.
         """
-        request = ModelRequest(self._system(), tuple(self._messages), self._tools(), must_call_tool=True)
-        reply: Reply | BackendError | None = None
+        failure: BackendError | None = None
         async with anyio.create_task_group() as tasks:
             if not self._floor.state.may_answer(self._member.name):
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
-                reply = await ask(
-                    self._member,
-                    request,
-                    call_id=call_id,
-                    purpose="coordinate",
-                    floor=self._floor,
-                    limits=self._assignment.limits,
-                )
+                await self._talk.ask(self._system(), self._tools(), "coordinate", must_call_tool=True)
             except BackendError as error:
-                reply = error
+                failure = error
             tasks.cancel_scope.cancel()
-        if isinstance(reply, BackendError):
-            raise reply
-        return reply
+        if failure:
+            raise failure
+        if self._talk.reply is None:
+            self._talk.steps += 1
 
     async def _when_outdated(self, scope: anyio.CancelScope) -> None:
         while not self._floor.state.outdated(self._member.name):
             await self._floor.change()
         scope.cancel()
+
+    def _take_in(self, event: Event) -> None:
+        """Let an event of this round have its effect on what the agent knows."""
+        if isinstance(event, ModelReplied):
+            self._forgive()
+        self._talk.take_in(event)
+        match event:
+            case BallotChanged():
+                self._ballot = Ballot(self._member.name, event.revision, event.ballot)
+                self._show_ballot(prompts.BALLOT_CHANGED)
+            case RuleViolated():
+                self._violations += event.counts
+                self._tell_violation(event)
+                self._talk.reply = None
+            case _:
+                pass
 
     # -- what the model sees ------------------------------------------------------------------------------------
 
@@ -128,13 +154,12 @@ class Round:
         return (*(tool.spec for tool in self._member.tools), *workflow)
 
     def _catch_up(self) -> None:
-        """Show the current ballot to an agent whose own one is outdated; it goes on with its work."""
+        """Show the agent what the asker said, and, if its ballot is outdated, the current one; it goes on working."""
+        self._talk.listen()
         name, state = self._member.name, self._floor.state
-        if not state.outdated(name):
-            return
-        self._ballot = state.ballot(name)
-        self._floor.record(BallotChanged(agent=name, revision=self._ballot.revision, ballot=self._ballot.entries))
-        self._show_ballot(prompts.BALLOT_CHANGED)
+        if state.outdated(name):
+            ballot = state.ballot(name)
+            self._record(BallotChanged(agent=name, revision=ballot.revision, ballot=ballot.entries))
 
     def _show_ballot(self, heading: str) -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
@@ -144,33 +169,39 @@ class Round:
         text = prompts.ballot_block(heading, [(entry.name, state.content(entry.label)) for entry in entries])
         if not state.may_answer(self._member.name):
             text = f"{text}\n\n{prompts.VOTE_ONLY}"
-        self._messages.append(UserMessage(text))
+        self._talk.tell(text)
         if self._member.workspace is not None:
             self._member.workspace.set_peers(self._floor.files_of(entries, self._assignment.gallery))
 
     # -- what the model does ------------------------------------------------------------------------------------
 
-    async def _act(self, reply: Reply) -> bool:
-        """Do what the reply asks for. True when an action was accepted and the round is over."""
-        workflow = [call for call in reply.tool_calls if call.name in WORKFLOW_TOOLS]
-        others = tuple(call for call in reply.tool_calls if call.name not in WORKFLOW_TOOLS)
+    async def _act(self, reply: ModelReplied) -> bool:
+        """Do what the reply asks for, as far as it is not done. True when an action was accepted: the round is over."""
+        workflow = [call for call in calls_of(reply) if call.name in WORKFLOW_TOOLS]
+        ordinary = tuple(call for call in calls_of(reply) if call.name not in WORKFLOW_TOOLS)
         only_plan = self._assignment.style.planning_instruction is not None
-        outcomes = await run_tools(self._member, others, self._floor, only_plan=only_plan)
-        self._messages.extend(outcome.message for outcome in outcomes)
+        await self._talk.use_tools(ordinary, only_plan=only_plan)
+        results = self._talk.results
         if len(workflow) == 1:
             return await self._put(workflow[0])
         if workflow:
-            self._messages.extend(_refusal(call, prompts.ONE_ACTION) for call in workflow)
-            self._violated("one_action", prompts.ONE_ACTION)
-        elif not outcomes:
+            self._violated("one_action", prompts.ONE_ACTION, tuple(call.id for call in workflow))
+        elif not results:
             names = " and ".join(f"`{tool.name}`" for tool in self._tools() if tool.name in WORKFLOW_TOOLS)
-            self._messages.append(UserMessage(prompts.ENFORCE.format(names=names)))
-            self._violated("no_action", "replied without a tool call")
-        elif any(outcome.valid for outcome in outcomes):
-            self._violations = 0
-        else:
-            self._violated("invalid_call", outcomes[0].message.text)
+            self._violated("no_action", prompts.ENFORCE.format(names=names))
+        elif not self._forgive():
+            self._violated("invalid_call", results[0].result)
         return False
+
+    def _forgive(self) -> bool:
+        """A valid tool call in a reply without an action sets the count of violations back."""
+        reply = self._talk.reply
+        if reply is None or any(call.name in WORKFLOW_TOOLS for call in reply.tool_calls):
+            return False
+        if not any(result.valid for result in self._talk.results):
+            return False
+        self._violations = 0
+        return True
 
     async def _put(self, call: ToolCall) -> bool:
         """Put a workflow call to the rules. True if it was accepted."""
@@ -199,14 +230,21 @@ class Round:
         return verdict if isinstance(verdict, Violation) else verdict.model_copy(update={"path": path})
 
     def _refused(self, call: ToolCall, code: str, message: str, *, counts: bool = True) -> bool:
-        self._messages.append(_refusal(call, message))
-        self._violated(code, message, counts=counts)
+        self._violated(code, message, (call.id,), counts=counts)
         return False
 
-    def _violated(self, code: str, message: str, *, counts: bool = True) -> None:
-        self._floor.record(RuleViolated(agent=self._member.name, code=code, message=message, counts=counts))
-        self._violations += counts
+    def _violated(self, code: str, message: str, calls: tuple[str, ...] = (), *, counts: bool = True) -> None:
+        self._record(RuleViolated(agent=self._member.name, code=code, message=message, calls=calls, counts=counts))
 
+    def _tell_violation(self, event: RuleViolated) -> None:
+        """Refused calls are told so as their results; a reply without any call, in a message."""
+        calls = calls_of(self._talk.reply) if self._talk.reply else ()
+        for call in calls:
+            if call.name in WORKFLOW_TOOLS and call.id in event.calls:
+                self._talk.messages.append(ToolResultMessage(call.id, call.name, event.message, is_error=True))
+        if event.code == "no_action":
+            self._talk.tell(event.message)
 
-def _refusal(call: ToolCall, message: str) -> ToolResultMessage:
-    return ToolResultMessage(call.id, call.name, message, is_error=True)
+    def _record(self, event: Event) -> None:
+        self._floor.record(event)
+        self._take_in(event)

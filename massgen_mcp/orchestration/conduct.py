@@ -3,25 +3,28 @@
 Composes the phases; must not know providers, stores, servers or views.
 """
 
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Sequence
 
 import anyio
 
-from massgen_mcp.backends.base import Message, UserMessage
+from massgen_mcp.backends.base import Message, Rehearsing, UserMessage
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events import (
+    AnswerEvaluated,
     AnswerPresented,
+    AskerSaid,
     AttemptStarted,
     FinishRequested,
     FirstAnswersClosed,
-    Outcome,
+    InputGiven,
+    LogRecord,
     PresentationFailed,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunTimedOut,
     WinnerChosen,
 )
@@ -29,38 +32,66 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.floor import Floor, Journal
-from massgen_mcp.orchestration.presentation import evaluate, present
+from massgen_mcp.orchestration.past import Final, Past, past_of
+from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.team import Assignment, Member
-
-
-@dataclass(frozen=True, slots=True)
-class _Final:
-    """An attempt's final answer."""
-
-    agent: str
-    outcome: Outcome
-    answer: str
+from massgen_mcp.tools.base import decoded
 
 
 class Conductor:
-    """Conducts one run. `conduct` it once; `finish_now` and `cancel` may be called from the same event loop."""
+    """Conducts one run. `conduct` it once, after `resume` where another process has begun; the controls may be called
+    from the same event loop.
+    """
 
     def __init__(self, assignment: Assignment, journal: Journal) -> None:
         self._assignment = assignment
         names = tuple(member.name for member in assignment.team)
         self._floor = Floor(Coordination.begin(names, assignment.rules), journal)
+        if assignment.desk is not None:
+            assignment.desk.open(self._floor)
         self._run = anyio.CancelScope()
         self._cancel_requested = False
         self._attempt = 0
         self._opening: tuple[Message, ...] = (
             UserMessage(prompts.question_block(assignment.question, assignment.history)),
         )
-        self._final: _Final | None = None
+        self._final: Final | None = None
+        self._past = Past()
+        """What of the present attempt had happened before a resume; consumed as the run goes on."""
+
+    async def resume(self, records: Sequence[LogRecord]) -> None:
+        """Stand where this journal leads: no model call and no tool whose result is in it will be made again."""
+        past = past_of(records)
+        self._floor.resume((record.event for record in records), past.in_flight)
+        self._past, self._final = past, past.final
+        for member in self._assignment.team:
+            if isinstance(member.backend, Rehearsing):
+                member.backend.rehearse(past.calls.get(member.name, ()))
+            for call in past.tools.get(member.name, ()):
+                for tool in member.tools:
+                    if tool.keeps_state and tool.spec.name == call.name:
+                        await tool.run(decoded(call))
+        self._floor.record(RunResumed(in_flight=tuple(past.in_flight.values())))
+        self._floor.decide()
 
     def finish_now(self) -> None:
         """End coordination with the answers that are there; with none yet, at the first one."""
         if not self._floor.state.finish_requested and self._floor.state.winner is None:
             self._floor.record(FinishRequested())
+
+    def steer(self, control: int, message: str) -> None:
+        """Have every agent read this at its next step. The same `control` number twice is one message."""
+        if not self._floor.has_heard(control):
+            self._floor.record(AskerSaid(control=control, message=message))
+
+    def answer(self, decision: str) -> None:
+        """Tell the agent that asks what the asker decided; nothing if nobody asks any more."""
+        if self._floor.asked is not None and self._floor.asked.kind == "question":
+            self._floor.record(InputGiven(kind="question", text=decision))
+
+    async def settle(self) -> None:
+        """Return when what was asked so far would survive a power cut."""
+        await self._floor.settle()
 
     def cancel(self) -> None:
         """Abort what is in flight; the best answer so far is kept."""
@@ -72,7 +103,7 @@ class Conductor:
 
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
-        self._run.deadline = anyio.current_time() + self._assignment.limits.run_seconds
+        self._run.deadline = anyio.current_time() + self._assignment.limits.run_seconds - self._past.seconds
         with self._run:
             if failure := await self._attempts():
                 self._floor.record(failure)
@@ -93,26 +124,48 @@ class Conductor:
         A further attempt that comes to nothing leaves the answer of the one before standing.
         """
         style = self._assignment.style
-        reason = instructions = ""
-        for self._attempt in count(1):
-            self._floor.record(AttemptStarted(attempt=self._attempt, reason=reason, instructions=instructions))
+        begun = self._past.attempt or AttemptStarted(attempt=1)
+        if self._past.attempt is None:
+            self._floor.record(begun)
+        while True:
+            self._open(begun)
             failure = await self._attempt_once()
             if failure is not None:
                 return None if self._final else failure
             if self._final is None or self._attempt > style.max_restarts or self._floor.state.finish_requested:
                 return None
-            member = self._assignment.member(self._final.agent)
-            judgement = await evaluate(member, self._final.answer, self._this_attempt())
-            self._floor.record(judgement)
+            judgement = await self._judge(self._final)
             if judgement.sufficient:
                 return None
-            reason, instructions = judgement.reason, judgement.instructions
-            briefing = prompts.briefing_block(self._final.answer, reason, instructions)
+            begun = AttemptStarted(
+                attempt=self._attempt + 1, reason=judgement.reason, instructions=judgement.instructions
+            )
+            self._past = Past(final=self._final, before=self._final)
+            self._floor.record(begun)
+
+    def _open(self, begun: AttemptStarted) -> None:
+        """What every conversation of this attempt opens with: a further one knows what the one before came to."""
+        self._attempt = begun.attempt
+        if before := self._past.before:
+            briefing = prompts.briefing_block(before.answer, begun.reason, begun.instructions)
             self._opening = (self._opening[0], UserMessage(briefing))
-        return None
+
+    async def _judge(self, final: Final) -> AnswerEvaluated:
+        """The winner's judgement, from the journal as far as it is there."""
+        if self._past.judged:
+            return self._past.judged
+        member = self._assignment.member(final.agent)
+        if self._past.judging:
+            judgement = verdict(member, self._past.judging)
+        else:
+            judgement = await evaluate(member, final.answer, self._this_attempt())
+        self._floor.record(judgement)
+        return judgement
 
     async def _attempt_once(self) -> RunFailed | None:
         """One coordination and its final answer, which `_final` is then."""
+        if self._past.presented:
+            return None
         if self._assignment.style.skip_coordination:
             return await self._first_agent_presents()
         winner = await self._coordinate()
@@ -120,19 +173,19 @@ class Conductor:
             return self._nobody_left()
         answer, reused = await self._final_answer(winner)
         self._floor.record(AnswerPresented(agent=winner.agent, answer=answer, reused=reused))
-        self._final = _Final(winner.agent, winner.outcome, answer)
+        self._final = Final(winner.agent, winner.outcome, answer)
         return None
 
     async def _first_agent_presents(self) -> RunFailed | None:
         """Without coordination there is nothing to fall back on."""
         member = self._assignment.team[0]
         try:
-            answer = await present(member, self._this_attempt())
+            answer = await present(member, self._this_attempt(), self._past.presentation)
         except BackendError as error:
             self._floor.record(self._floor.state.drop(member.name, error.reason, str(error)))
             return self._nobody_left()
         self._floor.record(AnswerPresented(agent=member.name, answer=answer))
-        self._final = _Final(member.name, "best_so_far", answer)
+        self._final = Final(member.name, "best_so_far", answer)
         return None
 
     def _this_attempt(self) -> Attempt:
@@ -142,6 +195,8 @@ class Conductor:
 
     async def _coordinate(self) -> WinnerChosen | None:
         """Let everybody work until a winner is decided. None when nobody is left and there is no answer."""
+        if self._floor.state.winner is not None:
+            return self._floor.state.winner
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._close_first_answers)
             for member in self._assignment.team:
@@ -153,7 +208,9 @@ class Conductor:
 
     async def _take_part(self, member: Member) -> None:
         """One agent's part: round after round, until it has nothing to do any more."""
-        rounds = 0
+        rounds = self._past.rounds.get(member.name, 0)
+        if events := self._past.open_rounds.get(member.name):
+            await self._play(member, Round.resume(member, self._this_attempt(), events))
         while True:
             match self._floor.state.duty(member.name):
                 case Rest():
@@ -162,14 +219,14 @@ class Conductor:
                     await self._floor.change()
                 case Work() as work:
                     rounds += 1
-                    await self._play(member, rounds, work)
+                    await self._play(member, Round.begin(member, self._this_attempt(), rounds, work))
 
-    async def _play(self, member: Member, number: int, work: Work) -> None:
+    async def _play(self, member: Member, play: Round) -> None:
         """A round within its time; an agent that fails in it is dropped, its answers stay."""
         seconds = self._assignment.limits.round_seconds
         try:
             with anyio.fail_after(seconds):
-                await Round(member, self._this_attempt(), number, work).play()
+                await play.play()
         except TimeoutError:
             error = BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
         except BackendError as caught:
@@ -198,8 +255,11 @@ class Conductor:
             return debug, True
         if self._may_reuse(winner):
             return standing, True
+        past = self._past.presentation
+        if past and isinstance(past[-1], PresentationFailed):
+            return standing, True
         try:
-            return await present(self._assignment.member(winner.agent), self._this_attempt()), False
+            return await present(self._assignment.member(winner.agent), self._this_attempt(), past), False
         except BackendError as error:
             self._floor.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
             return standing, True

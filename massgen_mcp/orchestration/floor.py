@@ -4,14 +4,24 @@ Every fact passes through `record`, in one order, and reaches the journal, the s
 Must not know models, tools or prompts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.events import AgentDropped, AnswerSubmitted, AttemptStarted, BallotEntry, Event, VoteCast
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerSubmitted,
+    AskerSaid,
+    AttemptStarted,
+    BallotEntry,
+    Event,
+    InputGiven,
+    InputRequired,
+    VoteCast,
+)
 from massgen_mcp.orchestration.team import Gallery
 
 
@@ -35,6 +45,43 @@ class Floor:
         self._paths: dict[str, str | None] = {}
         self._votes: dict[str, VoteCast] = {}
         self._dropped: list[AgentDropped] = []
+        self._said: dict[int, str] = {}
+        self._in_flight: dict[str, str] = {}
+        self.asked: InputRequired | None = None
+        """What the run waits for the asker for."""
+        self._decisions: dict[tuple[str | None, str], str] = {}
+
+    def resume(self, events: Iterable[Event], in_flight: Mapping[str, str]) -> None:
+        """Stand where the events lead, without recording them again. `in_flight`: the calls that nobody replied to, by
+        agent.
+        """
+        self._in_flight = dict(in_flight)
+        for event in events:
+            self._note(event)
+            self.state = self.state.after(event)
+
+    def decide(self) -> None:
+        """Record a decision that is due: the process that should have done so may have been lost just then."""
+        if winner := self.state.decision():
+            self._journal.record(winner)
+            self.state = self.state.after(winner)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What the asker has sent the team so far."""
+        return tuple(self._said.values())
+
+    def decision_on(self, agent: str | None, question: str) -> str | None:
+        """What the asker decided when this was asked."""
+        return self._decisions.get((agent, question))
+
+    def has_heard(self, control: int) -> bool:
+        """Whether the asker's message of this number is among them."""
+        return control in self._said
+
+    def was_in_flight(self, agent: str, call_id: str) -> bool:
+        """Whether this call was made before the run was resumed, and its reply lost. True at most once for a call."""
+        return self._in_flight.get(agent) == call_id and bool(self._in_flight.pop(agent))
 
     @property
     def dropped(self) -> tuple[AgentDropped, ...]:
@@ -58,6 +105,17 @@ class Floor:
     def record(self, event: Event) -> None:
         """Let something be true. If it decides the coordination, the decision is recorded with it."""
         self._journal.record(event)
+        self._note(event)
+        before = self.state
+        self.state = before.after(event)
+        if self.state is not before:
+            self.decide()
+        elif not isinstance(event, InputGiven):
+            return
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _note(self, event: Event) -> None:
         match event:
             case AttemptStarted():
                 self._paths.clear()
@@ -68,17 +126,15 @@ class Floor:
                 self._votes[event.agent] = event
             case AgentDropped():
                 self._dropped.append(event)
+            case AskerSaid():
+                self._said[event.control] = event.message
+            case InputRequired():
+                self.asked = event
+            case InputGiven() if self.asked is not None:
+                self._decisions[self.asked.agent, self.asked.text] = event.text
+                self.asked = None
             case _:
                 pass
-        before = self.state
-        self.state = before.after(event)
-        if self.state is before:
-            return
-        if winner := self.state.decision():
-            self._journal.record(winner)
-            self.state = self.state.after(winner)
-        self._changed.set()
-        self._changed = anyio.Event()
 
     async def settle(self) -> None:
         await self._journal.settle()

@@ -31,12 +31,14 @@ DELTA_SECONDS = 0.1
 
 async def ask(
     member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, floor: Floor, limits: Limits
-) -> Reply:
-    """Call the model; the reply is durable before it is returned.
+) -> ModelReplied:
+    """Call the model. That the call is made is durable before it is, and the reply before it is returned.
 
     Raises `BackendError` when the call failed for good, retries included.
     """
-    floor.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose))
+    repeated = floor.was_in_flight(member.name, call_id)
+    floor.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated))
+    await floor.settle()
     began = time.monotonic()
     deltas = _Deltas(member.name, call_id, floor)
 
@@ -77,9 +79,10 @@ async def ask(
         floor.record(ModelCallAborted(agent=member.name, call_id=call_id, seconds=time.monotonic() - began))
         raise
     deltas.flush()
-    floor.record(_replied(member, call_id, purpose, reply))
+    event = _replied(member, call_id, purpose, reply)
+    floor.record(event)
     await floor.settle()
-    return reply
+    return event
 
 
 def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply) -> ModelReplied:

@@ -3,53 +3,60 @@
 Must not know how the winner was found.
 """
 
+from collections.abc import Sequence
+
 import anyio
 
-from massgen_mcp.backends.base import AssistantMessage, Message, ModelRequest, ToolCall, UserMessage
+from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import AnswerEvaluated, PresentationStarted
+from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.tool_calls import run_tools
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 
 
-async def present(member: Member, attempt: Attempt) -> str:
-    """The final answer, never empty. Raises `BackendError` if the member cannot write one."""
-    attempt.floor.record(PresentationStarted(agent=member.name))
+async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) -> str:
+    """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
+
+    Raises `BackendError` if the member cannot write one.
+    """
+    started, *later = past or [PresentationStarted(agent=member.name, heard=len(attempt.floor.said))]
+    if not isinstance(started, PresentationStarted):
+        raise TypeError("a presentation begins with PresentationStarted")
+    if not past:
+        attempt.floor.record(started)
+    talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started.heard)
+    if attempt.floor.state.answered:
+        talk.tell(_record(member, attempt.floor))
+    for event in later:
+        talk.take_in(event)
     seconds = attempt.assignment.limits.round_seconds
     try:
         with anyio.fail_after(seconds):
-            return await _write(member, attempt)
+            return await _write(member, attempt, talk)
     except TimeoutError:
         raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s") from None
 
 
-async def _write(member: Member, attempt: Attempt) -> str:
+async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.assignment.limits
     notes = [prompts.FILES, *member.notes] if member.workspace is not None else [*member.notes]
     system = prompts.system_prompt(prompts.PRESENT, member.system_message, notes)
-    messages: list[Message] = [*attempt.opening]
-    if attempt.floor.state.answered:
-        messages.append(UserMessage(_record(member, attempt.floor)))
     tools = tuple(tool.spec for tool in member.tools)
-    for step in range(1, limits.steps_per_round + 1):
-        reply = await ask(
-            member,
-            ModelRequest(system, tuple(messages), tools),
-            call_id=f"{member.name}.{attempt.number}.present.{step}",
-            purpose="present",
-            floor=attempt.floor,
-            limits=limits,
-        )
-        if not reply.tool_calls:
-            return _complete(reply.text, reply.stop)
-        messages.append(AssistantMessage(reply.text, reply.tool_calls, reply.replay))
-        messages.extend(outcome.message for outcome in await run_tools(member, reply.tool_calls, attempt.floor))
-    raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
+    while True:
+        if reply := talk.reply:
+            if not reply.tool_calls:
+                return _complete(reply.text, reply.stop)
+            await talk.use_tools(calls_of(reply))
+            talk.reply = None
+        if talk.steps >= limits.steps_per_round:
+            raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
+        talk.listen()
+        await talk.ask(system, tools, "present")
 
 
 def _complete(text: str, stop: str) -> str:
@@ -98,11 +105,12 @@ async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvalu
         )
     except BackendError as error:
         return _judged(member, f"the judgement failed ({error.reason}): {error}")
-    return _verdict(member, reply.tool_calls)
+    return verdict(member, reply)
 
 
-def _verdict(member: Member, calls: tuple[ToolCall, ...]) -> AnswerEvaluated:
-    for call in calls:
+def verdict(member: Member, reply: ModelReplied) -> AnswerEvaluated:
+    """What the reply to being asked for a judgement amounts to."""
+    for call in calls_of(reply):
         if call.name == prompts.RESTART.name:
             try:
                 wish = parse_arguments(_Restart, decoded(call))
@@ -111,7 +119,7 @@ def _verdict(member: Member, calls: tuple[ToolCall, ...]) -> AnswerEvaluated:
             return AnswerEvaluated(
                 agent=member.name, sufficient=False, reason=wish.reason, instructions=wish.instructions
             )
-    return _judged(member, "submitted" if calls else "no decision was made")
+    return _judged(member, "submitted" if reply.tool_calls else "no decision was made")
 
 
 def _judged(member: Member, reason: str) -> AnswerEvaluated:

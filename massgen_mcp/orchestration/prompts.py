@@ -73,6 +73,7 @@ REFUSALS: dict[ViolationCode, str] = {
 }
 
 CONVERSATION = "The asker goes on with a conversation. These are its earlier turns, oldest first:"
+ASKER_SAYS = "The asker says:"
 ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
 CHOSEN = "{name} is your answer."
@@ -155,6 +156,11 @@ def question_block(question: str, history: Sequence[EarlierTurn] = ()) -> str:
         for turn in history
     )
     return f"{CONVERSATION}\n{turns}\n\n{asked}"
+
+
+def asker_block(messages: Sequence[str]) -> str:
+    """What the asker sent the team while it works."""
+    return "\n".join([ASKER_SAYS, *(_fenced(message) for message in messages)])
 
 
 def briefing_block(answer: str, reason: str, instructions: str) -> str:

@@ -6,7 +6,7 @@ Must not know how backends, workspaces or journals are made.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
@@ -14,6 +14,9 @@ from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
+
+if TYPE_CHECKING:
+    from massgen_mcp.orchestration.desk import Desk
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,9 @@ class Assignment:
     """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the asker's files, for the prompts."""
+
+    desk: "Desk | None" = None
+    """Where agents may ask the asker, if they may."""
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)

@@ -1,12 +1,12 @@
-"""Runs the ordinary tools that a model calls, and journals what went back to it.
+"""Runs the ordinary tools that a model calls, and journals what goes back to it.
 
 Must not know the workflow tools: those are actions of the coordination.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
 
-from massgen_mcp.backends.base import ToolCall, ToolResultMessage
+from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events import ToolFinished
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.team import Member
@@ -16,23 +16,15 @@ MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
-    """`valid`: the call named a tool that is there, with readable arguments; the tool itself may still have failed."""
-
-    message: ToolResultMessage
-    valid: bool
-
-
 async def run_tools(
-    member: Member, calls: tuple[ToolCall, ...], floor: Floor, *, only_plan: bool = False
-) -> list[ToolOutcome]:
-    """Run the calls of one reply in their order; every call gets its result, the surplus ones a refusal.
+    member: Member, calls: tuple[ToolCall, ...], floor: Floor, *, done: int = 0, only_plan: bool = False
+) -> AsyncGenerator[ToolFinished]:
+    """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
+    ones a refusal.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
-    outcomes: list[ToolOutcome] = []
-    for place, call in enumerate(calls):
+    for place, call in enumerate(calls[done:], start=done):
         began = time.monotonic()
         if place >= MAX_CALLS_PER_REPLY:
             text, is_error, valid = (
@@ -42,19 +34,17 @@ async def run_tools(
             )
         else:
             text, is_error, valid = await _run(member, call, only_plan=only_plan)
-        text = _cut(text)
-        floor.record(
-            ToolFinished(
-                agent=member.name,
-                call_id=call.id,
-                name=call.name,
-                result=text,
-                is_error=is_error,
-                seconds=time.monotonic() - began,
-            )
+        event = ToolFinished(
+            agent=member.name,
+            call_id=call.id,
+            name=call.name,
+            result=_cut(text),
+            is_error=is_error,
+            valid=valid,
+            seconds=time.monotonic() - began,
         )
-        outcomes.append(ToolOutcome(ToolResultMessage(call.id, call.name, text, is_error), valid))
-    return outcomes
+        floor.record(event)
+        yield event
 
 
 async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[str, bool, bool]:

@@ -9,6 +9,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
+from massgen_mcp.orchestration.desk import Desk, QuestionTool
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.runs.directory import AnswerGallery, Request, RunDirectory
 from massgen_mcp.tools.base import Tool
@@ -20,12 +21,13 @@ from massgen_mcp.workspace.directory import Workspace
 
 
 def assemble(run: RunDirectory, run_id: str, request: Request, backends: list[Backend]) -> Assignment:
-    """The team with its workspaces and tools, and the rules it works under."""
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with."""
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
+    desk = Desk() if orchestrator.allow_questions else None
     team = tuple(
-        _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills)
+        _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk)
         for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
     )
     return Assignment(
@@ -49,6 +51,7 @@ def assemble(run: RunDirectory, run_id: str, request: Request, backends: list[Ba
         gallery=AnswerGallery(run),
         style=_style(orchestrator),
         shared_notes=board.text,
+        desk=desk,
         context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
     )
 
@@ -61,19 +64,23 @@ def _member(
     orchestrator: OrchestratorConfig,
     board: MemoryBoard,
     skills: tuple[Skill, ...],
+    desk: Desk | None,
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, tools = None, list[Tool]()
     if orchestrator.enable_filesystem:
         context = [Path(context.path) for context in orchestrator.context_paths]
-        workspace = Workspace.create(run.workspace_of(name), context=context)
+        workspace = Workspace.create_or_open(run.workspace_of(name), context=context)
         tools += file_tools(workspace)
     if workspace is not None and coordination.enable_memory_filesystem_mode:
+        board.restore(name, workspace)
         tools += memory_tools(workspace, board, agent=name)
     if coordination.enable_agent_task_planning:
         kept_in = workspace if coordination.task_planning_filesystem_mode else None
         tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
     tools += skill_tools(skills)
+    if desk is not None:
+        tools.append(QuestionTool(desk, name))
     notes = (skills_note(skills),) if skills else ()
     return Member(name, backend, agent.system_message, tuple(tools), notes, workspace)
 

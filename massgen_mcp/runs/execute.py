@@ -23,7 +23,7 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.log_text import log_line, plain_lines
-from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 from massgen_mcp.views.status_json import status_json
 
 STATUS_INTERVAL = 0.1
@@ -48,7 +48,8 @@ async def execute_run(
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
 ) -> RunSnapshot:
-    """Take a run from its stored request to its terminal event; returns what it looks like then.
+    """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
+    like then.
 
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
@@ -58,6 +59,12 @@ async def execute_run(
     async with AsyncExitStack() as cleanup:
         journal = JournalWriter(run.events)
         cleanup.callback(journal.close)
+        past = JournalReader(run.events).read()
+        for record in past:
+            snapshot.apply(record)
+        if snapshot.state in TERMINAL_STATES:
+            _write_records(run, snapshot, journal)  # the process was lost after the run had ended
+            return snapshot
         journal.listen(snapshot.apply)
         log = cleanup.enter_context(run.log.open("a", encoding="utf-8", errors="replace"))
         journal.listen(lambda record: _write_log(log.write, record))
@@ -75,18 +82,26 @@ async def execute_run(
         status = _StatusFile(run, snapshot, journal)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)
-            journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
             try:
+                if past:
+                    await conductor.resume(past)
+                else:
+                    journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
                 await conductor.conduct()
             except Exception as error:  # noqa: BLE001 - the boundary of a run: it ends, whoever runs it goes on
                 log.writelines(plain_lines(traceback.format_exception(error)))
                 journal.record(RunFailed(reason="internal", message=_root_cause(error)))
                 await journal.settle()
             tasks.cancel_scope.cancel()
-        records = JournalReader(run.events).read()
-        run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
-        status.write()
+        _write_records(run, snapshot, journal)
     return snapshot
+
+
+def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter) -> None:
+    """What is written once, when everything has happened."""
+    records = JournalReader(run.events).read()
+    run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
+    _StatusFile(run, snapshot, journal).write()
 
 
 def _root_cause(error: BaseException) -> str:

@@ -9,7 +9,7 @@ import json
 import secrets
 import time
 from base64 import b32encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Literal
@@ -17,14 +17,14 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.config.loader import require_keys
+from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory, remove_directory
 from massgen_mcp.runs.journal import JournalReader
-from massgen_mcp.runs.store import Control, RunRow, Store, unknown_run
+from massgen_mcp.runs.store import Action, RunRow, Store, unknown_run
 from massgen_mcp.runs.summons import Post, summon
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
@@ -32,6 +32,7 @@ from massgen_mcp.workspace.guard import safe_id
 Until = Literal["terminal", "phase", "change"]
 
 MAX_QUESTION_CHARACTERS = 1_000_000
+MAX_MESSAGE_CHARACTERS = 20_000
 WAIT_STEPS = (0.01, 0.05)
 """A waiting call looks at the run this often, in seconds: at first, and after the first second."""
 
@@ -43,6 +44,8 @@ class RunView:
     row: RunRow
     snapshot: RunSnapshot
     directory: RunDirectory
+    held_up_by: str | None = None
+    """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
 
     @property
     def state(self) -> RunState:
@@ -50,7 +53,12 @@ class RunView:
 
     @property
     def ended(self) -> bool:
-        return self.state in TERMINAL_STATES or self.state == "interrupted"
+        return self.state in TERMINAL_STATES
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether waiting for it is in vain, for now: it has ended, or needs something from the asker first."""
+        return self.ended or self.state == "input_required" or self.held_up_by is not None
 
     @property
     def elapsed(self) -> float:
@@ -81,8 +89,13 @@ class RunManager:
         return view, reused
 
     async def look(self, run_id: str) -> RunView:
-        """The run as it is now. Raises `MassgenError` unknown_run, store_unavailable."""
-        return await anyio.to_thread.run_sync(self._watch(run_id).look)
+        """The run as it is now; if its runner was lost, another one is sent for. Raises `MassgenError` unknown_run,
+        store_unavailable.
+        """
+        view = await anyio.to_thread.run_sync(self._watch(run_id).look)
+        if view.state == "interrupted":
+            await anyio.to_thread.run_sync(self._see_to, view)
+        return view
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -94,7 +107,7 @@ class RunManager:
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
         began = anyio.current_time()
-        while not view.ended and (waited := anyio.current_time() - began) < seconds:
+        while not view.stands_still and (waited := anyio.current_time() - began) < seconds:
             if until == "change" and view.snapshot.seq > seen:
                 break
             if until == "phase" and (view.state, view.snapshot.phase) != before:
@@ -103,12 +116,31 @@ class RunManager:
             view = await anyio.to_thread.run_sync(watch.look)
         return view
 
-    async def control(self, run_id: str, action: Control) -> RunView:
-        """Ask for something to be done with the run. Asking an ended run changes nothing."""
-        await self.look(run_id)
-        await anyio.to_thread.run_sync(self._store.want, run_id, action)
+    async def control(self, run_id: str, action: Action | Literal["resume"], message: str = "") -> RunView:
+        """Ask for something to be done with the run: `steer` shows `message` to all agents, `answer` is what the asker
+        decided where input is required, `resume` lets an interrupted run go on with the keys of this process. Asking an
+        ended run to end changes nothing.
+
+        Raises `MassgenError` unknown_run, invalid_arguments, invalid_action, missing_key.
+        """
+        if action == "resume":
+            return await self._resume(run_id)
+        view = await self.look(run_id)
+        _check_action(view, action, message)
+        await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
+        return view
+
+    async def _resume(self, run_id: str) -> RunView:
+        view = await self.look(run_id)
+        if view.state == "interrupted":
+            await anyio.to_thread.run_sync(self._adopt, view)
+            view = await self.look(run_id)
+        elif view.state in TERMINAL_STATES:
+            raise MassgenError(
+                "invalid_action", f"run {run_id} is {view.state}; only an interrupted run can be resumed"
+            )
         return view
 
     async def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunView]:
@@ -145,11 +177,26 @@ class RunManager:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
         died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
         """
-        if view.state not in ("queued", "running") or Post(self._home, view.row.fingerprint).wake():
+        if view.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
             return
         config = view.directory.read_request().config
         if self._identity(config) == view.row.fingerprint:
             summon(self._home, view.row.fingerprint, self._environ)
+
+    def _adopt(self, view: RunView) -> None:
+        config = view.directory.read_request().config
+        require_keys(config, self._environ)
+        self._store.adopt(view.row.run_id, self._identity(config))
+        summon(self._home, self._identity(config), self._environ)
+
+    def _held_up(self, row: RunRow) -> str | None:
+        """Why this process cannot send a runner after an interrupted run."""
+        config = RunDirectory(self._home.runs / row.run_id).read_request().config
+        if missing := missing_keys(config, self._environ):
+            return f"{', '.join(missing)} is not set here"
+        if self._identity(config) != row.fingerprint:
+            return "it was started with other keys than those set here; control_run resume takes these"
+        return None
 
     def _identity(self, config: Config) -> str:
         return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
@@ -163,19 +210,20 @@ class RunManager:
             return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
 
     def _watch(self, run_id: str) -> "_Watch":
-        return _Watch(self._home, self._store, run_id)
+        return _Watch(self._home, self._store, run_id, self._held_up)
 
 
 class _Watch:
     """Looks at one run again and again, reading only what is new in its journal."""
 
-    def __init__(self, home: Home, store: Store, run_id: str) -> None:
+    def __init__(self, home: Home, store: Store, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
         try:
             self._run_id = safe_id(run_id, "run id")
         except MassgenError:
             raise unknown_run(run_id) from None
         self._home = home
         self._store = store
+        self._held_up = held_up
         self._directory = RunDirectory(home.runs / self._run_id)
         self._reader = JournalReader(self._directory.events)
         self._folded = RunSnapshot()
@@ -193,8 +241,23 @@ class _Watch:
                 self._store.end(self._run_id, snapshot.state)  # the runner died between its last event and this
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.state = row.state  # a running run knows better itself what it does
+        if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
+            snapshot.state, snapshot.input_required = row.state, None  # decided, and about to be heard
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
-        return RunView(row, snapshot, self._directory)
+        held_up_by = self._held_up(row) if snapshot.state == "interrupted" else None
+        return RunView(row, snapshot, self._directory, held_up_by)
+
+
+def _check_action(view: RunView, action: Action, message: str) -> None:
+    if action in ("steer", "answer"):
+        if not message.strip():
+            raise MassgenError("invalid_arguments", f"{action} needs a `message`")
+        if len(message) > MAX_MESSAGE_CHARACTERS:
+            raise MassgenError("invalid_arguments", f"`message` has more than {MAX_MESSAGE_CHARACTERS} characters")
+        if view.ended:
+            raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
+    if action == "answer" and view.snapshot.input_required is None:
+        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state} and asks nothing; use steer")
 
 
 def new_run_id() -> str:

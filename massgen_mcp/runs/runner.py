@@ -21,19 +21,21 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import FailureReason, MassgenError
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
-from massgen_mcp.runs.store import Store
+from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.runs.summons import Listening, Post
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
 logger = logging.getLogger("massgen_mcp.runner")
 
 MAX_CONCURRENT_RUNS = 50
+MAX_RESUMES = 20
+"""A run that has been with so many runners that were lost is given up."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
 
@@ -52,7 +54,7 @@ class Runner:
         """Execute runs until there has been nothing to do for the idle time."""
         lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
         if lost:
-            logger.warning("interrupted by the loss of their runner: %s", ", ".join(lost))
+            logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, listening)
             idle_since = time.monotonic()
@@ -81,19 +83,32 @@ class Runner:
             return
         for row in await anyio.to_thread.run_sync(self._store.claim, self._fingerprint, self._id, room):
             self._active[row.run_id] = None
-            tasks.start_soon(self._execute, row.run_id)
+            tasks.start_soon(self._execute, row)
 
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
-        for run_id, action in await anyio.to_thread.run_sync(self._store.take_controls, list(started)):
-            match action:
+        controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
+        done: list[int] = []
+        for control in controls:
+            conductor = started[control.run_id].conductor
+            match control.action:
                 case "cancel":
-                    started[run_id].conductor.cancel()
+                    conductor.cancel()
+                    continue  # it stays wanted until the run has ended
                 case "finish_now":
-                    started[run_id].conductor.finish_now()
+                    conductor.finish_now()
+                case "steer":
+                    conductor.steer(control.number, control.message)
+                case "answer":
+                    conductor.answer(control.message)
+            await conductor.settle()
+            done.append(control.number)
+        if done:
+            await anyio.to_thread.run_sync(self._store.done, done)
 
-    async def _execute(self, run_id: str) -> None:
+    async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
+        run_id = row.run_id
         directory = RunDirectory(self._home.runs / run_id)
 
         def started(handle: RunHandle) -> None:
@@ -101,24 +116,27 @@ class Runner:
             self._news.set()
 
         try:
-            state = (await execute_run(directory, run_id, environ=self._environ, on_start=started)).state
+            if row.resumes > MAX_RESUMES:
+                state = await _break_off(directory, "runner_lost", f"{row.resumes} runners were lost with this run")
+            else:
+                state = (await execute_run(directory, run_id, environ=self._environ, on_start=started)).state
         except Exception as error:
             logger.exception("run %s broke", run_id)
-            state = await _break_off(directory, error)
+            state = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
         await anyio.to_thread.run_sync(self._store.end, run_id, state)
         del self._active[run_id]
         self._news.set()
 
 
-async def _break_off(directory: RunDirectory, error: Exception) -> RunState:
-    """A run that broke by our own fault ends as failed(internal), in its journal too if that can still be written."""
+async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunState:
+    """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
     snapshot = RunSnapshot()
     with suppress(MassgenError, OSError):
         for record in JournalReader(directory.events).read():
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
             journal = JournalWriter(directory.events)
-            journal.record(RunFailed(reason="internal", message=f"{type(error).__name__}: {error}"))
+            journal.record(RunFailed(reason=reason, message=message))
             await journal.settle()
             journal.close()
     return snapshot.state if snapshot.state in TERMINAL_STATES else "failed"
@@ -138,7 +156,7 @@ async def _serve(home: Home, fingerprint: str) -> None:
                     with post.listen() as listening:
                         await Runner(home, store, fingerprint, os.environ).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
-                    if not await anyio.to_thread.run_sync(store.queued, fingerprint):
+                    if not await anyio.to_thread.run_sync(store.waiting, fingerprint):
                         break
                 tasks.cancel_scope.cancel()
     store.close()

@@ -17,7 +17,8 @@ from typing import Literal
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.views.snapshot import RunState
 
-Control = Literal["cancel", "finish_now"]
+Action = Literal["cancel", "finish_now", "steer", "answer"]
+"""What can be asked of a run that is queued or goes on."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -31,13 +32,15 @@ CREATE TABLE IF NOT EXISTS runs (
     idempotency_key TEXT UNIQUE,
     request_hash TEXT NOT NULL,
     created REAL NOT NULL,
-    ended REAL
+    ended REAL,
+    resumes INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state, fingerprint);
 CREATE TABLE IF NOT EXISTS controls (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id TEXT NOT NULL REFERENCES runs (run_id),
     action TEXT NOT NULL,
+    message TEXT NOT NULL,
     created REAL NOT NULL
 );
 """
@@ -60,6 +63,18 @@ class RunRow:
     request_hash: str
     created: float
     ended: float | None
+    resumes: int
+    """How often a runner has taken it over from one that was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Something that is wanted of a run; `number` tells it from every other one."""
+
+    number: int
+    run_id: str
+    action: Action
+    message: str
 
 
 class Store:
@@ -136,18 +151,20 @@ class Store:
     # -- what runners do ------------------------------------------------------------------------------------------
 
     def claim(self, fingerprint: str, runner: str, limit: int) -> list[RunRow]:
-        """Take up to `limit` queued runs that this runner's credentials fit, oldest first."""
+        """Take up to `limit` queued or interrupted runs that this runner's credentials fit, oldest first."""
         with self._transaction() as db:
             rows = db.execute(
-                "UPDATE runs SET state = 'running', runner = ? WHERE number IN (SELECT number FROM runs"
-                " WHERE state = 'queued' AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING *",
+                "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?,"
+                " ended = NULL WHERE number IN (SELECT number FROM runs WHERE state IN ('queued', 'interrupted')"
+                " AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING *",
                 (runner, fingerprint, limit),
             ).fetchall()
         return sorted((RunRow(*row) for row in rows), key=lambda row: row.number)
 
-    def queued(self, fingerprint: str) -> int:
+    def waiting(self, fingerprint: str) -> int:
+        """How many runs a runner with these credentials could take."""
         with self._reading() as db:
-            query = "SELECT count(*) FROM runs WHERE state = 'queued' AND fingerprint = ?"
+            query = "SELECT count(*) FROM runs WHERE state IN ('queued', 'interrupted') AND fingerprint = ?"
             return int(db.execute(query, (fingerprint,)).fetchone()[0])
 
     def end(self, run_id: str, state: RunState) -> None:
@@ -166,29 +183,42 @@ class Store:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def take_controls(self, run_ids: list[str]) -> list[tuple[str, Control]]:
-        """Remove and return what is wanted of these runs, oldest first."""
-        with self._transaction() as db:
+    def controls(self, run_ids: list[str]) -> list[Control]:
+        """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
+        with self._reading() as db:
             rows = db.execute(
-                "DELETE FROM controls WHERE run_id IN (SELECT value FROM json_each(?))"
-                " RETURNING number, run_id, action",
+                "SELECT number, run_id, action, message FROM controls"
+                " WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY number",
                 (json.dumps(run_ids),),
             ).fetchall()
-        return [(run_id, action) for _, run_id, action in sorted(rows)]
+        return [Control(*row) for row in rows]
+
+    def done(self, numbers: list[int]) -> None:
+        """These controls are part of their runs' journals now."""
+        with self._transaction() as db:
+            db.execute("DELETE FROM controls WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
     # -- what people want -----------------------------------------------------------------------------------------
 
-    def want(self, run_id: str, action: Control) -> RunRow:
+    def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
         """Ask for something to be done with a run; a queued run is cancelled right here. Returns the row after that."""
         with self._transaction() as db:
             row = self._get(db, run_id)
-            if row.state == "queued" and action == "cancel":
+            if row.state in ("queued", "interrupted") and action == "cancel":
                 db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (time.time(), run_id))
-            elif row.state in ("queued", "running"):
+            elif row.state in ("queued", "running", "interrupted"):
                 db.execute(
-                    "INSERT INTO controls (run_id, action, created) VALUES (?, ?, ?)", (run_id, action, time.time())
+                    "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
+                    (run_id, action, message, time.time()),
                 )
             return self._get(db, run_id)
+
+    def adopt(self, run_id: str, fingerprint: str) -> None:
+        """Let an interrupted run go on under other credentials than it was started with."""
+        with self._transaction() as db:
+            db.execute(
+                "UPDATE runs SET fingerprint = ? WHERE run_id = ? AND state = 'interrupted'", (fingerprint, run_id)
+            )
 
     # -- plumbing -------------------------------------------------------------------------------------------------
 

@@ -99,6 +99,7 @@ class Result(Model):
     dissent: list[Dissent]
     degraded: list[Fallen]
     usage: Usage
+    resumed: int = 0
     seconds: float
     paths: dict[str, str]
     next_step: str

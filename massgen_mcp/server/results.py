@@ -119,6 +119,7 @@ def result(
             output_tokens=usage.output_tokens,
             calls_without_usage=usage.calls_without_usage,
         ),
+        resumed=run.resumed,
         seconds=round(view.elapsed, 3),
         paths=_paths(view, agent),
         next_step=f"Call get_result with offset={next_offset} for the rest." if next_offset else _next_step(view),
@@ -196,7 +197,7 @@ def _line(agent: AgentView, vote: VoteView | None) -> str:
 
 def _poll(view: RunView) -> int | None:
     """Longer pauses for longer runs; None when there is nothing to wait for."""
-    return None if view.ended else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
+    return None if view.stands_still else round(min(MAX_POLL_MS, max(POLL_MS, view.elapsed * 100)))
 
 
 def _next_step(view: RunView) -> str:
@@ -210,9 +211,11 @@ def _next_step(view: RunView) -> str:
         case "cancelled" | "timed_out":
             return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
         case "input_required":
-            return "Answer with control_run."
+            return "Decide: control_run action=answer with message."
         case "interrupted":
-            return "The runner was lost; the run goes on as soon as its keys are at hand (control_run resume)."
+            if view.held_up_by is None:
+                return "Its runner was lost and another one goes on with it; call wait_run."
+            return "The run waits for its keys: set them where the server starts, then control_run resume."
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
@@ -224,7 +227,9 @@ def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
         case _:
             if asked := view.snapshot.input_required:
                 return f"{asked.kind}: {preview(asked.text, limit)}"
-            return "runner_lost" if view.state == "interrupted" else None
+            if view.state != "interrupted":
+                return None
+            return f"runner_lost: {view.held_up_by}" if view.held_up_by else "runner_lost"
 
 
 def _votes(view: RunView) -> list[VoteLine]:

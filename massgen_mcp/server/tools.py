@@ -106,12 +106,16 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def control_run(
         run_id: RunId,
         action: Annotated[
-            Literal["cancel", "finish_now"],
-            Field(description="cancel: stop, keep the best answer. finish_now: decide with the answers there are."),
+            Literal["cancel", "finish_now", "steer", "answer", "resume"],
+            Field(
+                description="cancel: stop, keep the best answer. finish_now: decide with the answers there are. steer: "
+                "show `message` to all agents. answer: `message` decides what the run asks. resume: go on after a loss."
+            ),
         ],
+        message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
     ) -> reply_models.Controlled:
-        """Cancel a run, or make it finish with what it has. Takes effect within a moment."""
-        return results.controlled(await manager.control(run_id, action))
+        """Cancel, hasten, steer or resume a run. Takes effect within a moment."""
+        return results.controlled(await manager.control(run_id, action, message))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(

@@ -32,6 +32,11 @@ class Tool(Protocol):
     @property
     def side_effects(self) -> bool: ...
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the tool remembers calls in memory: in a resumed run they are made again, in order."""
+        ...
+
     async def run(self, arguments: JsonObject) -> ToolResult:
         """Do it. Raises nothing for wrong arguments or refused paths: those are results."""
         ...

@@ -73,6 +73,7 @@ class FileTool(Generic[ArgumentsT]):
     workspace: Workspace
     kind: type[ArgumentsT]
     act: Callable[[Workspace, ArgumentsT], str]
+    keeps_state: bool = False
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:

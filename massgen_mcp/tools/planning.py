@@ -136,6 +136,7 @@ class PlanTool(Generic[ArgumentsT]):
     kind: type[ArgumentsT]
     change: Callable[[Plan, ArgumentsT], tuple[Plan, str]]
     side_effects: bool = False
+    keeps_state: bool = True
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:

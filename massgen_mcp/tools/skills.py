@@ -101,6 +101,7 @@ class SkillTool:
     spec: ToolSpec
     skills: tuple[Skill, ...]
     side_effects: bool = False
+    keeps_state: bool = False
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:

@@ -52,6 +52,14 @@ class Workspace:
         return cls.open(path, context=context)
 
     @classmethod
+    def create_or_open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+        """The directory as it is, or a new one."""
+        try:
+            return cls.create(path, context=context)
+        except FileExistsError:
+            return cls.open(path, context=context)
+
+    @classmethod
     def open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
         """Open a directory that is there. Raises `PathRefused` if it or one of `context` cannot be opened."""
         root = Root.open(path, "")

@@ -20,6 +20,7 @@ from tests.harness import (
     agent,
     call,
     end,
+    expect_error,
     happened,
     raw_server,
     spawned,
@@ -27,6 +28,7 @@ from tests.harness import (
 )
 
 STUCK = {"hang": True}
+NOBODY = "http://127.0.0.1:9/v1"
 
 
 def slow(home: TempHome, name: str = "slow", seconds: float = 1.5) -> str:
@@ -133,39 +135,92 @@ anyio.run(main)
         assert (await call(later, "get_result", run_id=run_id))["answer"] == "the slow answer"
 
 
-async def test_runs_of_a_killed_runner_are_interrupted_at_once_and_say_what_to_do(home: TempHome) -> None:
-    config = home.config("half", agent("quick", {"answer": "kept"}), agent("stuck", STUCK))
+async def replies(home: TempHome, run_id: str) -> list[str]:
+    """The ids of the model calls that were replied to, with repetitions."""
+    lines = (home.run_directory(run_id) / "events.jsonl").read_text().splitlines()
+    events = [json.loads(line)["event"] for line in lines]
+    return [event["call_id"] for event in events if event["type"] == "model_replied"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_run_whose_runner_ends_goes_on_from_its_journal_at_once(home: TempHome, how: signal.Signals) -> None:
+    config = home.config("half", agent("quick", {"answer": "kept"}), agent("slow", {"answer": "b", "delay_seconds": 2}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
         (runner,) = home.processes(RUNNER_MODULE)
-        end(runner, signal.SIGKILL)
-        # The kernel drops a dying process's memory, by which we find it, a moment before its files and locks.
-        await wait_until(lambda: not home.processes(RUNNER_MODULE))
-        status = await call(client, "wait_run", run_id=run_id, timeout_seconds=2)
-        assert (status["status"], status["reason"], status["poll_after_ms"]) == ("interrupted", "runner_lost", None)
-        assert "new run" in status["next_step"]
-        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
-        assert waited["status"] == "interrupted"
+        end(runner, how)
+        await wait_until(lambda: runner not in home.processes(RUNNER_MODULE))
         one = await call(client, "get_result", run_id=run_id, view="agent", agent="agent_a")
         assert one["answer"] == "kept"
-        assert (await call(client, "get_result", run_id=run_id))["status"] == "interrupted"
-        assert [row["status"] for row in (await call(client, "list_runs"))["runs"]] == ["interrupted"]
+        waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=30)
+        assert waited["status"] == "completed"
+        result = await call(client, "get_result", run_id=run_id)
+        assert (result["resumed"], result["degraded"]) == (1, [])
+        called = await replies(home, run_id)
+        assert len(called) == len(set(called)), "nothing was paid for twice"
 
-        again = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=20)
-        assert again["status"] == "completed", "a new runner takes new runs"
-        assert (await call(client, "get_status", run_id=run_id))["status"] == "interrupted"
+
+async def test_a_run_waits_for_its_keys_and_says_which_one_is_missing(home: TempHome) -> None:
+    keyed = {"id": "one", "backend": {"type": "scripted", "script": [STUCK]}}
+    asking = {
+        "id": "two",
+        "backend": {"type": "openai", "model": "m", "base_url": NOBODY, "api_key_env": "OPENAI_API_KEY"},
+    }
+    config = home.config("keyed", keyed, asking)
+    async with home.with_variables(OPENAI_API_KEY="sk-first-0001").client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await at_work(home, run_id)
+        end(home.processes(RUNNER_MODULE)[0], signal.SIGSTOP)  # nobody sends for a new runner meanwhile
+    end(home.processes(RUNNER_MODULE)[0], signal.SIGKILL)
+    await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    async with home.client() as poor:
+        status = await call(poor, "wait_run", run_id=run_id, timeout_seconds=5)
+        assert (status["status"], status["poll_after_ms"]) == ("interrupted", None)
+        assert status["reason"] == "runner_lost: OPENAI_API_KEY is not set here"
+        code, message = await expect_error(poor, "control_run", run_id=run_id, action="resume")
+        assert (code, "OPENAI_API_KEY" in message) == ("missing_key", True)
+        assert not home.processes(RUNNER_MODULE)
+    async with home.with_variables(OPENAI_API_KEY="sk-other-0002").client() as other:
+        status = await call(other, "get_status", run_id=run_id)
+        assert "other keys" in status["reason"]
+        assert not home.processes(RUNNER_MODULE), "one client's keys never pay for another's run by themselves"
+        await call(other, "control_run", run_id=run_id, action="resume")
+        await wait_until(lambda: happened(home.run_directory(run_id), "run_resumed"))
+        assert (await call(other, "control_run", run_id=run_id, action="cancel"))["run_id"] == run_id
+        assert (await call(other, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "cancelled"
+        assert (await expect_error(other, "control_run", run_id=run_id, action="resume"))[0] == "invalid_action"
 
 
-async def test_a_runner_that_is_told_to_leave_interrupts_its_runs_honestly(home: TempHome) -> None:
-    config = home.config("stuck", agent("one", STUCK))
+async def test_an_agents_question_reaches_the_asker_and_the_decision_reaches_the_agent(home: TempHome) -> None:
+    ask: dict[str, Any] = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    config = home.config("asking", agent("solo", ask, {"answer": "in metres"}), orchestrator={"allow_questions": True})
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        asked = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
+        assert (asked["status"], asked["reason"]) == ("input_required", "question: Metres or feet?")
+        end(home.processes(RUNNER_MODULE)[0], signal.SIGKILL)
+        await call(client, "control_run", run_id=run_id, action="answer", message="Metres.")
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "completed"
+        late = await expect_error(client, "control_run", run_id=run_id, action="answer", message="Feet.")
+        assert late[0] == "invalid_action"
+    lines = (home.run_directory(run_id) / "events.jsonl").read_text().splitlines()
+    told = [json.loads(line)["event"]["type"] for line in lines if "Metres." in line]
+    assert told == ["input_given", "tool_finished"]
+
+
+async def test_a_message_of_the_asker_reaches_the_agents_of_a_running_run(home: TempHome) -> None:
+    read: dict[str, Any] = {"call": "list_files", "arguments": {}, "delay_seconds": 1}
+    config = home.config("steered", agent("solo", read, {"answer": "done"}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await at_work(home, run_id)
-        (runner,) = home.processes(RUNNER_MODULE)
-        end(runner, signal.SIGTERM)
-        await wait_until(lambda: not home.processes(RUNNER_MODULE), 5)
-        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=2))["status"] == "interrupted"
+        await call(client, "control_run", run_id=run_id, action="steer", message="Mind the units.")
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "completed"
+        assert happened(home.run_directory(run_id), "messages_shown")
+        late = await expect_error(client, "control_run", run_id=run_id, action="steer", message="Too late.")
+        assert late[0] == "invalid_action"
+        assert (await expect_error(client, "control_run", run_id=run_id, action="steer"))[0] == "invalid_arguments"
 
 
 def writer(home: TempHome, word: str) -> str:

@@ -1,0 +1,97 @@
+"""One agent's talk with its model in one piece of work: a round, or the writing of the final answer.
+
+What the model has been told is a fold over events: while a run goes on the same `take_in` builds the conversation that
+rebuilds it when a lost run is resumed. Must not know ballots, votes or what a reply is for.
+"""
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    ToolCall,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+)
+from massgen_mcp.events import CallPurpose, Event, MessagesShown, ModelCallAborted, ModelReplied, ToolFinished
+from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.tool_calls import run_tools
+
+
+class Conversation:
+    def __init__(self, member: Member, attempt: Attempt, name: str, heard: int) -> None:
+        """`name` begins the ids of its calls; `heard` is how many of the asker's messages it opens with."""
+        self.messages: list[Message] = [*attempt.opening]
+        self.steps = 0
+        """Model calls that have ended."""
+        self.reply: ModelReplied | None = None
+        """The last reply, as long as it has not been acted upon wholly."""
+        self.results: list[ToolFinished] = []
+        """The results of its ordinary tool calls, in order."""
+        self._member = member
+        self._floor = attempt.floor
+        self._limits = attempt.assignment.limits
+        self._name = name
+        self._heard = 0
+        self._say_what_was_said(heard)
+
+    def take_in(self, event: Event) -> None:
+        """Let an event of this agent be part of the talk; those that no model is told of change nothing."""
+        match event:
+            case ModelReplied():
+                self.messages.append(AssistantMessage(event.text, calls_of(event), event.replay))
+                self.steps += 1
+                self.reply, self.results = event, []
+            case ModelCallAborted():
+                self.steps += 1
+            case ToolFinished():
+                result = ToolResultMessage(event.call_id, event.name, event.result, event.is_error)
+                self.messages.append(result)
+                self.results.append(event)
+            case MessagesShown():
+                self._say_what_was_said(event.heard)
+            case _:
+                pass
+
+    def tell(self, text: str) -> None:
+        self.messages.append(UserMessage(text))
+
+    def listen(self) -> None:
+        """Show the agent what the asker has said since."""
+        if self._heard < len(self._floor.said):
+            shown = MessagesShown(agent=self._member.name, heard=len(self._floor.said))
+            self._floor.record(shown)
+            self.take_in(shown)
+
+    async def ask(
+        self, system: str, tools: tuple[ToolSpec, ...], purpose: CallPurpose, *, must_call_tool: bool = False
+    ) -> None:
+        """Have the model reply. Raises `BackendError`."""
+        reply = await ask(
+            self._member,
+            ModelRequest(system, tuple(self.messages), tools, must_call_tool=must_call_tool),
+            call_id=f"{self._name}.{self.steps + 1}",
+            purpose=purpose,
+            floor=self._floor,
+            limits=self._limits,
+        )
+        self.take_in(reply)
+
+    async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
+        """Run those of the reply's ordinary tool calls that have no result yet."""
+        done = len(self.results)
+        async for event in run_tools(self._member, calls, self._floor, done=done, only_plan=only_plan):
+            self.take_in(event)
+
+    def _say_what_was_said(self, heard: int) -> None:
+        new = self._floor.said[self._heard : heard]
+        self._heard = max(self._heard, heard)
+        if new:
+            self.tell(prompts.asker_block(new))
+
+
+def calls_of(reply: ModelReplied) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call.id, call.name, call.arguments) for call in reply.tool_calls)

@@ -1,0 +1,194 @@
+"""A run cut off at any event goes on from its journal: nothing paid for is asked again, nothing told is lost."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from massgen_mcp.backends.base import ModelRequest
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import (
+    LOG_RECORD,
+    TERMINAL,
+    AnswerSubmitted,
+    AskerSaid,
+    Event,
+    LogRecord,
+    ModelCallAborted,
+    ModelCallStarted,
+    ModelReplied,
+    RunCompleted,
+    RunResumed,
+    RunTimedOut,
+    ToolFinished,
+)
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.in_memory import EventList
+from massgen_mcp.orchestration.past import past_of
+from massgen_mcp.orchestration.team import Style
+from massgen_mcp.tools.planning import planning_tools
+from tests.stage import Performance, perform, text_of
+
+PLAN = {"call": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "first"}]}}
+DONE = {"call": "update_task", "arguments": {"id": "a", "status": "done"}}
+SHOW: dict[str, Any] = {"call": "get_task_plan", "arguments": {}}
+
+SCRIPTS: tuple[list[dict[str, Any]], ...] = (
+    [PLAN, {"answer": "the first answer"}, DONE, {"vote": "second"}, SHOW, {"say": "the final answer"}],
+    [{"say": "no tool call"}, {"answer": "the second answer"}, {"vote": "nobody"}, {"vote": "own"}],
+    [{"answer": "a third one"}, {"answer": "better than the second answer"}, {"vote": "better than the second"}],
+)
+RESTART = {
+    "call": "restart_orchestration",
+    "arguments": {"reason": "too short", "instructions": "say more"},
+}
+AGAIN: tuple[list[dict[str, Any]], ...] = (
+    [{"answer": "short"}, {"vote": "own"}, {"say": "short final"}, RESTART, {"answer": "long"}, {"vote": "own"}],
+    [{"answer": "other"}, {"vote": "short"}, {"answer": "other again"}, {"vote": "long"}],
+)
+
+
+async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord] = ()) -> Performance:
+    return await perform(
+        *scripts,
+        rules=Rules(seed="test", max_answers=2),
+        style=Style(max_restarts=1 if scripts is AGAIN else 0),
+        tools=planning_tools(max_tasks=5, workspace=None),
+        past=past,
+    )
+
+
+def journaled(events: Sequence[Event]) -> list[LogRecord]:
+    lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
+    return [LOG_RECORD.validate_python(line) for line in lines]
+
+
+def calls_by_id(performance: Performance, events: Sequence[Event]) -> dict[str, ModelRequest]:
+    """The request of each model call of these events, by the call's id."""
+    asked = {place: iter(listener.requests) for place, listener in enumerate(performance.listeners)}
+    started = [event for event in events if isinstance(event, ModelCallStarted)]
+    return {event.call_id: next(asked[ord(event.agent[-1]) - ord("a")]) for event in started}
+
+
+def in_flight(events: Sequence[Event]) -> set[str]:
+    started = {event.call_id for event in events if isinstance(event, ModelCallStarted)}
+    return started - {event.call_id for event in events if isinstance(event, ModelReplied | ModelCallAborted)}
+
+
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN])
+async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_replied(
+    scripts: tuple[list[dict[str, Any]], ...],
+) -> None:
+    whole = await play(scripts)
+    for cut in range(1, len(whole.events)):
+        before = whole.events[:cut]
+        if isinstance(before[-1], TERMINAL):
+            continue
+        rest = await play(scripts, journaled(before))
+        after = rest.events
+        assert isinstance(after[0], RunResumed)
+        assert isinstance(after[-1], RunCompleted), (cut, after[-1])
+        replied = Counter(event.call_id for event in (*before, *after) if isinstance(event, ModelReplied))
+        assert set(replied.values()) == {1}, (cut, replied)
+        repeated = {event.call_id for event in after if isinstance(event, ModelCallStarted) and event.repeated}
+        assert repeated <= in_flight(before) == set(after[0].in_flight)
+        labels = [event.label for event in (*before, *after) if isinstance(event, AnswerSubmitted)]
+        if scripts is SCRIPTS:
+            assert len(labels) == len(set(labels))
+        results = Counter((e.agent, e.call_id) for e in (*before, *after) if isinstance(e, ToolFinished))
+        assert set(results.values()) <= {1}, cut
+
+
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN])
+async def test_a_call_that_was_in_flight_is_repeated_word_for_word(scripts: tuple[list[dict[str, Any]], ...]) -> None:
+    whole = await play(scripts)
+    asked = calls_by_id(whole, whole.events)
+    compared = 0
+    for cut in range(1, len(whole.events)):
+        before = whole.events[:cut]
+        rest = await play(scripts, journaled(before))
+        again = calls_by_id(rest, rest.events)
+        for call_id in in_flight(before) & again.keys():
+            request, original = again[call_id], asked[call_id]
+            assert request.system == original.system
+            assert request.messages[: len(original.messages)] == original.messages, (cut, call_id)
+            compared += 1
+    assert compared > len(asked)
+
+
+async def test_a_tool_that_remembers_stands_where_it_stood() -> None:
+    planner = [PLAN, DONE, SHOW, {"answer": "42"}]
+    whole = await play([planner])
+    shown = [event for event in whole.events if isinstance(event, ToolFinished)][-1]
+    assert "[x] a" in shown.result
+    for cut in range(1, whole.events.index(shown)):
+        rest = await play([planner], journaled(whole.events[:cut]))
+        again = [event for event in rest.events if isinstance(event, ToolFinished)][-1]
+        assert again.result == shown.result
+
+
+async def test_the_time_a_run_lay_interrupted_does_not_count() -> None:
+    whole = await play(SCRIPTS)
+    first, second, *rest = journaled(whole.events[:6])
+    late = [first, second, *(r.model_copy(update={"time": r.time + 100_000}) for r in rest)]
+    worked = [*late[:2], LogRecord(seq=3, time=late[2].time, event=RunResumed()), *late[2:]]
+    assert past_of(worked).seconds < 10
+    assert past_of(late).seconds > 100_000
+
+
+async def test_a_resumed_run_that_has_used_up_its_time_ends_at_once_with_its_best_answer() -> None:
+    whole = await play(SCRIPTS)
+    cut = next(place for place, event in enumerate(whole.events) if isinstance(event, AnswerSubmitted))
+    first, *others = journaled(whole.events[: cut + 1])
+    late = [first, *(record.model_copy(update={"time": record.time + 10_000}) for record in others)]
+    rest = await play(SCRIPTS, late)
+    assert isinstance(rest.events[-1], RunTimedOut)
+    assert rest.events[-1].answer is not None
+
+
+# -- the asker's messages -----------------------------------------------------------------------------------------
+
+
+async def test_what_the_asker_says_is_shown_to_every_agent_and_in_the_presentation() -> None:
+    def say(conductor: Conductor) -> None:
+        conductor.steer(1, "Answer in French.")
+        conductor.steer(1, "Answer in French.")
+
+    performance = await perform([], [], during=say)
+    for request in (request for listener in performance.listeners for request in listener.requests):
+        assert text_of(request).count("Answer in French.") == 1
+    assert len([event for event in performance.events if isinstance(event, AskerSaid)]) == 1
+
+
+class SpeaksUp(EventList):
+    """A journal whose reader has something to say as soon as the first answer stands."""
+
+    conductor: Conductor | None = None
+
+    def record(self, event: Event) -> None:
+        super().record(event)
+        if isinstance(event, ToolFinished) and self.conductor is not None:
+            self.conductor.steer(7, "Mind the units.")
+
+
+async def test_an_agent_in_the_middle_of_its_round_hears_the_asker_at_its_next_step() -> None:
+    journal = SpeaksUp()
+    tools = planning_tools(max_tasks=5, workspace=None)
+
+    def listen(conductor: Conductor) -> None:
+        journal.conductor = conductor
+
+    performance = await perform([PLAN, {"answer": "42"}], tools=tools, journal=journal, during=listen)
+    first, second = performance.asked(0)
+    assert "Mind the units." not in text_of(first)
+    assert "Mind the units." in text_of(second)
+    for cut in range(1, len(performance.events)):
+        if not isinstance(performance.events[cut - 1], TERMINAL):
+            rest = await perform(
+                [PLAN, {"answer": "42"}],
+                tools=planning_tools(max_tasks=5, workspace=None),
+                past=journaled(performance.events[:cut]),
+            )
+            said = any(isinstance(event, AskerSaid) for event in performance.events[:cut])
+            assert all(("Mind the units." in text_of(request)) == said for request in rest.asked(0)), cut
