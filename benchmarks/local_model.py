@@ -1,10 +1,12 @@
-"""A model that takes no time: Chat Completions over server-sent events, in a process of its own on 127.0.0.1.
+"""A model that takes no time, or so long as it is told: Chat Completions over server-sent events, on 127.0.0.1.
 
-It votes for the first name that it may vote for, else submits a new answer, else writes text; every text differs from
-all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not know what is measured.
+It is a process of its own. It votes for the first name that it may vote for, else submits a new answer, else writes
+text; every text differs from all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not
+know what is measured.
 """
 
 import asyncio
+import hashlib
 import json
 import subprocess
 import sys
@@ -24,10 +26,9 @@ _USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 class LocalModel:
     """The model's process, from outside. A context: the process ends with it."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.local_model"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
+    def __init__(self, delay_seconds: float = 0.0) -> None:
+        command = [sys.executable, "-m", "benchmarks.local_model", str(delay_seconds)]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._port = int(self._process.stdout.readline())
 
@@ -52,6 +53,10 @@ class LocalModel:
         """When each model request since the last reset arrived: seconds since the epoch."""
         return [float(request["time"]) for request in self._control("GET", "/record")["requests"]]
 
+    def bodies(self) -> list[str]:
+        """A digest of each model request since the last reset: equal for equal requests."""
+        return [str(request["body"]) for request in self._control("GET", "/record")["requests"]]
+
     def _control(self, method: str, path: str) -> dict[str, Any]:
         connection = HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
@@ -64,7 +69,9 @@ class LocalModel:
 
 @dataclass(slots=True)
 class _Server:
-    """`requests` is the record: when each request arrived, and what was played."""
+    """`requests` is the record: when each request arrived, its digest, and what was played."""
+
+    delay_seconds: float = 0.0
 
     requests: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     played: int = 0
@@ -76,7 +83,10 @@ class _Server:
                 head = await reader.readuntil(b"\r\n\r\n")
                 arrived = time.time()
                 method, path, length = _read_head(head)
-                writer.write(self._reply(method, path, await reader.readexactly(length), arrived))
+                reply = self._reply(method, path, await reader.readexactly(length), arrived)
+                if method == "POST" and self.delay_seconds:
+                    await asyncio.sleep(self.delay_seconds)
+                writer.write(reply)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -87,7 +97,8 @@ class _Server:
         match method, path:
             case "POST", "/v1/chat/completions":
                 played, events = self._play(json.loads(body))
-                self.requests.append({"time": arrived, "played": played})
+                digest = hashlib.sha256(body).hexdigest()
+                self.requests.append({"time": arrived, "body": digest, "played": played})
                 return _stream(events)
             case "GET", "/record":
                 return _whole("200 OK", {"requests": self.requests})
@@ -151,12 +162,12 @@ def _whole(status: str, document: Mapping[str, object]) -> bytes:
     return head.encode() + body
 
 
-async def _main() -> None:
-    server = await asyncio.start_server(_Server().serve, "127.0.0.1", 0)
+async def _main(delay_seconds: float) -> None:
+    server = await asyncio.start_server(_Server(delay_seconds).serve, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
 
 
 if __name__ == "__main__":
-    asyncio.run(_main())
+    asyncio.run(_main(float(sys.argv[1])))

@@ -93,7 +93,7 @@ class RunManager:
         store_unavailable.
         """
         view = await anyio.to_thread.run_sync(self._watch(run_id).look)
-        if view.state == "interrupted":
+        if view.row.state == "interrupted":
             await anyio.to_thread.run_sync(self._see_to, view)
         return view
 
@@ -177,7 +177,7 @@ class RunManager:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
         died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
         """
-        if view.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
+        if view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
             return
         config = view.directory.read_request().config
         if self._identity(config) == view.row.fingerprint:
@@ -237,8 +237,8 @@ class _Watch:
             self._folded.apply(record)
         snapshot = copy(self._folded)
         if snapshot.state in TERMINAL_STATES:
-            if row.state != snapshot.state and row.state != "running":
-                self._store.end(self._run_id, snapshot.state)  # the runner died between its last event and this
+            if row.state == "interrupted" and self._held_up(row):
+                self._store.end(self._run_id, snapshot.state)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.state = row.state  # a running run knows better itself what it does
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):

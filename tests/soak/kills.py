@@ -1,0 +1,229 @@
+"""`kill -9` at random moments, of the runner and of the server: is anything lost, doubled, torn or left behind?
+
+The model is a process of its own that remembers every request, so that what was really asked is known and not only what
+we recorded. Every trial is decided by its seed.
+"""
+
+import json
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import anyio
+
+from benchmarks.local_model import NAME, LocalModel
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import LogRecord, ModelCallStarted, ModelReplied, RunCompleted, RunResumed
+from massgen_mcp.home import Home
+from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.views.snapshot import TERMINAL_STATES
+from tests.harness import RUNNER_MODULE, TempHome, end, poll_until, raw_server
+
+AGENTS = 3
+TEAM = "team.yaml"
+RUNS_PER_KILL = 4
+MODEL_SECONDS = 0.05
+REQUESTS = RUNS_PER_KILL * (2 * AGENTS + 1)
+"""How often a batch of runs asks the model: an answer and a vote of each agent, and one presentation."""
+LATEST_SERVER_KILL = 0.15
+"""Seconds within which a server is killed: after `start_run` was sent, or after it was acknowledged."""
+
+
+@dataclass
+class Toll:
+    """What the kills did. Everything after `resumed` must be 0."""
+
+    kills: int = 0
+    runs: int = 0
+    resumed: int = 0
+    """Runs that another runner went on with."""
+    repeated: int = 0
+    """Model calls that were made twice, and marked so: allowed, each once."""
+    lost: int = 0
+    """Runs that were acknowledged and did not end with an answer."""
+    doubled: int = 0
+    """Runs, replies or events that are there twice, or calls asked more often than is marked."""
+    torn: int = 0
+    """Journals that cannot be read, or have gaps."""
+    orphans: int = 0
+    """Processes that are left when all is done."""
+
+    @property
+    def bad(self) -> int:
+        return self.lost + self.doubled + self.torn + self.orphans
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in asdict(self).items())
+
+
+async def kill_runners(place: Path, kills: int, seed: int, twin: str | None = None) -> Toll:
+    """Start runs, kill their runner at a random moment, let them come to their end; `kills` times."""
+    toll = Toll()
+    async with _stage(place, twin) as (home, model, manager, config):
+        for trial in range(kills):
+            chance = random.Random(f"{seed}/{trial}")
+            model.reset()
+            runs: list[str] = []
+            for place_in_batch in range(RUNS_PER_KILL):
+                question = f"trial {trial}, run {place_in_batch}"
+                view, _ = await manager.start(question, config, source="kills")
+                runs.append(view.row.run_id)
+            await _moment(model, chance)
+            for pid in home.processes(RUNNER_MODULE):
+                end(pid, signal.SIGKILL)
+            toll.kills += 1
+            for run_id in runs:
+                await _await_end(manager, run_id)
+                _judge(home, run_id, toll)
+            started = _started(home, runs)
+            if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
+                toll.doubled += 1
+        await _empty(home, toll)
+    return toll
+
+
+async def kill_servers(place: Path, kills: int, seed: int, twin: str | None = None) -> Toll:
+    """Start a run through a server that is killed at a random moment, then ask for the same run again."""
+    toll = Toll()
+    async with _stage(place, twin) as (home, _, manager, config):
+        path = str(place / "work" / TEAM)
+        for trial in range(kills):
+            chance = random.Random(f"{seed}/{trial}")
+            question, key = f"trial {trial}", f"key-{trial}"
+            acknowledged: list[str] = []
+
+            async def ask(
+                question: str = question, key: str = key, told: list[str] = acknowledged, chance: random.Random = chance
+            ) -> None:
+                async with raw_server(home) as server, anyio.create_task_group() as tasks:
+                    if chance.random() < 0.5:
+                        tasks.start_soon(kill, server.process.pid, chance)
+                    arguments = {"question": question, "config": path, "idempotency_key": key}
+                    with suppress(anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+                        reply = await server.ask("tools/call", name="start_run", arguments=arguments)
+                        told.append(str(reply["result"]["structuredContent"]["run_id"]))
+                    await kill(server.process.pid, chance)
+
+            async def kill(pid: int, chance: random.Random) -> None:
+                await anyio.sleep(chance.uniform(0, LATEST_SERVER_KILL))
+                end(pid, signal.SIGKILL)
+
+            await ask()
+            toll.kills += 1
+            view, _ = await manager.start(question, config, source=path, idempotency_key=key)
+            if acknowledged and acknowledged != [view.row.run_id]:
+                toll.lost += 1
+            await _await_end(manager, view.row.run_id)
+            _judge(home, view.row.run_id, toll)
+        rows = await manager.recent(state=None, before=None, limit=10 * kills)
+        toll.doubled += max(0, len(rows) - kills)
+        await _empty(home, toll)
+    return toll
+
+
+@asynccontextmanager
+async def _stage(place: Path, twin: str | None) -> AsyncGenerator[tuple[TempHome, LocalModel, RunManager, Config]]:
+    work = place / "work"
+    work.mkdir(parents=True)
+    extra = {} if twin is None else {"PYTHONPATH": str(Path(__file__).parent / "twins" / twin)}
+    home = TempHome(place / "home", work, extra)
+    with LocalModel(MODEL_SECONDS) as model:
+        config = load_config(_write_team(work / TEAM, model.base_url), environ={})
+        manager = RunManager(Home(home.path, runner_idle_seconds=2), home.environ)
+        try:
+            yield home, model, manager, config
+        finally:
+            manager.close()
+            home.close()
+
+
+async def _moment(model: LocalModel, chance: random.Random) -> None:
+    """Let a random share of the requests come in, and a random moment pass; however busy the machine is."""
+    wanted = chance.randint(0, REQUESTS)
+    with anyio.move_on_after(30):
+        while len(model.bodies()) < wanted:
+            await anyio.sleep(0.005)
+    await anyio.sleep(chance.uniform(0, 2 * MODEL_SECONDS))
+
+
+def _write_team(path: Path, base_url: str) -> Path:
+    """Agents that can be told apart by their requests."""
+    backend = {"type": "chatcompletion", "model": NAME, "base_url": base_url}
+    names = [f"agent{place}" for place in range(1, AGENTS + 1)]
+    path.write_text(json.dumps({"agents": [{"id": n, "backend": backend, "system_message": n} for n in names]}))
+    return path
+
+
+async def _await_end(manager: RunManager, run_id: str) -> None:
+    """Wait until the run has ended and all its files are written."""
+    with anyio.move_on_after(90):
+        while (await manager.wait(run_id, until="terminal", seconds=5, cursor=None)).row.state not in TERMINAL_STATES:
+            await anyio.sleep(0.02)  # its last files are being written
+
+
+def _records(home: TempHome, run_id: str) -> list[LogRecord]:
+    return JournalReader(home.run_directory(run_id) / "events.jsonl").read()
+
+
+def _judge(home: TempHome, run_id: str, toll: Toll) -> None:
+    toll.runs += 1
+    try:
+        records = _records(home, run_id)
+        for name in ("status.json", "config.json", "coordination_events.json"):
+            json.loads((home.run_directory(run_id) / name).read_text())
+    except (MassgenError, OSError, ValueError):
+        toll.torn += 1
+        return
+    events = [record.event for record in records]
+    toll.torn += [record.seq for record in records] != list(range(1, len(records) + 1))
+    ends = [event for event in events if isinstance(event, RunCompleted)]
+    toll.lost += not ends or not isinstance(events[-1], RunCompleted)
+    toll.doubled += len(ends) > 1
+    toll.resumed += any(isinstance(event, RunResumed) for event in events)
+    replied = Counter(event.call_id for event in events if isinstance(event, ModelReplied))
+    toll.doubled += any(count > 1 for count in replied.values())
+    started = Counter(event.call_id for event in events if isinstance(event, ModelCallStarted))
+    repeated = [event.call_id for event in events if isinstance(event, ModelCallStarted) and event.repeated]
+    toll.repeated += len(repeated)
+    toll.doubled += any(count > 1 + (call in repeated) for call, count in started.items())
+
+
+def _started(home: TempHome, runs: list[str]) -> int:
+    """How many calls the journals of these runs own up to."""
+    counts = 0
+    for run_id in runs:
+        try:
+            counts += sum(isinstance(record.event, ModelCallStarted) for record in _records(home, run_id))
+        except MassgenError:
+            continue
+    return counts
+
+
+async def _empty(home: TempHome, toll: Toll) -> None:
+    """When nobody wants anything any more, nobody stays."""
+    await anyio.to_thread.run_sync(lambda: poll_until(lambda: not home.processes(), 20, or_fail=False))
+    toll.orphans += len(home.processes())
+
+
+async def main(kills: int, seed: int, place: Path) -> int:
+    bad = 0
+    for name, harness in (("runner", kill_runners), ("server", kill_servers)):
+        toll = await harness(place / name, kills, seed)
+        print(f"{name}: {toll}", flush=True)
+        bad += toll.bad
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        sys.exit(anyio.run(main, int(sys.argv[1]), int(sys.argv[2]), Path(directory)))
