@@ -3,6 +3,7 @@
 Knows nothing of the rest of the package. A caller reads `code`, a person reads the message; nobody parses the message.
 """
 
+import errno
 from typing import Literal
 
 FailureReason = Literal[
@@ -43,9 +44,14 @@ ErrorCode = Literal[
     "missing_key",
     "no_default_team",
     "unknown_run",
+    "expired",
     "not_finished",
     "idempotency_conflict",
+    "session_busy",
+    "queue_full",
     "invalid_action",
+    "run_damaged",
+    "disk_full",
     "store_unavailable",
     "unsafe_path",
     "internal",
@@ -62,6 +68,24 @@ class MassgenError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the operating system says when there is no room: a full disk, a quota, a limit on file sizes."""
+
+
+def storage_error(what: str, error: OSError) -> MassgenError:
+    """`what` failed on disk: disk_full or store_unavailable, with what to do about it."""
+    told = f"{what}: {error.strerror or error}"
+    match error.errno:
+        case code if code in FULL:
+            return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+        case errno.EMFILE | errno.ENFILE:
+            return MassgenError("store_unavailable", f"{told}; let other work end, or raise the limit (ulimit -n)")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says which permission is missing")
+        case _:
+            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
 
 
 class BackendError(Exception):
