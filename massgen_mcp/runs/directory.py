@@ -5,7 +5,6 @@ One writer per file: the process that runs the run. Must not know coordination o
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -187,7 +186,3 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def remove_directory(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
