@@ -227,14 +227,12 @@ class RunManager:
         )
         with making(self._home):
             while True:
-                history, last_turn = self._history(session_id)
                 path = self._home.runs / run.run_id
                 try:
+                    history, over = self._history(session_id)
                     RunDirectory.create(path, question, config, history.turns)
                     added = self._store.add(
-                        replace(run, last_turn=last_turn),
-                        on_conflict=on_conflict,
-                        max_queued=self._home.limits.queued,
+                        replace(run, turns_over=over), on_conflict=on_conflict, max_queued=self._home.limits.queued
                     )
                 except SessionMoved:
                     remove_tree(path)
@@ -248,20 +246,21 @@ class RunManager:
             remove_tree(path)
         return added, history
 
-    def _history(self, session_id: str | None) -> tuple[History, int | None]:
-        """What the next turn of the session is told, and the number of the last turn that was looked at."""
+    def _history(self, session_id: str | None) -> tuple[History, frozenset[int]]:
+        """What the next turn of the session is told, and the numbers of the turns that are over."""
         if session_id is None:
-            return History(), None
-        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)
-        return recall(self._turns(rows)), rows[0].number if rows else None
+            return History(), frozenset()
+        views = [self._look_or_row(row) for row in self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)]
+        over = [view for view in views if view.state in TERMINAL_STATES]
+        return recall(self._turns(over)), frozenset(view.row.number for view in over)
 
-    def _turns(self, rows: list[RunRow]) -> Iterator[EarlierTurn | None]:
+    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
         """The turns that have an answer; None for one whose answer is gone."""
-        for row in rows:
-            if row.state in ("failed", "queued", "running"):
+        for listed in views:
+            if listed.state == "failed":
                 continue
             try:
-                view = self._watch(row.run_id).look()
+                view = self._watch(listed.row.run_id).look()
             except MassgenError:
                 yield None
                 continue

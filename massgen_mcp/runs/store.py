@@ -88,7 +88,9 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What a start asks the store to remember. `last_turn`: the session's last run whose end its history includes."""
+    """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
+    far as its history goes back; the store may not know of the last end yet.
+    """
 
     run_id: str
     question: str
@@ -97,7 +99,7 @@ class NewRun:
     request_hash: str
     idempotency_key: str | None = None
     session_id: str | None = None
-    last_turn: int | None = None
+    turns_over: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,10 +362,10 @@ def _reusable(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRow:
 
 def _check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | None) -> None:
     """One writer per session, and nobody's history lacks a turn. `leaving`: a turn that is being cancelled for this."""
-    last = run.last_turn or 0
+    last = max(run.turns_over, default=0)
     condition = f"session_id = ? AND (number > ? OR {_among('state', _BUSY)}) ORDER BY number"
     for turn in _all(db, condition, run.session_id, last, *_BUSY):
-        if leaving is not None and turn.number == leaving.number:
+        if turn.number in run.turns_over or (leaving is not None and turn.number == leaving.number):
             continue
         if turn.state in _BUSY:
             raise MassgenError(
