@@ -88,6 +88,26 @@ def storage_error(what: str, error: OSError) -> MassgenError:
             return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
 
 
+_STORAGE = FULL | {errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
+
+
+def storage_fault(error: BaseException) -> MassgenError | None:
+    """The failure of the machine's storage in what went wrong, groups of errors included; None if there is none.
+
+    What the storage refused may be tried again later; any other failure is one of the run itself.
+    """
+    match error:
+        case BaseExceptionGroup():
+            faults = map(storage_fault, error.exceptions)
+            return next((fault for fault in faults if fault is not None), None)
+        case MassgenError() if error.code in ("disk_full", "store_unavailable"):
+            return error
+        case OSError() if error.errno in _STORAGE and not isinstance(error, ConnectionError):
+            return storage_error("the storage refused", error)
+        case _:
+            return None
+
+
 class BackendError(Exception):
     """One model call failed, already translated from whatever the provider's SDK raised.
 

@@ -22,10 +22,10 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.errors import FailureReason, MassgenError
+from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
 from massgen_mcp.runs.retention import prune
@@ -41,6 +41,8 @@ HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
 PRUNE_INTERVAL = 3600.0
 MAX_OPEN_FILES = 65_536
+REST_SECONDS = 5.0
+PROBE_BYTES = 256 * 1024
 
 
 class Runner:
@@ -168,10 +170,38 @@ class Runner:
             else:
                 self._ended[run_id] = await execute_run(directory, run_id, environ=self._environ, on_start=started)
         except Exception as error:
+            if (fault := storage_fault(error)) is not None:
+                logger.warning("run %s has to wait: %s", run_id, fault)
+                await self._rest(directory, run_id)
+                return
             logger.exception("run %s broke", run_id)
             self._ended[run_id] = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
         del self._active[run_id]
         self._news.set()
+
+    async def _rest(self, directory: RunDirectory, run_id: str) -> None:
+        """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
+        self._active[run_id] = None
+        while True:
+            await anyio.sleep(REST_SECONDS)
+            try:
+                await anyio.to_thread.run_sync(_try_storage, directory)
+                await anyio.to_thread.run_sync(self._store.pause, run_id)
+            except (OSError, MassgenError):
+                continue
+            break
+        del self._active[run_id]
+        self._news.set()
+
+
+def _try_storage(directory: RunDirectory) -> None:
+    """Raises `OSError` if the run could not go on now."""
+    probe = directory.path / ".room"
+    try:
+        write_durably(probe, bytes(PROBE_BYTES))
+    finally:
+        for path in (probe, probe.with_name(f".{probe.name}.new")):
+            path.unlink(missing_ok=True)
 
 
 async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunSnapshot:

@@ -255,6 +255,12 @@ class Store:
             ).fetchall()
         return [row[0] for row in rows]
 
+    def pause(self, run_id: str) -> None:
+        """Let a running run wait for a runner again, as if its own had been lost."""
+        with self._database.transaction() as db:
+            query = "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
+            db.execute(query, (time.time(), run_id))
+
     def controls(self, run_ids: list[str]) -> list[Control]:
         """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
         with self._database.reading() as db:

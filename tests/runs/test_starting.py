@@ -1,5 +1,6 @@
 """A start is exactly once, takes its turn, and knows the conversation that it belongs to."""
 
+import signal
 from typing import Any
 
 import anyio
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.sessions import MAX_HISTORY_CHARACTERS
 from massgen_mcp.runs.turns import Waiting, share_out
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, events_of, expect_error, happened, wait_until
@@ -78,11 +80,10 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
         assert reused["run_id"] == waiting[0]["run_id"], "a known key needs no place"
         assert len(home.runs) == 3
         await call(other, "control_run", run_id=first, action="cancel")
-        ends = []
+        started: list[float] = []
         for run in waiting:
             assert (await call(client, "wait_run", run_id=run["run_id"], timeout_seconds=20))["status"] == "completed"
-            ends.append(home.run_directory(run["run_id"]))
-        started = [min(path.stat().st_mtime_ns for path in run.glob("events.jsonl")) for run in ends]
+            started.append(JournalReader(home.run_directory(run["run_id"]) / "events.jsonl").read()[0].time)
         assert started == sorted(started)
 
 
@@ -106,7 +107,7 @@ async def test_the_place_of_a_lost_runner_is_free_for_other_credentials(home: Te
         first = (await call(one, "start_run", question="q", config=stuck))["run_id"]
         await at_work(home, first)
         (runner,) = home.processes(RUNNER_MODULE)
-    end(runner, 9)
+    end(runner, signal.SIGKILL)
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
     async with narrow.with_variables(OPENAI_API_KEY="sk-other-0002").client() as other:
         second = await call(other, "start_run", question="q", models=["scripted/x"], wait_seconds=20)

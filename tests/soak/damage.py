@@ -117,7 +117,7 @@ def _compare(seen: dict[str, Any], truth: dict[str, Any], where: str) -> str:
     assert same("result") or (isinstance(result, str) and result.startswith("ERROR run_damaged: ")), (
         f"{where}: {result}"
     )
-    status = seen["status"]
+    status: dict[str, Any] | str = seen["status"]
     damaged = isinstance(status, dict) and str(status["reason"]).startswith("run_damaged: ")
     assert damaged or str(status).startswith("ERROR run_damaged: "), f"{where}: {status}"
     one = seen["agent"]

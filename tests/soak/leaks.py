@@ -1,5 +1,6 @@
 """A runner lives through very many runs: neither its files, nor its threads, children or memory grow with them."""
 
+from functools import partial
 from statistics import linear_regression
 
 from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, wait_until
@@ -26,7 +27,8 @@ async def leaks(home: TempHome, *, runs: int, batch: int, judge_memory: bool = T
             replies = await call_at_once(servers, "start_run", [calls])
             states = {reply.content["status"] if reply.content else reply.refusal for reply in replies}
             assert states == {"completed"}, states
-            runner, server = await wait_until(lambda: _both(home))
+            both: tuple[int, int] = await wait_until(partial(_both, home))  # pyright: ignore[reportAssignmentType]
+            runner, server = both
             runners.add(runner)
             samples.append((done, footprint(runner), footprint(server)))
     assert len(runners) == 1, "one runner did it all"
