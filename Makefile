@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench clean
+.PHONY: demo check test bench soak clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -23,6 +23,10 @@ test: $(VENV)/developed node_modules/installed
 
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
+
+# The long harnesses: faults, thousands of starts and runs. About a quarter of an hour.
+soak: $(VENV)/developed
+	$(BIN)/python -W error -m tests.soak $(ONLY)
 
 clean:
 	rm -rf $(VENV) node_modules .coverage* htmlcov build dist

@@ -3,6 +3,7 @@
 Knows nothing of the rest of the package. A caller reads `code`, a person reads the message; nobody parses the message.
 """
 
+import errno
 from typing import Literal
 
 FailureReason = Literal[
@@ -43,9 +44,14 @@ ErrorCode = Literal[
     "missing_key",
     "no_default_team",
     "unknown_run",
+    "expired",
     "not_finished",
     "idempotency_conflict",
+    "session_busy",
+    "queue_full",
     "invalid_action",
+    "run_damaged",
+    "disk_full",
     "store_unavailable",
     "unsafe_path",
     "internal",
@@ -62,6 +68,44 @@ class MassgenError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
+
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the operating system says when there is no room: a full disk, a quota, a limit on file sizes."""
+
+
+def storage_error(what: str, error: OSError) -> MassgenError:
+    """`what` failed on disk: disk_full or store_unavailable, with what to do about it."""
+    told = f"{what}: {error.strerror or error}"
+    match error.errno:
+        case code if code in FULL:
+            return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+        case errno.EMFILE | errno.ENFILE:
+            return MassgenError("store_unavailable", f"{told}; let other work end, or raise the limit (ulimit -n)")
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says which permission is missing")
+        case _:
+            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+
+
+_STORAGE = FULL | {errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}
+
+
+def storage_fault(error: BaseException) -> MassgenError | None:
+    """The failure of the machine's storage in what went wrong, groups of errors included; None if there is none.
+
+    What the storage refused may be tried again later; any other failure is one of the run itself.
+    """
+    match error:
+        case BaseExceptionGroup():
+            faults = map(storage_fault, error.exceptions)
+            return next((fault for fault in faults if fault is not None), None)
+        case MassgenError() if error.code in ("disk_full", "store_unavailable"):
+            return error
+        case OSError() if error.errno in _STORAGE and not isinstance(error, ConnectionError):
+            return storage_error("the storage refused", error)
+        case _:
+            return None
 
 
 class BackendError(Exception):

@@ -3,19 +3,40 @@
 The one module that reads our own environment variables.
 """
 
+import math
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import FULL, MassgenError, storage_error
 
 HOME_VARIABLE = "MASSGEN_MCP_HOME"
 IDLE_VARIABLE = "MASSGEN_MCP_RUNNER_IDLE_SECONDS"
 DEFAULT_IDLE_SECONDS = 60.0
+RUNNING_VARIABLE = "MASSGEN_MCP_MAX_RUNNING"
+QUEUED_VARIABLE = "MASSGEN_MCP_MAX_QUEUED"
+RESULTS_VARIABLE = "MASSGEN_MCP_KEEP_RESULTS_DAYS"
+WORKSPACES_VARIABLE = "MASSGEN_MCP_KEEP_WORKSPACES_HOURS"
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many runs there may be, of all processes together, and for how many seconds after its end a run's files are
+    kept. Whoever starts a run, takes one or prunes applies the limits of its own environment.
+    """
+
+    running: int = 50
+    queued: int = 1_000
+    results_seconds: float = 7 * DAY
+    workspaces_seconds: float = 1 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +45,7 @@ class Home:
 
     path: Path
     runner_idle_seconds: float = DEFAULT_IDLE_SECONDS
+    limits: Limits = Limits()
 
     @property
     def database(self) -> Path:
@@ -43,30 +65,39 @@ class Home:
             for directory in (self.path, self.runs, self.runners):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise MassgenError(
-                "store_unavailable",
-                f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory",
-            ) from error
+            told = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
+            raise MassgenError("disk_full" if error.errno in FULL else "store_unavailable", told) from error
         return self
 
     def secret(self, name: str) -> bytes:
-        """A random value that is made on first use and stays the same; kept in a 0600 file."""
-        path = self.path / f"{name}.secret"
+        """A random value that is made on first use and stays the same; kept in a 0600 file.
+
+        Raises `MassgenError` disk_full, store_unavailable.
+        """
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
+            return self._secret(self.path / f"{name}.secret")
+        except OSError as error:
+            raise storage_error(f"cannot keep {name}.secret", error) from error
+
+    def _secret(self, path: Path) -> bytes:
+        if path.exists():
             return self._existing_secret(path)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32))
-            file.flush()
-            os.fsync(file.fileno())
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+                file.write(secrets.token_urlsafe(32))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):  # whoever is first names the value
+                os.link(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
         return self._existing_secret(path)
 
     @staticmethod
     def _existing_secret(path: Path) -> bytes:
-        for _ in range(1000):  # another process may just be writing it
-            if value := path.read_bytes():
-                return value
+        if value := path.read_bytes():
+            return value
         raise MassgenError("store_unavailable", f"{path.name} is empty; delete it and start again")
 
 
@@ -74,8 +105,22 @@ def find_home(environ: Mapping[str, str]) -> Home:
     """The state directory: `MASSGEN_MCP_HOME`, else where the operating system keeps a program's state."""
     chosen = environ.get(HOME_VARIABLE)
     path = Path(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
+    usual = Limits()
+    limits = Limits(
+        running=int(_number(environ, RUNNING_VARIABLE, usual.running, least=1)),
+        queued=int(_number(environ, QUEUED_VARIABLE, usual.queued)),
+        results_seconds=_number(environ, RESULTS_VARIABLE, usual.results_seconds / DAY) * DAY,
+        workspaces_seconds=_number(environ, WORKSPACES_VARIABLE, usual.workspaces_seconds / HOUR) * HOUR,
+    )
+    return Home(path.absolute(), _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS), limits)
+
+
+def _number(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:
+    """Raises `MassgenError` invalid_arguments for anything but a finite number that is not below `least`."""
     try:
-        idle = float(environ.get(IDLE_VARIABLE, DEFAULT_IDLE_SECONDS))
+        value = float(environ.get(variable, default))
     except ValueError:
-        raise MassgenError("invalid_arguments", f"{IDLE_VARIABLE} must be a number of seconds") from None
-    return Home(path.absolute(), idle)
+        value = math.nan
+    if not least <= value < math.inf:
+        raise MassgenError("invalid_arguments", f"{variable} must be a number, {least:g} or more")
+    return value

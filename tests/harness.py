@@ -245,6 +245,15 @@ class RawServer:
                 if message.get("id") == wanted:
                     return message
 
+    async def replies(self, count: int, seconds: float) -> AsyncGenerator[dict[str, Any]]:
+        """The next replies, to whatever was asked, as they come."""
+        with anyio.fail_after(seconds):
+            while count:
+                message = json.loads(await self._stdout.receive_until(b"\n", 1 << 24))
+                if "id" in message:
+                    count -= 1
+                    yield message
+
     async def greet(self) -> None:
         info = {"name": "raw", "version": "1"}
         await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
@@ -262,9 +271,9 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server(home: TempHome, *python: str) -> AsyncGenerator[RawServer]:
+async def raw_server(home: TempHome, *python: str, module: str = SERVER_MODULE) -> AsyncGenerator[RawServer]:
     """`python` are options for the interpreter."""
-    command = [sys.executable, *python, "-m", SERVER_MODULE]
+    command = [sys.executable, *python, "-m", module]
     with (home.work / "server.log").open("ab") as log:
         async with spawned(home, *command, stderr=log) as process:
             server = RawServer(process)

@@ -18,7 +18,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _demo() if options.verb == "demo" else _serve(options)
     except MassgenError as error:
         print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
-        code = EXIT_FAILED if error.code in ("store_unavailable", "internal") else EXIT_USAGE
+        code = (
+            EXIT_FAILED if error.code in ("run_damaged", "disk_full", "store_unavailable", "internal") else EXIT_USAGE
+        )
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)

@@ -30,7 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _run(options)
     except MassgenError as error:
         print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
-        code = EXIT_EXECUTION if error.code in ("store_unavailable", "internal") else EXIT_CONFIG
+        code = (
+            EXIT_EXECUTION
+            if error.code in ("run_damaged", "disk_full", "store_unavailable", "internal")
+            else EXIT_CONFIG
+        )
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     sys.exit(code)

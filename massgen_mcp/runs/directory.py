@@ -5,18 +5,18 @@ One writer per file: the process that runs the run. Must not know coordination o
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import anyio.to_thread
 
 from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, take_snapshot
 
@@ -44,7 +44,7 @@ class RunDirectory:
     def create(cls, path: Path, question: str, config: Config, history: Sequence[EarlierTurn] = ()) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably.
 
-        Raises `FileExistsError` if there is one already, `MassgenError` store_unavailable if it cannot be made.
+        Raises `FileExistsError` if there is one already, `MassgenError` disk_full or store_unavailable.
         """
         run = cls(path)
         try:
@@ -54,22 +54,29 @@ class RunDirectory:
                 "config": config.model_dump(mode="json"),
                 "history": [turn.model_dump(mode="json") for turn in history],
             }
-            write_durably(run.request, json.dumps(document, indent=2).encode())
+            sealed = {**document, "crc": _checksum(document)}
+            write_durably(run.request, json.dumps(sealed, indent=2).encode())
             sync_directory(path.parent)
         except FileExistsError:
             raise
         except OSError as error:
-            raise MassgenError("store_unavailable", f"cannot create the run directory: {error.strerror}") from error
+            raise storage_error("cannot create the run directory", error) from error
         return run
 
     def read_request(self) -> Request:
-        """The request as it was frozen. Raises `MassgenError` store_unavailable if damaged."""
+        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable."""
         try:
             document = json.loads(self.request.read_bytes())
+            if document.pop("crc") != _checksum(document):
+                raise MassgenError("run_damaged", "the run's config.json is not what was written")
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             return Request(str(document["question"]), Config.model_validate(document["config"]), history)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MassgenError("store_unavailable", f"the run's config.json cannot be read: {error}") from error
+        except FileNotFoundError as error:
+            raise MassgenError("run_damaged", "the run's config.json is missing") from error
+        except OSError as error:
+            raise storage_error("cannot read the run's config.json", error) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise MassgenError("run_damaged", f"the run's config.json cannot be read: {error}") from error
 
     def attempt_of(self, attempt: int) -> Path:
         return self.path / "turn_1" / f"attempt_{attempt}"
@@ -101,6 +108,11 @@ class RunDirectory:
         import yaml  # the server process never writes it
 
         replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    """Of a JSON document's content, however it is laid out."""
+    return f"{crc32(json.dumps(document, sort_keys=True).encode()):08x}"
 
 
 class AnswerGallery:
@@ -174,7 +186,3 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def remove_directory(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)

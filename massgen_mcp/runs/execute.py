@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +16,7 @@ import anyio
 from massgen_mcp import __version__
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.runs.assembly import assemble
@@ -88,7 +89,9 @@ async def execute_run(
                 else:
                     journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
                 await conductor.conduct()
-            except Exception as error:  # noqa: BLE001 - the boundary of a run: it ends, whoever runs it goes on
+            except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
+                if storage_fault(error) is not None:
+                    raise  # nothing can be told now; its journal is whole, so it can go on later
                 log.writelines(plain_lines(traceback.format_exception(error)))
                 journal.record(RunFailed(reason="internal", message=_root_cause(error)))
                 await journal.settle()
@@ -131,8 +134,9 @@ class _StatusFile:
             overdue = anyio.current_time() - written_at >= STATUS_HEARTBEAT
             if self._snapshot.seq != written or overdue:
                 written, written_at = self._snapshot.seq, anyio.current_time()
-                self.write()
-                await self._journal.drain()
+                with suppress(OSError, MassgenError):  # whoever must have the journal on disk will hear of it
+                    self.write()
+                    await self._journal.drain()
             await anyio.sleep(STATUS_INTERVAL)
 
 

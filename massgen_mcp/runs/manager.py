@@ -9,43 +9,55 @@ import json
 import secrets
 import time
 from base64 import b32encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.loader import missing_keys, require_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.credentials import fingerprint, variables_of
-from massgen_mcp.runs.directory import RunDirectory, remove_directory
-from massgen_mcp.runs.journal import JournalReader
-from massgen_mcp.runs.store import Action, RunRow, Store, unknown_run
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.journal import DamagedJournal, JournalReader
+from massgen_mcp.runs.retention import Pruned, expired_run, making, prune
+from massgen_mcp.runs.sessions import History, recall
+from massgen_mcp.runs.store import Action, Added, NewRun, OnConflict, RunRow, SessionMoved, Store, unknown_run
 from massgen_mcp.runs.summons import Post, summon
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
+from massgen_mcp.workspace.snapshot import remove_tree
 
 Until = Literal["terminal", "phase", "change"]
 
 MAX_QUESTION_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 20_000
+MAX_TURNS_RECALLED = 200
 WAIT_STEPS = (0.01, 0.05)
 """A waiting call looks at the run this often, in seconds: at first, and after the first second."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run at one moment: its row, its snapshot, its directory."""
+    """A run at one moment: its row, its snapshot, its directory.
+
+    `damage`: what is wrong with its record; the snapshot holds what came before that. `ahead`: how many queued runs are
+    before this one while it is queued itself. `note`: what its start had to say about its session.
+    """
 
     row: RunRow
     snapshot: RunSnapshot
     directory: RunDirectory
     held_up_by: str | None = None
     """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
+    damage: MassgenError | None = None
+    ahead: int = 0
+    note: str = ""
 
     @property
     def state(self) -> RunState:
@@ -66,31 +78,54 @@ class RunView:
 
 
 class RunManager:
+    """The runs of one home, seen from one environment. A store that cannot be used is an error of each call, not of
+    this object: it works as soon as the store does.
+    """
+
     def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
-        self._home = home.ensure()
+        self._home = home
         self._environ = environ
         self._store = Store(home.database)
+        with suppress(MassgenError):
+            home.ensure()
 
     def close(self) -> None:
         self._store.close()
 
     async def start(
-        self, question: str, config: Config, *, source: str, idempotency_key: str | None = None
+        self,
+        question: str,
+        config: Config,
+        *,
+        source: str,
+        idempotency_key: str | None = None,
+        on_conflict: OnConflict = "use_existing",
+        session_id: str | None = None,
     ) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
-        Raises `MassgenError`: invalid_arguments, missing_key, idempotency_conflict, store_unavailable.
+        `on_conflict` says what to do when the key is taken (see `Store.add`). A turn of a session is told question and
+        answer of the turns before it; only one turn of a session may be on its way.
+
+        Raises `MassgenError`: invalid_arguments, missing_key, idempotency_conflict, session_busy, queue_full,
+        disk_full, store_unavailable.
         """
         check_question(question)
+        if session_id is not None:
+            safe_id(session_id, "session id")
         require_keys(config, self._environ)
-        row, reused = await anyio.to_thread.run_sync(self._enqueue, question, config, source, idempotency_key)
-        view = await self.look(row.run_id)
+        added, history = await anyio.to_thread.run_sync(
+            self._enqueue, question, config, source, idempotency_key, on_conflict, session_id
+        )
+        view = await self.look(added.row.run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
-        return view, reused
+        if added.replaced is not None:
+            await anyio.to_thread.run_sync(Post(self._home, added.replaced.fingerprint).wake)
+        return replace(view, note=history.note), added.reused
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is sent for. Raises `MassgenError` unknown_run,
-        store_unavailable.
+        expired, store_unavailable.
         """
         view = await anyio.to_thread.run_sync(self._watch(run_id).look)
         if view.row.state == "interrupted":
@@ -143,35 +178,96 @@ class RunManager:
             )
         return view
 
-    async def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunView]:
-        """Newest first."""
+    async def recent(
+        self,
+        *,
+        state: RunState | None = None,
+        session_id: str | None = None,
+        since: float | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[RunView]:
+        """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
+        the epoch; `before`: the number of the last row of the page before.
+        """
 
         def rows() -> list[RunView]:
-            found = self._store.recent(state=state, before=before, limit=limit)
+            found = self._store.recent(state=state, session_id=session_id, since=since, before=before, limit=limit)
             return [self._look_or_row(row) for row in found]
 
         return await anyio.to_thread.run_sync(rows)
 
+    async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
+        """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
+        return await anyio.to_thread.run_sync(
+            lambda: prune(self._home.ensure(), self._store, dry_run=dry_run, older_than=older_than)
+        )
+
     # -- plumbing -------------------------------------------------------------------------------------------------
 
-    def _enqueue(self, question: str, config: Config, source: str, key: str | None) -> tuple[RunRow, bool]:
-        run_id = new_run_id()
-        directory = RunDirectory.create(self._home.runs / run_id, question, config)
-        try:
-            row, reused = self._store.add(
-                run_id,
-                question=question,
-                config=source,
-                fingerprint=self._identity(config),
-                request_hash=_hash(question, config),
-                idempotency_key=key,
-            )
-        except MassgenError:
-            remove_directory(directory.path)
-            raise
-        if reused:
-            remove_directory(directory.path)
-        return row, reused
+    def _enqueue(
+        self,
+        question: str,
+        config: Config,
+        source: str,
+        key: str | None,
+        on_conflict: OnConflict,
+        session_id: str | None,
+    ) -> tuple[Added, History]:
+        """Directory first, row last: a run that the store knows is whole."""
+        self._home.ensure()
+        run = NewRun(
+            new_run_id(),
+            question,
+            source,
+            fingerprint=self._identity(config),
+            request_hash=_hash(question, config, session_id),
+            idempotency_key=key,
+            session_id=session_id,
+        )
+        with making(self._home):
+            while True:
+                path = self._home.runs / run.run_id
+                try:
+                    history, over = self._history(session_id)
+                    RunDirectory.create(path, question, config, history.turns)
+                    added = self._store.add(
+                        replace(run, turns_over=over), on_conflict=on_conflict, max_queued=self._home.limits.queued
+                    )
+                except SessionMoved:
+                    remove_tree(path)
+                except BaseException:
+                    with suppress(OSError):  # the next pruning tries again
+                        remove_tree(path)
+                    raise
+                else:
+                    break
+        if added.reused:
+            remove_tree(path)
+        return added, history
+
+    def _history(self, session_id: str | None) -> tuple[History, frozenset[int]]:
+        """What the next turn of the session is told, and the numbers of the turns that are over."""
+        if session_id is None:
+            return History(), frozenset()
+        views = [self._look_or_row(row) for row in self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)]
+        over = [view for view in views if view.state in TERMINAL_STATES]
+        return recall(self._turns(over)), frozenset(view.row.number for view in over)
+
+    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
+        """The turns that have an answer; None for one whose answer is gone."""
+        for listed in views:
+            if listed.state == "failed":
+                continue
+            try:
+                view = self._watch(listed.row.run_id).look()
+            except MassgenError:
+                yield None
+                continue
+            if view.damage is not None:
+                yield None
+            elif answer := view.snapshot.best_answer:
+                yield EarlierTurn(question=view.snapshot.question, answer=answer)
 
     def _see_to(self, view: RunView) -> None:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
@@ -202,12 +298,12 @@ class RunManager:
         return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
 
     def _look_or_row(self, row: RunRow) -> RunView:
-        """A run whose record is damaged is still listed, with what the store knows of it."""
-        try:
-            return self._watch(row.run_id).look()
-        except MassgenError:
-            snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
-            return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
+        """What the store knows is enough for a run that has ended, or whose record cannot be read."""
+        if row.state not in TERMINAL_STATES:
+            with suppress(MassgenError):
+                return self._watch(row.run_id).look()
+        snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
+        return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
 
     def _watch(self, run_id: str) -> "_Watch":
         return _Watch(self._home, self._store, run_id, self._held_up)
@@ -227,25 +323,40 @@ class _Watch:
         self._directory = RunDirectory(home.runs / self._run_id)
         self._reader = JournalReader(self._directory.events)
         self._folded = RunSnapshot()
+        self._damage: MassgenError | None = None
 
     def look(self) -> RunView:
         row = self._store.get(self._run_id)
         if row.state == "running" and not Post(self._home, row.fingerprint).alive():
-            self._store.interrupt(row.fingerprint)
+            self._store.interrupt(row.fingerprint, of_runner=row.runner)
             row = self._store.get(self._run_id)
-        for record in self._reader.read():
-            self._folded.apply(record)
+        if row.expired:
+            raise expired_run(row)
+        self._read()
         snapshot = copy(self._folded)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and self._held_up(row):
-                self._store.end(self._run_id, snapshot.state)  # nobody comes to write the last of its files
+                self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.state = row.state  # a running run knows better itself what it does
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
             snapshot.state, snapshot.input_required = row.state, None  # decided, and about to be heard
-        snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         held_up_by = self._held_up(row) if snapshot.state == "interrupted" else None
-        return RunView(row, snapshot, self._directory, held_up_by)
+        damage = self._damage
+        if damage is None and row.events is not None and snapshot.seq < row.events:
+            damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+        snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
+        ahead = self._store.ahead(row) if row.state == "queued" else 0
+        return RunView(row, snapshot, self._directory, held_up_by, damage, ahead)
+
+    def _read(self) -> None:
+        """Fold in what is new; a damaged record is folded as far as it is whole."""
+        try:
+            records = self._reader.read()
+        except DamagedJournal as damage:
+            records, self._damage = damage.intact, damage
+        for record in records:
+            self._folded.apply(record)
 
 
 def _check_action(view: RunView, action: Action, message: str) -> None:
@@ -281,6 +392,6 @@ def check_question(question: str) -> None:
         raise MassgenError("invalid_arguments", "the question is not valid Unicode text") from None
 
 
-def _hash(question: str, config: Config) -> str:
-    document = json.dumps([question, config.model_dump(mode="json")], sort_keys=True)
+def _hash(question: str, config: Config, session_id: str | None) -> str:
+    document = json.dumps([question, config.model_dump(mode="json"), session_id], sort_keys=True)
     return hashlib.sha256(document.encode()).hexdigest()

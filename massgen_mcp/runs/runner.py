@@ -11,6 +11,7 @@ if __name__ == "__main__" and os.fork():
     os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
 
 import logging
+import resource
 import secrets
 import signal
 import time
@@ -21,23 +22,27 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.errors import FailureReason, MassgenError
+from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.retention import prune
 from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.runs.summons import Listening, Post
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
+from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 
 logger = logging.getLogger("massgen_mcp.runner")
 
-MAX_CONCURRENT_RUNS = 50
 MAX_RESUMES = 20
 """A run that has been with so many runners that were lost is given up."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
+PRUNE_INTERVAL = 3600.0
+MAX_OPEN_FILES = 65_536
+REST_SECONDS = 5.0
+PROBE_BYTES = 256 * 1024
 
 
 class Runner:
@@ -48,6 +53,8 @@ class Runner:
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._active: dict[str, RunHandle | None] = {}
+        self._ended: dict[str, RunSnapshot] = {}
+        """Runs whose end the store does not know yet."""
         self._news = anyio.Event()
 
     async def work(self, listening: Listening) -> None:
@@ -57,12 +64,17 @@ class Runner:
             logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hear, listening)
+            tasks.start_soon(self._prune_regularly)
             idle_since = time.monotonic()
             while True:
                 self._news = anyio.Event()
-                await self._take_runs(tasks)
-                await self._heed_controls()
-                if self._active:
+                try:
+                    await self._index_ended()
+                    await self._take_runs(tasks)
+                    await self._heed_controls()
+                except MassgenError as error:  # a store that is full or locked away: what runs goes on
+                    logger.warning("%s", error)
+                if self._active or self._ended:
                     idle_since = time.monotonic()
                 left = self._home.runner_idle_seconds - (time.monotonic() - idle_since)
                 if left <= 0:
@@ -77,13 +89,49 @@ class Runner:
             listening.drain()
             self._news.set()
 
+    async def _prune_regularly(self) -> None:
+        while True:
+            try:
+                pruned = await anyio.to_thread.run_sync(prune, self._home, self._store)
+            except MassgenError as error:
+                logger.warning("%s", error)
+            else:
+                for removed in pruned.removed:
+                    logger.info("pruned the %s of %s, %d bytes", removed.what, removed.run_id, removed.bytes)
+                for run_id, cause in pruned.failed:
+                    logger.warning("cannot prune %s: %s", run_id, cause)
+            await anyio.sleep(PRUNE_INTERVAL)
+
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
-        room = MAX_CONCURRENT_RUNS - len(self._active)
-        if room <= 0:
-            return
-        for row in await anyio.to_thread.run_sync(self._store.claim, self._fingerprint, self._id, room):
+        for row in await anyio.to_thread.run_sync(self._claim):
             self._active[row.run_id] = None
             tasks.start_soon(self._execute, row)
+
+    def _claim(self) -> list[RunRow]:
+        """The queued runs whose turn it is. Places of runners that were lost are free again."""
+        at_work = self._store.at_work()
+        if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
+            return []
+        others = {fingerprint for fingerprint, _, _ in at_work} - {self._fingerprint}
+        absent = {fingerprint for fingerprint in others if not Post(self._home, fingerprint).alive()}
+        for fingerprint, state, runner in at_work:
+            if state == "running" and fingerprint in absent:
+                self._store.interrupt(fingerprint, of_runner=runner)
+        return self._store.claim(self._fingerprint, self._id, max_running=self._home.limits.running, absent=absent)
+
+    async def _index_ended(self) -> None:
+        """Tell the store how runs ended, and those who wait for a place that there is one."""
+        if not self._ended:
+            return
+        for run_id, snapshot in list(self._ended.items()):
+            await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
+            del self._ended[run_id]
+        await anyio.to_thread.run_sync(self._wake_others)
+
+    def _wake_others(self) -> None:
+        for fingerprint in {fingerprint for fingerprint, state, _ in self._store.at_work() if state != "running"}:
+            if fingerprint != self._fingerprint:
+                Post(self._home, fingerprint).wake()
 
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
@@ -117,29 +165,64 @@ class Runner:
 
         try:
             if row.resumes > MAX_RESUMES:
-                state = await _break_off(directory, "runner_lost", f"{row.resumes} runners were lost with this run")
+                told = f"{row.resumes} runners were lost with this run"
+                self._ended[run_id] = await _break_off(directory, "runner_lost", told)
             else:
-                state = (await execute_run(directory, run_id, environ=self._environ, on_start=started)).state
+                self._ended[run_id] = await execute_run(directory, run_id, environ=self._environ, on_start=started)
         except Exception as error:
+            if (fault := storage_fault(error)) is not None:
+                logger.warning("run %s has to wait: %s", run_id, fault)
+                await self._rest(directory, run_id)
+                return
             logger.exception("run %s broke", run_id)
-            state = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
-        await anyio.to_thread.run_sync(self._store.end, run_id, state)
+            self._ended[run_id] = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
+        del self._active[run_id]
+        self._news.set()
+
+    async def _rest(self, directory: RunDirectory, run_id: str) -> None:
+        """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
+        self._active[run_id] = None
+        while True:
+            await anyio.sleep(REST_SECONDS)
+            try:
+                await anyio.to_thread.run_sync(_try_storage, directory)
+                await anyio.to_thread.run_sync(self._store.pause, run_id)
+            except (OSError, MassgenError):
+                continue
+            break
         del self._active[run_id]
         self._news.set()
 
 
-async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunState:
+def _try_storage(directory: RunDirectory) -> None:
+    """Raises `OSError` if the run could not go on now."""
+    probe = directory.path / ".room"
+    try:
+        write_durably(probe, bytes(PROBE_BYTES))
+    finally:
+        for path in (probe, probe.with_name(f".{probe.name}.new")):
+            path.unlink(missing_ok=True)
+
+
+async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunSnapshot:
     """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
     snapshot = RunSnapshot()
-    with suppress(MassgenError, OSError):
+    try:
         for record in JournalReader(directory.events).read():
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
             journal = JournalWriter(directory.events)
-            journal.record(RunFailed(reason=reason, message=message))
-            await journal.settle()
-            journal.close()
-    return snapshot.state if snapshot.state in TERMINAL_STATES else "failed"
+            journal.listen(snapshot.apply)
+            try:
+                journal.record(RunFailed(reason=reason, message=message))
+                await journal.settle()
+            finally:
+                journal.close()
+    except (MassgenError, OSError) as further:
+        logger.warning("its journal cannot tell: %s", further)
+    if snapshot.state not in TERMINAL_STATES:
+        snapshot.state = "failed"
+    return snapshot
 
 
 async def _serve(home: Home, fingerprint: str) -> None:
@@ -167,8 +250,17 @@ async def _leave_on_signal(signals: AsyncIterator[signal.Signals], scope: anyio.
         scope.cancel()
 
 
+def _allow_open_files() -> None:
+    """Each run has a journal, a log, workspaces and connections open: as many as the operating system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+
 def main() -> None:
     os.umask(0o077)
+    _allow_open_files()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     anyio.run(_serve, find_home(os.environ), sys.argv[1])
 

@@ -1,56 +1,56 @@
-"""Which runs exist, whose they are, what is wanted of them: one SQLite database per user.
+"""Which runs exist, whose they are, what is wanted of them, who is next: one database per user.
 
-What happened *in* a run is in its journal; a row's state is an index over that. Every write is durable (WAL,
-synchronous=FULL) before the call returns. Safe for many processes. Must not know processes, journals or models.
+What happened *in* a run is in its journal; a row's state is an index over that. Every write is durable before the call
+returns, and safe among many processes. Must not know processes, journals, directories or models.
+
+Places are counted over all processes, so a run that waits for another run's result must never hold one: a nested run,
+when there are such, works in the place of the run that waits for it and is not queued.
 """
 
 import json
 import sqlite3
-import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.views.snapshot import RunState
+from massgen_mcp.events import Outcome
+from massgen_mcp.runs.database import Database
+from massgen_mcp.runs.turns import Waiting, share_out
+from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
 Action = Literal["cancel", "finish_now", "steer", "answer"]
 """What can be asked of a run that is queued or goes on."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    run_id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL,
-    question TEXT NOT NULL,
-    config TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    runner TEXT,
-    idempotency_key TEXT UNIQUE,
-    request_hash TEXT NOT NULL,
-    created REAL NOT NULL,
-    ended REAL,
-    resumes INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state, fingerprint);
-CREATE TABLE IF NOT EXISTS controls (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    run_id TEXT NOT NULL REFERENCES runs (run_id),
-    action TEXT NOT NULL,
-    message TEXT NOT NULL,
-    created REAL NOT NULL
-);
-"""
+OnConflict = Literal["use_existing", "fail", "cancel_existing"]
+"""What a start does when its idempotency key is taken."""
+Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
+"""What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 
 QUESTION_PREVIEW = 200
+
+_COLUMNS = (
+    "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
+    " ended, session_id, outcome, winner, events, kept,"
+    " resumes"
+)
+_ENDED = tuple(sorted(TERMINAL_STATES))
+_OVER = (*_ENDED, "interrupted")
+_WAITING = "state IN ('queued', 'interrupted') AND kept = 'all'"
+"""What a runner could take."""
+_BUSY = ("queued", "running", "interrupted")
+"""States in which a run may still add to its session."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch."""
+    """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
+
+    `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
+    expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
+    taken it over from one that was lost.
+    """
 
     number: int
     run_id: str
@@ -62,9 +62,18 @@ class RunRow:
     idempotency_key: str | None
     request_hash: str
     created: float
+    started: float | None
     ended: float | None
+    session_id: str | None
+    outcome: Outcome | None
+    winner: str | None
+    events: int | None
+    kept: Kept
     resumes: int
-    """How often a runner has taken it over from one that was lost."""
+
+    @property
+    def expired(self) -> bool:
+        return self.kept in ("losing_results", "nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,115 +86,184 @@ class Control:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
+    far as its history goes back; the store may not know of the last end yet.
+    """
+
+    run_id: str
+    question: str
+    config: str
+    fingerprint: str
+    request_hash: str
+    idempotency_key: str | None = None
+    session_id: str | None = None
+    turns_over: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The run that a start led to. `reused`: it is an earlier one; `replaced`: the run that was cancelled for it."""
+
+    row: RunRow
+    reused: bool = False
+    replaced: RunRow | None = None
+
+
+class SessionMoved(Exception):
+    """Another turn of the session has been added since its history was read."""
+
+
 class Store:
-    """One connection to the database; methods may be called from any thread."""
+    """Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable."""
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
-        with _translated():
-            self._db = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=FULL")
-            self._db.execute("PRAGMA foreign_keys=ON")
-            self._db.executescript(_SCHEMA)
+        self._database = Database(path)
 
     def close(self) -> None:
-        with self._lock:
-            self._db.close()
+        self._database.close()
 
-    def add(
-        self,
-        run_id: str,
-        *,
-        question: str,
-        config: str,
-        fingerprint: str,
-        request_hash: str,
-        idempotency_key: str | None,
-    ) -> tuple[RunRow, bool]:
-        """Queue a run. With a known idempotency key the run of that key is returned instead, and True.
+    # -- starting -------------------------------------------------------------------------------------------------
 
-        Raises `MassgenError` idempotency_conflict when the key belongs to another request.
+    def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
+        """Queue a run, unless its idempotency key is taken.
+
+        A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
+        run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
+        session_busy while another turn of the session goes on, queue_full; `SessionMoved`.
         """
-        with self._transaction() as db:
-            if idempotency_key is not None and (
-                row := _one(db.execute("SELECT * FROM runs WHERE idempotency_key = ?", (idempotency_key,)))
-            ):
-                if row.request_hash != request_hash:
-                    raise MassgenError(
-                        "idempotency_conflict",
-                        f"this idempotency_key was used for another request, which is run {row.run_id}",
-                    )
-                return row, True
+        with self._database.transaction() as db:
+            earlier = _one(db, "idempotency_key = ?", run.idempotency_key) if run.idempotency_key is not None else None
+            if earlier is not None and on_conflict != "cancel_existing":
+                return Added(_reusable(earlier, run, on_conflict), reused=True)
+            if earlier is not None:
+                db.execute("UPDATE runs SET idempotency_key = NULL WHERE number = ?", (earlier.number,))
+                earlier = self._want(db, earlier, "cancel")
+            if run.session_id is not None:
+                _check_session(db, run, leaving=earlier)
+            _check_queue(db, max_queued)
             db.execute(
-                "INSERT INTO runs"
-                " (run_id, state, question, config, fingerprint, idempotency_key, request_hash, created)"
-                " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash,"
+                " created, session_id) VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    run_id,
-                    question[:QUESTION_PREVIEW],
-                    config,
-                    fingerprint,
-                    idempotency_key,
-                    request_hash,
+                    run.run_id,
+                    run.question[:QUESTION_PREVIEW],
+                    run.config,
+                    run.fingerprint,
+                    run.idempotency_key,
+                    run.request_hash,
                     time.time(),
+                    run.session_id,
                 ),
             )
-            return self._get(db, run_id), False
+            return Added(_existing(db, run.run_id), replaced=earlier)
+
+    # -- looking --------------------------------------------------------------------------------------------------
 
     def get(self, run_id: str) -> RunRow:
         """Raises `MassgenError` unknown_run."""
-        with self._reading() as db:
-            return self._get(db, run_id)
+        with self._database.reading() as db:
+            return _existing(db, run_id)
 
-    def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunRow]:
-        """Newest first; `before` is the `number` of the last row already seen."""
-        with self._reading() as db:
-            rows = db.execute(
-                "SELECT * FROM runs WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR number < ?2)"
-                " ORDER BY number DESC LIMIT ?3",
-                (state, before, limit),
-            ).fetchall()
-        return [RunRow(*row) for row in rows]
+    def recent(
+        self,
+        *,
+        state: RunState | None = None,
+        session_id: str | None = None,
+        since: float | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[RunRow]:
+        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen."""
+        with self._database.reading() as db:
+            return _all(
+                db,
+                "(?1 IS NULL OR state = ?1) AND (?2 IS NULL OR session_id = ?2) AND (?3 IS NULL OR created >= ?3)"
+                " AND (?4 IS NULL OR number < ?4) ORDER BY number DESC LIMIT ?5",
+                state,
+                session_id,
+                since,
+                before,
+                limit,
+            )
+
+    def ahead(self, row: RunRow) -> int:
+        """How many runs that came before this one wait for a runner, too."""
+        with self._database.reading() as db:
+            return _count(db, f"{_WAITING} AND number < ?", row.number)
+
+    def known(self, run_ids: Collection[str]) -> set[str]:
+        """Those of these ids that are runs, expired ones included."""
+        with self._database.reading() as db:
+            query = "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
+            return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)),))}
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
-    def claim(self, fingerprint: str, runner: str, limit: int) -> list[RunRow]:
-        """Take up to `limit` queued or interrupted runs that this runner's credentials fit, oldest first."""
-        with self._transaction() as db:
+    def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
+        """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
+        oldest first.
+
+        At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
+        in `absent`, which have no runner.
+        """
+        with self._database.transaction() as db:
+            room = max_running - _count(db, "state = 'running'")
+            queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
+            turns = share_out(room, queues).get(fingerprint, 0)
+            if turns == 0:
+                return []
             rows = db.execute(
                 "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?,"
-                " ended = NULL WHERE number IN (SELECT number FROM runs WHERE state IN ('queued', 'interrupted')"
-                " AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING *",
-                (runner, fingerprint, limit),
+                " started = ?, ended = NULL, aged_from = NULL WHERE number IN (SELECT number FROM runs"
+                f" WHERE {_WAITING} AND fingerprint = ? ORDER BY number LIMIT ?) RETURNING {_COLUMNS}",
+                (runner, time.time(), fingerprint, turns),
             ).fetchall()
-        return sorted((RunRow(*row) for row in rows), key=lambda row: row.number)
+        return sorted((_row(row) for row in rows), key=lambda row: row.number)
 
     def waiting(self, fingerprint: str) -> int:
         """How many runs a runner with these credentials could take."""
-        with self._reading() as db:
-            query = "SELECT count(*) FROM runs WHERE state IN ('queued', 'interrupted') AND fingerprint = ?"
-            return int(db.execute(query, (fingerprint,)).fetchone()[0])
+        with self._database.reading() as db:
+            return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
 
-    def end(self, run_id: str, state: RunState) -> None:
-        """Index a run's terminal state."""
-        with self._transaction() as db:
-            db.execute("UPDATE runs SET state = ?, ended = ? WHERE run_id = ?", (state, time.time(), run_id))
+    def at_work(self) -> list[tuple[str, RunState, str | None]]:
+        """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
+        with self._database.reading() as db:
+            query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE state = 'running' OR {_WAITING}"
+            return db.execute(query).fetchall()
+
+    def end(self, run_id: str, end: RunSnapshot) -> None:
+        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed."""
+        winner = end.winner.agent if end.winner else None
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ? WHERE run_id = ?",
+                (end.state, end.outcome, winner, end.seq, time.time(), run_id),
+            )
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
 
-    def interrupt(self, fingerprint: str, *, except_runner: str | None = None) -> list[str]:
+    def interrupt(
+        self, fingerprint: str, *, of_runner: str | None = None, except_runner: str | None = None
+    ) -> list[str]:
         """Mark the running runs of lost runners; the caller knows that they are lost. Returns their ids."""
-        with self._transaction() as db:
+        with self._database.transaction() as db:
             rows = db.execute(
-                "UPDATE runs SET state = 'interrupted', ended = ? WHERE state = 'running' AND fingerprint = ?"
-                " AND runner IS NOT ? RETURNING run_id",
-                (time.time(), fingerprint, except_runner),
+                "UPDATE runs SET state = 'interrupted', ended = ?1 WHERE state = 'running' AND fingerprint = ?2"
+                " AND (?3 IS NULL OR runner = ?3) AND runner IS NOT ?4 RETURNING run_id",
+                (time.time(), fingerprint, of_runner, except_runner),
             ).fetchall()
         return [row[0] for row in rows]
 
+    def pause(self, run_id: str) -> None:
+        """Let a running run wait for a runner again, as if its own had been lost."""
+        with self._database.transaction() as db:
+            query = "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
+            db.execute(query, (time.time(), run_id))
+
     def controls(self, run_ids: list[str]) -> list[Control]:
         """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             rows = db.execute(
                 "SELECT number, run_id, action, message FROM controls"
                 " WHERE run_id IN (SELECT value FROM json_each(?)) ORDER BY number",
@@ -195,55 +273,78 @@ class Store:
 
     def done(self, numbers: list[int]) -> None:
         """These controls are part of their runs' journals now."""
-        with self._transaction() as db:
+        with self._database.transaction() as db:
             db.execute("DELETE FROM controls WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
     # -- what people want -----------------------------------------------------------------------------------------
 
     def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
-        """Ask for something to be done with a run; a queued run is cancelled right here. Returns the row after that."""
-        with self._transaction() as db:
-            row = self._get(db, run_id)
-            if row.state in ("queued", "interrupted") and action == "cancel":
-                db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (time.time(), run_id))
-            elif row.state in ("queued", "running", "interrupted"):
-                db.execute(
-                    "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
-                    (run_id, action, message, time.time()),
-                )
-            return self._get(db, run_id)
+        """Ask for something to be done with a run; one that nobody works on is cancelled right here. Returns the row
+        after that.
+        """
+        with self._database.transaction() as db:
+            return self._want(db, _existing(db, run_id), action, message)
+
+    @staticmethod
+    def _want(db: sqlite3.Connection, row: RunRow, action: Action, message: str = "") -> RunRow:
+        now = time.time()
+        if row.state in ("queued", "interrupted") and action == "cancel":
+            db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (now, row.run_id))
+        elif row.state in ("queued", "running", "interrupted"):
+            db.execute(
+                "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
+                (row.run_id, action, message, now),
+            )
+        return _existing(db, row.run_id)
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
         """Let an interrupted run go on under other credentials than it was started with."""
-        with self._transaction() as db:
+        with self._database.transaction() as db:
             db.execute(
                 "UPDATE runs SET fingerprint = ? WHERE run_id = ? AND state = 'interrupted'", (fingerprint, run_id)
             )
 
-    # -- plumbing -------------------------------------------------------------------------------------------------
+    # -- retention ------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _get(db: sqlite3.Connection, run_id: str) -> RunRow:
-        row = _one(db.execute("SELECT * FROM runs WHERE run_id = ?", (run_id,)))
-        if row is None:
-            raise unknown_run(run_id)
-        return row
+    def start_ageing(self, age: float) -> None:
+        """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""
+        with self._database.transaction() as db:
+            db.execute(
+                f"UPDATE runs SET aged_from = ? WHERE aged_from IS NULL AND {_among('state', _OVER)}", (age, *_OVER)
+            )
 
-    @contextmanager
-    def _reading(self) -> Generator[sqlite3.Connection]:
-        with self._lock, _translated():
-            yield self._db
+    def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
+        """Runs that have ended at that age or before and of which so much is kept, oldest first."""
+        states, kept = (_OVER if interrupted else _ENDED), tuple(kept)
+        with self._database.reading() as db:
+            condition = f"aged_from <= ? AND {_among('state', states)} AND {_among('kept', kept)} ORDER BY number"
+            return _all(db, condition, aged_from, *states, *kept)
 
-    @contextmanager
-    def _transaction(self) -> Generator[sqlite3.Connection]:
-        with self._lock, _translated():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+    def keep(self, row: RunRow, kept: Kept) -> bool:
+        """Say what is kept of a run from now on; False if it goes on meanwhile, or somebody was faster.
+
+        The idempotency key of an expired run is free again.
+        """
+        with self._database.transaction() as db:
+            found = db.execute(
+                f"UPDATE runs SET kept = ? WHERE number = ? AND kept = ? AND {_among('state', _OVER)}",
+                (kept, row.number, row.kept, *_OVER),
+            )
+            if kept == "losing_results":
+                forget = (
+                    "UPDATE runs SET question = '', config = '', idempotency_key = NULL WHERE number = ? AND kept = ?"
+                )
+                db.execute(forget, (row.number, kept))
+            return found.rowcount == 1
+
+    def clock(self) -> tuple[float, float, str, float] | None:
+        """The retention clock as it was left: its age, and wall clock, boot and uptime when it had that age."""
+        with self._database.reading() as db:
+            return db.execute("SELECT age, wall, boot, uptime FROM retention_clock").fetchone()
+
+    def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None:
+        with self._database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
 
 
 def unknown_run(run_id: str) -> MassgenError:
@@ -251,14 +352,77 @@ def unknown_run(run_id: str) -> MassgenError:
     return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows the known ones")
 
 
-def _one(cursor: sqlite3.Cursor) -> RunRow | None:
-    row = cursor.fetchone()
-    return None if row is None else RunRow(*row)
+# -- parts of a start -------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _translated() -> Generator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise MassgenError("store_unavailable", f"the run store failed: {error}") from error
+def _reusable(earlier: RunRow, run: NewRun, on_conflict: OnConflict) -> RunRow:
+    same = earlier.request_hash == run.request_hash
+    if same and on_conflict == "use_existing":
+        return earlier
+    raise MassgenError(
+        "idempotency_conflict",
+        f"this idempotency_key was used for {'this' if same else 'another'} request, which is run {earlier.run_id}, "
+        f"{earlier.state}; take another key, or on_conflict=cancel_existing",
+    )
+
+
+def _check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | None) -> None:
+    """One writer per session, and nobody's history lacks a turn. `leaving`: a turn that is being cancelled for this."""
+    last = max(run.turns_over, default=0)
+    condition = f"session_id = ? AND (number > ? OR {_among('state', _BUSY)}) ORDER BY number"
+    for turn in _all(db, condition, run.session_id, last, *_BUSY):
+        if turn.number in run.turns_over or (leaving is not None and turn.number == leaving.number):
+            continue
+        if turn.state in _BUSY:
+            raise MassgenError(
+                "session_busy",
+                f"run {turn.run_id} of this session is {turn.state}; wait for its end with wait_run, or cancel it",
+            )
+        raise SessionMoved
+
+
+def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
+    if max_queued is not None and (queued := _count(db, "state = 'queued'")) >= max_queued:
+        raise MassgenError(
+            "queue_full", f"{queued} runs are waiting already, which is the limit; start it later, or cancel others"
+        )
+
+
+# -- plumbing ---------------------------------------------------------------------------------------------------------
+
+
+def _queues(db: sqlite3.Connection) -> list[Waiting]:
+    rows = db.execute(
+        "SELECT fingerprint, count(*), min(number),"
+        " (SELECT count(*) FROM runs AS r WHERE r.state = 'running' AND r.fingerprint = q.fingerprint),"
+        " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
+        f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def _existing(db: sqlite3.Connection, run_id: str) -> RunRow:
+    if (row := _one(db, "run_id = ?", run_id)) is None:
+        raise unknown_run(run_id)
+    return row
+
+
+def _one(db: sqlite3.Connection, condition: str, *values: object) -> RunRow | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM runs WHERE {condition}", values).fetchone()
+    return None if row is None else _row(row)
+
+
+def _all(db: sqlite3.Connection, condition: str, *values: object) -> list[RunRow]:
+    return [_row(row) for row in db.execute(f"SELECT {_COLUMNS} FROM runs WHERE {condition}", values)]
+
+
+def _count(db: sqlite3.Connection, condition: str, *values: object) -> int:
+    return int(db.execute(f"SELECT count(*) FROM runs WHERE {condition}", values).fetchone()[0])
+
+
+def _among(column: str, values: Collection[str]) -> str:
+    return f"{column} IN ({', '.join('?' * len(values))})"
+
+
+def _row(values: tuple[object, ...]) -> RunRow:
+    return RunRow(*values)  # pyright: ignore[reportArgumentType] - the schema holds the types

@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
 from massgen_mcp import __version__
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.server.schemas import compacted
 
 logger = logging.getLogger(__name__)
@@ -60,6 +60,9 @@ class MassgenServer(MCPServer[None]):
                     return _error(cause.code, str(cause))
                 case ValidationError() as cause:
                     return _error("invalid_arguments", _listed(cause))
+                case OSError() as cause:
+                    refusal = storage_error("the operating system refused", cause)
+                    return _error(refusal.code, str(refusal))
                 case _:
                     raise
 

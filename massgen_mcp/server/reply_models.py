@@ -112,6 +112,7 @@ class RunLine(Model):
     source: str
     started: float
     winner: str | None = None
+    expired: bool = False
 
 
 class RunList(Model):

@@ -52,7 +52,8 @@ def planned(config: Config, source: str, environ: Mapping[str, str]) -> Started:
     )
 
 
-def started(view: RunView, config: Config, source: str, *, reused: bool) -> Started:
+def started(view: RunView, config: Config, source: str, *, reused: bool, note: str) -> Started:
+    """`note`: what the start had to say about its session."""
     answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
     return Started(
         run_id=view.row.run_id,
@@ -62,7 +63,7 @@ def started(view: RunView, config: Config, source: str, *, reused: bool) -> Star
         source=source,
         answer=answer,
         poll_after_ms=_poll(view),
-        next_step=_next_step(view),
+        next_step=note + _next_step(view),
     )
 
 
@@ -82,8 +83,12 @@ def waited(view: RunView, before: int) -> Waited:
 def result(
     view: RunView, what: Literal["summary", "full", "votes", "agent"], agent: str | None, offset: int, limit: int
 ) -> Result:
-    """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an unknown agent."""
+    """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an unknown agent,
+    run_damaged where the record is damaged; one agent's answer is shown if it came before the damage.
+    """
     run = view.snapshot
+    if view.damage is not None and what != "agent":
+        raise MassgenError("run_damaged", f"{view.damage}; {_salvage(view)}")
     text = run.best_answer
     match what:
         case "agent":
@@ -134,7 +139,8 @@ def run_list(views: Sequence[RunView], limit: int) -> RunList:
             question=preview(view.row.question, 100),
             source=view.row.config,
             started=round(view.row.created, 3),
-            winner=view.snapshot.winner.agent if view.snapshot.winner else None,
+            winner=view.row.winner or (view.snapshot.winner.agent if view.snapshot.winner else None),
+            expired=view.row.expired,
         )
         for view in views
     ]
@@ -201,7 +207,12 @@ def _poll(view: RunView) -> int | None:
 
 
 def _next_step(view: RunView) -> str:
+    if view.damage is not None and view.ended:
+        return _salvage(view)
     match view.state:
+        case "queued" if view.ahead:
+            runs = f"{view.ahead} runs are" if view.ahead > 1 else "One run is"
+            return f"{runs} before it. Go on with other work, then call wait_run."
         case "queued" | "running":
             return "Go on with other work, then call wait_run; do not poll in a loop."
         case "completed":
@@ -218,7 +229,16 @@ def _next_step(view: RunView) -> str:
             return "The run waits for its keys: set them where the server starts, then control_run resume."
 
 
+def _salvage(view: RunView) -> str:
+    """What can still be had of a run whose record is damaged."""
+    agents = ", ".join(name for name, agent in view.snapshot.agents.items() if agent.answers)
+    whole = f"get_result with view=agent has earlier answers of {agents}; " if agents else ""
+    return f"{whole}files that were not damaged are in {view.directory.path}. Start a new run for the rest."
+
+
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
+    if view.damage is not None:
+        return f"{view.damage.code}: {preview(str(view.damage), limit)}"
     match view.snapshot.end:
         case RunFailed() as end:
             return f"{end.reason}: {preview(end.message, limit)}"

@@ -17,6 +17,7 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.store import OnConflict
 from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
@@ -51,6 +52,10 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         idempotency_key: Annotated[
             str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)
         ] = None,
+        on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
+        session_id: Annotated[
+            str | None, Field(description="Your name for a conversation; the team is told its earlier turns.")
+        ] = None,
         wait_seconds: Annotated[
             float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
         ] = 0,
@@ -62,10 +67,18 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         team = _adjusted(team, context_paths, max_seconds, max_answers)
         if dry_run:
             return results.planned(team, source, os.environ)
-        view, reused = await manager.start(question, team, source=source, idempotency_key=idempotency_key)
+        view, reused = await manager.start(
+            question,
+            team,
+            source=source,
+            idempotency_key=idempotency_key,
+            on_conflict=on_conflict,
+            session_id=session_id,
+        )
+        note = view.note
         if wait_seconds:
             view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
-        return results.started(view, team, source, reused=reused)
+        return results.started(view, team, source, reused=reused, note=note)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -119,12 +132,15 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
-        state: Annotated[RunState | None, Field(description="Only runs in this state.")] = None,
+        state: RunState | None = None,
+        session_id: str | None = None,
+        since: Annotated[float | None, Field(description="Unix time of the earliest start.")] = None,
         cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1)] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> reply_models.RunList:
         """List runs, newest first."""
-        return results.run_list(await manager.recent(state=state, before=cursor, limit=limit), limit)
+        views = await manager.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
+        return results.run_list(views, limit)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(

@@ -285,8 +285,8 @@ async def test_a_damaged_record_of_one_run_leaves_the_others_readable(home: Temp
         ]
         journal = home.run_directory(ids[0]) / "events.jsonl"
         journal.write_text(json.dumps({"seq": 1, "nonsense": True}) + "\n")
-        reply = await client.call_tool("get_status", {"run_id": ids[0]})
-        assert reply.is_error
+        assert "run_damaged" in (await call(client, "get_status", run_id=ids[0]))["reason"]
+        assert (await expect_error(client, "get_result", run_id=ids[0]))[0] == "run_damaged"
         assert (await call(client, "get_status", run_id=ids[1]))["status"] == "completed"
         listed = await call(client, "list_runs")
         assert ids[1] in [row["run_id"] for row in listed["runs"]]

@@ -7,7 +7,8 @@ import pytest
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import FinishRequested, TextDelta
-from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.journal import DamagedJournal, JournalReader, JournalWriter
+from tests.faults import no_larger_files_than
 
 
 def delta(text: str) -> TextDelta:
@@ -62,8 +63,9 @@ async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(
     path = tmp_path / "e.jsonl"
     reader = JournalReader(path)
     assert reader.read() == []
-    await write(path, "one")
-    line = path.read_bytes()
+    await write(path, "one", "two")
+    first, line = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first)
     assert len(reader.read()) == 1
     with path.open("ab") as file:
         file.write(line[:10])
@@ -78,7 +80,69 @@ def test_a_damaged_journal_is_a_typed_error(tmp_path: Path, damage: bytes) -> No
     (tmp_path / "e.jsonl").write_bytes(damage)
     with pytest.raises(MassgenError) as caught:
         JournalReader(tmp_path / "e.jsonl").read()
-    assert caught.value.code == "store_unavailable"
+    assert caught.value.code == "run_damaged"
+
+
+async def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    await write(path, "one", "two", "three")
+    whole = path.read_bytes()
+    texts = [getattr(record.event, "text", "") for record in JournalReader(path).read()]
+    for place in range(len(whole) - 1):  # without the last newline the last line never happened
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            with pytest.raises(DamagedJournal) as caught:
+                JournalReader(path).read()
+            intact = [getattr(record.event, "text", "") for record in caught.value.intact]
+            assert intact == texts[: len(intact)]
+
+
+@pytest.mark.parametrize("lines", [(0, 2), (1, 2), (0, 1, 1, 2), (1, 0, 2)])
+async def test_a_line_that_is_missing_doubled_or_in_the_wrong_place_is_noticed(
+    tmp_path: Path, lines: tuple[int, ...]
+) -> None:
+    path = tmp_path / "e.jsonl"
+    await write(path, "one", "two", "three")
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[line] for line in lines))
+    reader = JournalReader(path)
+    for _ in range(2):
+        with pytest.raises(DamagedJournal):
+            reader.read()
+
+
+async def test_what_could_not_be_written_is_written_when_there_is_room_again(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    journal = JournalWriter(path)
+    journal.record(delta("first"))
+    await journal.settle()
+    with no_larger_files_than(path.stat().st_size + 50):
+        journal.record(delta("second"))
+        for _ in range(2):
+            with pytest.raises(MassgenError) as caught:
+                await journal.settle()
+            assert caught.value.code == "disk_full"
+        reader = JournalReader(path)
+        assert [record.seq for record in reader.read()] == [1]
+    journal.record(delta("third"))
+    await journal.settle()
+    journal.close()
+    assert [record.seq for record in reader.read()] == [2, 3]
+    assert [getattr(record.event, "text", "") for record in JournalReader(path).read()] == ["first", "second", "third"]
+
+
+async def test_a_journal_closed_after_a_failed_write_ends_with_what_was_settled(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    await write(path, "first")
+    settled = path.read_bytes()
+    journal = JournalWriter(path)
+    with no_larger_files_than(len(settled) + 50):
+        journal.record(delta("second"))
+        with pytest.raises(MassgenError):
+            await journal.settle()
+        assert len(path.read_bytes()) > len(settled), "the kernel wrote a part of it"
+        journal.close()
+    assert path.read_bytes() == settled
 
 
 async def test_listeners_hear_every_event_when_it_is_recorded(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Faults in great number: processes that are killed, files that are damaged, loads. `make soak` runs the long forms.
+"""Long harnesses: what must hold over thousands of runs, faults and starts. `make soak` runs them in full.
 
-The test suite runs each in a short form, and beside it a known-bad twin that the same check must catch.
+Each module has one harness: a function of its size that prints figures and raises `AssertionError` when something did
+not hold. The test suite runs every one in a short form, and its known-bad twin, which must fail.
 """

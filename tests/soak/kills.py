@@ -7,7 +7,6 @@ we recorded. Every trial is decided by its seed.
 import json
 import random
 import signal
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -39,7 +38,7 @@ LATEST_SERVER_KILL = 0.15
 
 @dataclass
 class Toll:
-    """What the kills did. Everything after `resumed` must be 0."""
+    """What the kills did. Everything after `repeated` must be 0."""
 
     kills: int = 0
     runs: int = 0
@@ -56,18 +55,17 @@ class Toll:
     orphans: int = 0
     """Processes that are left when all is done."""
 
-    @property
-    def bad(self) -> int:
-        return self.lost + self.doubled + self.torn + self.orphans
+    def judged(self) -> str:
+        """The figures. Raises `AssertionError` if one of those that must be 0 is not."""
+        told = ", ".join(f"{name} {value}" for name, value in asdict(self).items())
+        assert self.lost + self.doubled + self.torn + self.orphans == 0, told
+        return told
 
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {value}" for name, value in asdict(self).items())
 
-
-async def kill_runners(place: Path, kills: int, seed: int, twin: str | None = None) -> Toll:
+async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
     """Start runs, kill their runner at a random moment, let them come to their end; `kills` times."""
     toll = Toll()
-    async with _stage(place, twin) as (home, model, manager, config):
+    async with _stage(home) as (model, manager, config):
         for trial in range(kills):
             chance = random.Random(f"{seed}/{trial}")
             model.reset()
@@ -87,14 +85,14 @@ async def kill_runners(place: Path, kills: int, seed: int, twin: str | None = No
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
                 toll.doubled += 1
         await _empty(home, toll)
-    return toll
+    return toll.judged()
 
 
-async def kill_servers(place: Path, kills: int, seed: int, twin: str | None = None) -> Toll:
+async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
     """Start a run through a server that is killed at a random moment, then ask for the same run again."""
     toll = Toll()
-    async with _stage(place, twin) as (home, _, manager, config):
-        path = str(place / "work" / TEAM)
+    async with _stage(home) as (_, manager, config):
+        path = str(home.work / TEAM)
         for trial in range(kills):
             chance = random.Random(f"{seed}/{trial}")
             question, key = f"trial {trial}", f"key-{trial}"
@@ -126,23 +124,23 @@ async def kill_servers(place: Path, kills: int, seed: int, twin: str | None = No
         rows = await manager.recent(state=None, before=None, limit=10 * kills)
         toll.doubled += max(0, len(rows) - kills)
         await _empty(home, toll)
-    return toll
+    return toll.judged()
+
+
+def twin_of(home: TempHome, name: str) -> TempHome:
+    """The same home, whose processes have a known-bad part in them (see `twins/`)."""
+    return home.with_variables(PYTHONPATH=str(Path(__file__).parent / "twins" / name))
 
 
 @asynccontextmanager
-async def _stage(place: Path, twin: str | None) -> AsyncGenerator[tuple[TempHome, LocalModel, RunManager, Config]]:
-    work = place / "work"
-    work.mkdir(parents=True)
-    extra = {} if twin is None else {"PYTHONPATH": str(Path(__file__).parent / "twins" / twin)}
-    home = TempHome(place / "home", work, extra)
+async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunManager, Config]]:
     with LocalModel(MODEL_SECONDS) as model:
-        config = load_config(_write_team(work / TEAM, model.base_url), environ={})
+        config = load_config(_write_team(home.work / TEAM, model.base_url), environ={})
         manager = RunManager(Home(home.path, runner_idle_seconds=2), home.environ)
         try:
-            yield home, model, manager, config
+            yield model, manager, config
         finally:
             manager.close()
-            home.close()
 
 
 async def _moment(model: LocalModel, chance: random.Random) -> None:
@@ -211,19 +209,3 @@ async def _empty(home: TempHome, toll: Toll) -> None:
     """When nobody wants anything any more, nobody stays."""
     await anyio.to_thread.run_sync(lambda: poll_until(lambda: not home.processes(), 20, or_fail=False))
     toll.orphans += len(home.processes())
-
-
-async def main(kills: int, seed: int, place: Path) -> int:
-    bad = 0
-    for name, harness in (("runner", kill_runners), ("server", kill_servers)):
-        toll = await harness(place / name, kills, seed)
-        print(f"{name}: {toll}", flush=True)
-        bad += toll.bad
-    return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as directory:
-        sys.exit(anyio.run(main, int(sys.argv[1]), int(sys.argv[2]), Path(directory)))

@@ -1,0 +1,229 @@
+"""The SQLite file under the run store: how it is opened, brought up to date, used by many threads, and examined.
+
+Opened when it is first needed, and again after it failed or was replaced, so that a server outlives a store that was
+full, locked away or broken for a while. Must not know what the tables mean.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from massgen_mcp.errors import MassgenError
+
+BUSY_SECONDS = 30
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (  # the first schema had no number; what it made is taken over
+        """CREATE TABLE IF NOT EXISTS runs (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            run_id TEXT NOT NULL UNIQUE,
+            state TEXT NOT NULL,
+            question TEXT NOT NULL,
+            config TEXT NOT NULL,
+            fingerprint TEXT NOT NULL,
+            runner TEXT,
+            idempotency_key TEXT UNIQUE,
+            request_hash TEXT NOT NULL,
+            created REAL NOT NULL,
+            ended REAL
+        )""",
+        "CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state, fingerprint)",
+        """CREATE TABLE IF NOT EXISTS controls (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            run_id TEXT NOT NULL REFERENCES runs (run_id),
+            action TEXT NOT NULL,
+            created REAL NOT NULL
+        )""",
+    ),
+    (  # sessions, outcomes, resuming, retention, turns in the queue
+        "ALTER TABLE runs ADD COLUMN session_id TEXT",
+        "ALTER TABLE runs ADD COLUMN outcome TEXT",
+        "ALTER TABLE runs ADD COLUMN winner TEXT",
+        "ALTER TABLE runs ADD COLUMN events INTEGER",
+        "ALTER TABLE runs ADD COLUMN started REAL",
+        "ALTER TABLE runs ADD COLUMN resumes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE runs ADD COLUMN kept TEXT NOT NULL DEFAULT 'all'",
+        "ALTER TABLE runs ADD COLUMN aged_from REAL",
+        "CREATE INDEX runs_by_session ON runs (session_id, number) WHERE session_id IS NOT NULL",
+        "CREATE INDEX runs_by_start ON runs (fingerprint, started)",
+        "CREATE INDEX runs_kept ON runs (kept, state) WHERE kept <> 'nothing'",
+        "ALTER TABLE controls ADD COLUMN message TEXT NOT NULL DEFAULT ''",
+        """CREATE TABLE retention_clock (
+            id INTEGER PRIMARY KEY CHECK (id = 1),
+            age REAL NOT NULL,
+            wall REAL NOT NULL,
+            boot TEXT NOT NULL,
+            uptime REAL NOT NULL
+        )""",
+    ),
+)
+"""Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
+
+SCHEMA_VERSION = len(MIGRATIONS)
+TABLES = ("runs", "controls", "retention_clock")
+
+_BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_REOPEN = (*_BROKEN, "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_ERROR", "SQLITE_MISUSE")
+
+
+class Database:
+    """One connection, shared by the threads of a process. Every failure is a `MassgenError`: disk_full or
+    store_unavailable; what failed has not happened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        with self._lock, self._translated():
+            yield self._opened()
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """All of it is on disk when the block has been left, or nothing of it has happened."""
+        with self._lock, self._translated(), _atomically(self._opened()) as db:
+            yield db
+
+    def close(self) -> None:
+        with self._lock:
+            self._forget()
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is not None and self._moved():
+            self._forget()
+        if self._connection is None:
+            self._connection = _open(self._path)
+            self._inode = self._path.stat().st_ino
+        return self._connection
+
+    def _moved(self) -> bool:
+        try:
+            return self._path.stat().st_ino != self._inode
+        except OSError:
+            return True
+
+    def _forget(self) -> None:
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = None
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _name(error).startswith(_REOPEN):
+                self._forget()
+            raise _translation(error) from error
+        except OSError as error:
+            self._forget()
+            raise MassgenError("store_unavailable", f"the run store cannot be opened: {error.strerror}") from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA foreign_keys=ON")
+        if _version(db) != SCHEMA_VERSION:
+            _migrate(db)
+        _check_tables(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    with _atomically(db):
+        version = _version(db)  # another process may have been faster
+        if version > SCHEMA_VERSION:
+            raise MassgenError("store_unavailable", newer_schema(version))
+        for statements in MIGRATIONS[version:]:
+            for statement in statements:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version={SCHEMA_VERSION:d}")
+
+
+@contextmanager
+def _atomically(db: sqlite3.Connection) -> Generator[sqlite3.Connection]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # some failures have ended it already
+            with suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+        raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _check_tables(db: sqlite3.Connection) -> None:
+    if missing := _missing_tables(db):
+        raise MassgenError("store_unavailable", f"the run store lacks the table {missing[0]}; {REBUILD}")
+
+
+def _missing_tables(db: sqlite3.Connection) -> list[str]:
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return [table for table in TABLES if table not in there]
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------------
+
+REBUILD = (
+    "move runs.sqlite3, runs.sqlite3-wal and runs.sqlite3-shm out of the state directory and start again; the answers "
+    "of earlier runs stay readable in runs/*/final"
+)
+
+
+def newer_schema(version: int) -> str:
+    return (
+        f"the run store was written by a newer massgen-mcp (schema {version}, this one knows {SCHEMA_VERSION}); "
+        "upgrade massgen-mcp, or set MASSGEN_MCP_HOME to another directory"
+    )
+
+
+def _name(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
+
+
+def _translation(error: sqlite3.Error) -> MassgenError:
+    told = f"the run store failed: {error}"
+    match _name(error):
+        case "SQLITE_FULL":
+            return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+        case "SQLITE_BUSY" | "SQLITE_LOCKED":
+            return MassgenError("store_unavailable", f"{told}; other processes use it; try again")
+        case name if name.startswith(_BROKEN):
+            return MassgenError("store_unavailable", f"{told}; {REBUILD}")
+        case _:
+            return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+
+
+# -- for the doctor ---------------------------------------------------------------------------------------------------
+
+
+def examine(path: Path) -> str | None:
+    """What is wrong with the file, and what to do; None if nothing. Reads all of it and changes nothing."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as db:
+            if (version := _version(db)) > SCHEMA_VERSION:
+                return newer_schema(version)
+            if version and (missing := _missing_tables(db)):
+                return f"the table {missing[0]} is missing; {REBUILD}"
+            (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            return None if told == "ok" else f"{told}; {REBUILD}"
+    except sqlite3.Error as error:
+        return str(_translation(error))

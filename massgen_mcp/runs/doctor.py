@@ -1,0 +1,242 @@
+"""Is everything there that runs need? Each check looks, changes nothing, and says what to do about what it found.
+
+For a person whose run store misbehaves, so no check relies on another one having gone well. Must not know how the
+answers are displayed.
+"""
+
+import os
+import platform
+import resource
+import shutil
+import sqlite3
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from massgen_mcp import __version__
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.runs.database import SCHEMA_VERSION, examine
+from massgen_mcp.runs.summons import Post
+
+Level = Literal["ok", "warn", "fail"]
+
+LOW_BYTES = 1 << 30
+TOO_LOW_BYTES = 50 << 20
+LOW_INODES = 10_000
+LOW_OPEN_FILES = 1_024
+LONG_RUN_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one look found. `advice` says what to do, and is empty when there is nothing to do."""
+
+    name: str
+    level: Level
+    message: str
+    advice: str = ""
+
+
+def check_all(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    """Every check, in the order in which a person would mend things. Never raises."""
+    looks: tuple[Callable[[Home, Mapping[str, str]], list[Check]], ...] = (
+        _version,
+        _keys,
+        _state_directory,
+        _writable,
+        _free_space,
+        _open_files,
+        _store,
+        _runs,
+        _runners,
+    )
+    return [check for look in looks for check in _guarded(look, home, environ)]
+
+
+def _guarded(
+    look: Callable[[Home, Mapping[str, str]], list[Check]], home: Home, environ: Mapping[str, str]
+) -> list[Check]:
+    name = look.__name__.strip("_").replace("_", " ")
+    try:
+        return look(home, environ)
+    except OSError as error:
+        return [Check(name, "fail", f"cannot look: {error}", f"make {home.path} readable for this user")]
+    except sqlite3.Error as error:
+        return [Check(name, "fail", f"cannot look: {error}", "see the check of the run store")]
+
+
+def _version(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del home, environ
+    told = f"massgen-mcp {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    return [Check("version", "ok", f"{told}, store schema {SCHEMA_VERSION}")]
+
+
+def _keys(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    """Names of variables only."""
+    del home
+    names = sorted({name for provider in PROVIDERS for name in provider.key_variables})
+    present = [name for name in names if environ.get(name)]
+    blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
+    checks = [
+        Check("keys", "ok", f"set: {', '.join(present)}")
+        if present
+        else Check(
+            "keys",
+            "warn",
+            "no provider's key is set",
+            f"set one of {', '.join(names)}, or use a local model server; `massgen-mcp demo` needs none",
+        )
+    ]
+    if blank:
+        checks.append(
+            Check("keys", "warn", f"{', '.join(blank)}: blanks around the value", "remove them; they belong to no key")
+        )
+    return checks
+
+
+def _state_directory(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    if not home.path.exists():
+        return [Check("state directory", "ok", f"{home.path} does not exist yet; the first run makes it")]
+    checks: list[Check] = []
+    for directory in (home.path, home.runs, home.runners):
+        try:
+            found = directory.stat()
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISDIR(found.st_mode):
+            advice = f"move it away, or set {HOME_VARIABLE} to another directory"
+            checks.append(Check("state directory", "fail", f"{directory} is not a directory", advice))
+        elif found.st_uid != os.geteuid():
+            advice = f"chown -R {os.geteuid()} {home.path}, or set {HOME_VARIABLE} to a directory of your own"
+            checks.append(Check("state directory", "fail", f"{directory} belongs to user {found.st_uid}", advice))
+        elif found.st_mode & 0o077:
+            checks.append(
+                Check("state directory", "warn", f"other users may enter {directory}", f"chmod 700 {directory}")
+            )
+    return checks or [Check("state directory", "ok", str(home.path))]
+
+
+def _writable(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    checks: list[Check] = []
+    for directory in (home.path, home.runs, home.runners):
+        nearest = next(path for path in (directory, *directory.parents) if path.exists())
+        try:
+            with tempfile.TemporaryFile(dir=nearest) as file:
+                file.write(b"x" * 4096)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            advice = f"make room or mend the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
+            checks.append(Check("writable", "fail", f"cannot write in {nearest}: {error.strerror}", advice))
+    return checks or [Check("writable", "ok", "files can be written and synced")]
+
+
+def _free_space(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    nearest = next(path for path in (home.path, *home.path.parents) if path.exists())
+    free = shutil.disk_usage(nearest).free
+    inodes = os.statvfs(nearest)
+    told = f"{free / 1e9:.1f} GB free at {nearest}"
+    advice = "free some space; `massgen-mcp prune` removes old runs"
+    if inodes.f_files and inodes.f_favail < LOW_INODES:
+        return [Check("free space", "warn", f"{told}, but only {inodes.f_favail} files more can be made", advice)]
+    if free < LOW_BYTES:
+        return [Check("free space", "fail" if free < TOO_LOW_BYTES else "warn", told, advice)]
+    return [Check("free space", "ok", told)]
+
+
+def _open_files(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del home, environ
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < LOW_OPEN_FILES:
+        return [
+            Check("open files", "warn", f"at most {hard} per process", f"ulimit -n {LOW_OPEN_FILES} before the server")
+        ]
+    return [Check("open files", "ok", f"{soft} per process; a runner raises that to {hard}")]
+
+
+def _store(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    if not home.database.exists():
+        kept = _journals(home)
+        if not kept:
+            return [Check("run store", "ok", "there are no runs yet")]
+        advice = f"put a backup of it back; without one, read the answers in {home.runs}/*/final"
+        return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", advice)]
+    problem = examine(home.database)
+    if problem is None:
+        return [Check("run store", "ok", "runs.sqlite3 is whole")]
+    message, _, advice = problem.partition("; ")
+    return [Check("run store", "fail", message, advice)]
+
+
+def _runs(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
+    del environ
+    rows = _rows(home)
+    checks: list[Check] = []
+    if interrupted := [run for run, state, *_ in rows if state == "interrupted"]:
+        advice = "control_run resume, or cancel; a server with the keys they were started with can take them up"
+        checks.append(Check("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
+    now = time.time()
+    long = [run for run, state, _, started, _ in rows if state == "running" and started < now - LONG_RUN_SECONDS]
+    if long:
+        checks.append(
+            Check("runs", "warn", f"running for more than a day: {_named(long)}", "look at get_status; cancel them")
+        )
+    missing = [run for run, *_, kept in rows if kept in ("all", "results") and not (home.runs / run).is_dir()]
+    if missing:
+        advice = "nothing brings their files back; they are dropped when they expire"
+        checks.append(Check("runs", "warn", f"without a directory: {_named(missing)}", advice))
+    known = {run for run, *_ in rows}
+    if unknown := [path.name for path in _journals(home) if path.name not in known]:
+        advice = f"the store does not know them and prune leaves them alone; delete them in {home.runs} when not needed"
+        checks.append(Check("runs", "warn", f"unknown to the store: {_named(unknown)}", advice))
+    return checks or [Check("runs", "ok", f"{len(rows)} known")]
+
+
+def _runners(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    """Per set of credentials: does somebody work, and is there work for nobody?"""
+    del environ
+    rows = _rows(home)
+    checks: list[Check] = []
+    fingerprints = {fingerprint for _, _, fingerprint, *_ in rows}
+    fingerprints |= {path.stem for path in home.runners.glob("*.lock")} if home.runners.is_dir() else set()
+    for fingerprint in sorted(fingerprints):
+        states = [state for _, state, whose, *_ in rows if whose == fingerprint]
+        running, queued = states.count("running"), states.count("queued")
+        alive = Post(home, fingerprint).alive()
+        told = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
+        name = f"runner {fingerprint[:8]}"
+        if alive or not (running or queued):
+            if alive:
+                checks.append(Check(name, "ok", told))
+            continue
+        advice = "start a server with the keys they were started with and call get_status or wait_run on one of them"
+        checks.append(Check(name, "warn", told, advice))
+    return checks or [Check("runner", "ok", "none is needed now")]
+
+
+def _rows(home: Home) -> list[tuple[str, str, str, float, str]]:
+    """run_id, state, fingerprint, start, what is kept; without taking part in the store's locking or migration."""
+    if not home.database.exists():
+        return []
+    with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
+        return db.execute("SELECT run_id, state, fingerprint, coalesce(started, created), kept FROM runs").fetchall()
+
+
+def _journals(home: Home) -> list[Path]:
+    return sorted(path.parent for path in home.runs.glob("*/events.jsonl"))
+
+
+def _named(runs: list[str]) -> str:
+    shown = ", ".join(runs[:5])
+    return shown if len(runs) <= 5 else f"{shown} and {len(runs) - 5} more"

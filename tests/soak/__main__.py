@@ -1,0 +1,55 @@
+"""`python -m tests.soak [NAME ...]`: the harnesses in full, one line of figures each. Exit code 1 if one failed.
+
+Needs no network and no key. Figures depend on the machine; what must hold does not.
+"""
+
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+
+from tests.harness import TempHome
+from tests.soak.damage import damage
+from tests.soak.kills import kill_runners, kill_servers
+from tests.soak.leaks import leaks
+from tests.soak.many_runs import many_runs
+from tests.soak.one_key import one_key
+
+HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
+    "one-key": lambda home: one_key(home, clients=50, starts=20),
+    "damage": lambda home: damage(home, truncations=4_096, flips=1_000),
+    "many-runs": lambda home: many_runs(home, runs=1_000),
+    "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
+    "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
+    "leaks": lambda home: leaks(home, runs=2_000, batch=50),
+}
+
+
+def main(names: list[str]) -> int:
+    if unknown := set(names) - set(HARNESSES):
+        print(f"unknown: {', '.join(unknown)}; there are: {', '.join(HARNESSES)}", file=sys.stderr)
+        return 2
+    failed = 0
+    for name in names or HARNESSES:
+        with tempfile.TemporaryDirectory(prefix="massgen-soak-") as directory:
+            work = Path(directory) / "work"
+            work.mkdir()
+            home = TempHome(Path(directory) / "home", work)
+            began = time.monotonic()
+            try:
+                told = anyio.run(HARNESSES[name], home)
+            except Exception:  # noqa: BLE001 - the others still run
+                told = f"FAILED\n{traceback.format_exc()}"
+                failed += 1
+            finally:
+                home.close()
+        print(f"{name} ({time.monotonic() - began:.0f} s): {told}", flush=True)
+    return min(failed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""A runner lives through very many runs: neither its files, nor its threads, children or memory grow with them."""
+
+from functools import partial
+from statistics import linear_regression
+
+from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, wait_until
+from tests.soak.crowd import Footprint, call_at_once, crowd, footprint
+
+KIB_PER_RUN = 2.0
+"""Slope of the resident memory after warm-up that counts as growth."""
+
+
+async def leaks(home: TempHome, *, runs: int, batch: int, judge_memory: bool = True) -> str:
+    """Returns the figures. Memory is judged over the second half of the runs, once caches are warm."""
+    home = home.with_variables(MASSGEN_MCP_RUNNER_IDLE_SECONDS="30")
+    write = {"call": "write_file", "arguments": {"path": "a", "content": "x"}}
+    config = home.config(
+        "team",
+        agent("one", write, {"answer": "one"}, {"vote": "own"}),
+        agent("two", {"answer": "two"}, {"vote": "own"}),
+    )
+    samples: list[tuple[int, Footprint, Footprint]] = []
+    runners: set[int] = set()
+    async with crowd(home, 1) as servers:
+        for done in range(0, runs + batch, batch):
+            calls = [{"question": "q", "config": config, "wait_seconds": 50}] * batch
+            replies = await call_at_once(servers, "start_run", [calls])
+            states = {reply.content["status"] if reply.content else reply.refusal for reply in replies}
+            assert states == {"completed"}, states
+            both: tuple[int, int] = await wait_until(partial(_both, home))  # pyright: ignore[reportAssignmentType]
+            runner, server = both
+            runners.add(runner)
+            samples.append((done, footprint(runner), footprint(server)))
+    assert len(runners) == 1, "one runner did it all"
+    done_then = [done for done, _, _ in samples]
+    told = [
+        _judge("runner", done_then, [runner for _, runner, _ in samples], judge_memory=judge_memory),
+        _judge("server", done_then, [server for _, _, server in samples], judge_memory=judge_memory),
+    ]
+    return f"{runs} runs: {'; '.join(told)}"
+
+
+def _both(home: TempHome) -> tuple[int, int] | None:
+    runners, servers = home.processes(RUNNER_MODULE), home.processes(SERVER_MODULE)
+    return (runners[0], servers[0]) if len(runners) == 1 and servers else None
+
+
+def _judge(name: str, done: list[int], prints: list[Footprint], *, judge_memory: bool) -> str:
+    first, last = prints[0], prints[-1]
+    assert last.files <= first.files + 2, f"{name}: {first.files} open files became {last.files}"
+    assert last.threads <= max(seen.threads for seen in prints[: len(prints) // 2]), f"{name}: threads grow"
+    assert max(seen.zombies for seen in prints) == 0, f"{name}: zombies"
+    half = len(prints) // 2
+    slope = linear_regression(done[half:], [seen.rss for seen in prints[half:]]).slope
+    if judge_memory:
+        assert slope <= KIB_PER_RUN, f"{name}: {slope:.2f} KiB a run"
+    return (
+        f"{name} open files {first.files} to {last.files}, threads {first.threads} to {last.threads}, zombies 0, "
+        f"{first.rss / 1024:.0f} to {last.rss / 1024:.0f} MiB, slope {slope:+.2f} KiB a run"
+    )

@@ -1,0 +1,40 @@
+"""Known-bad twin of the server: it looks whether a key is taken, and then adds the run, as two steps."""
+
+import time
+
+from massgen_mcp.cli.main import main
+from massgen_mcp.runs import database
+from massgen_mcp.runs.store import Added, NewRun, OnConflict, Store
+
+
+def naive_add(
+    self: Store, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None
+) -> Added:
+    del on_conflict, max_queued
+    store = self._database  # pyright: ignore[reportPrivateUsage] - a twin of the method
+    with store.reading() as db:
+        found = db.execute("SELECT run_id FROM runs WHERE idempotency_key = ?", (run.idempotency_key,)).fetchone()
+    if found:
+        return Added(self.get(found[0]), reused=True)
+    with store.transaction() as db:
+        db.execute(
+            "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash, created)"
+            " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?)",
+            (
+                run.run_id,
+                run.question,
+                run.config,
+                run.fingerprint,
+                run.idempotency_key,
+                run.request_hash,
+                time.time(),
+            ),
+        )
+    return Added(self.get(run.run_id))
+
+
+if __name__ == "__main__":
+    first = tuple(statement.replace("TEXT UNIQUE", "TEXT") for statement in database.MIGRATIONS[0])
+    database.MIGRATIONS = (first, *database.MIGRATIONS[1:])
+    Store.add = naive_add
+    main()
