@@ -101,7 +101,10 @@ class _Looking:
         return seen
 
     async def _ask(self, tool: str, **arguments: Any) -> Any:
-        reply: Any = await self._server.call_tool(tool, arguments)
+        try:
+            reply: Any = await self._server.call_tool(tool, arguments)
+        except Exception as error:
+            raise AssertionError(f"{tool}: no typed error, but {error!r}") from error
         return text_of(reply) if reply.is_error else json.loads(json.dumps(reply.structured_content))
 
 

@@ -1,0 +1,70 @@
+"""Every long harness in a short form, and its known-bad twin, which must fail."""
+
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.events import LogRecord
+from massgen_mcp.runs import journal
+from tests.harness import TempHome, home
+from tests.soak.damage import damage
+from tests.soak.leaks import leaks
+from tests.soak.many_runs import many_runs
+from tests.soak.one_key import one_key
+
+__all__ = ["home"]
+
+
+async def test_one_key_from_many_servers_gives_one_run(home: TempHome) -> None:
+    assert "1 run, 23 reused" in await one_key(home, clients=4, starts=6)
+
+
+async def test_looking_before_adding_does_not_give_one_run(home: TempHome) -> None:
+    with pytest.raises(AssertionError):
+        await one_key(home, clients=4, starts=6, module="tests.soak.naive_server")
+
+
+async def test_damage_to_one_run_is_told_as_such_and_nobody_else_notices(home: TempHome) -> None:
+    told = await damage(home, truncations=150, flips=150)
+    assert "typed error" in told
+
+
+async def test_a_reader_that_trusts_every_line_tells_something_untrue(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trusting(line: bytes) -> LogRecord | None:
+        try:
+            return LogRecord.model_validate_json(line[: -journal.SEAL_BYTES] + b"}")
+        except ValueError:
+            return None
+
+    monkeypatch.setattr(journal, "_unsealed", trusting)
+    with pytest.raises(AssertionError):
+        await damage(home, truncations=0, flips=1_000)
+
+
+async def test_more_runs_than_the_queue_holds_end_or_are_refused(home: TempHome) -> None:
+    told = await many_runs(home, runs=60, servers=2, max_running=2, max_queued=5)
+    assert "queue_full" in told
+
+
+async def test_a_runner_and_a_server_keep_nothing_of_the_runs_that_ended(home: TempHome) -> None:
+    assert "zombies 0" in await leaks(home, runs=40, batch=10, judge_memory=False)
+
+
+async def test_a_runner_that_never_closes_a_journal_is_caught(home: TempHome) -> None:
+    hook = home.work / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(LEAKING)
+    with pytest.raises(AssertionError, match="open files"):
+        await leaks(home.with_variables(PYTHONPATH=f"{hook}:{Path.cwd()}"), runs=20, batch=10, judge_memory=False)
+
+
+LEAKING = """
+import os
+real = os.close
+def close(fd):
+    if not os.readlink(f"/proc/self/fd/{fd}").endswith("events.jsonl"):
+        real(fd)
+os.close = close
+"""
