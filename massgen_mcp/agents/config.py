@@ -8,7 +8,7 @@ know how a run goes.
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
 
@@ -92,9 +92,7 @@ class AgentConfig:
         """The agent's own instructions: the custom one, then those in `backend_params`. None: there are none."""
         return team.instructions(self)
 
-    def init_nlip_router(
-        self, tool_manager: object | None = None, mcp_executor: Callable[..., Any] | None = None
-    ) -> None:
+    def init_nlip_router(self, tool_manager: object | None = None, mcp_executor: object | None = None) -> None:
         """Nothing is to be done while `enable_nlip` is off; this engine routes no messages through NLIP.
 
         Raises `UnsupportedSettingError` when it is on.
@@ -350,9 +348,9 @@ class AgentConfig:
         """A copy of the backend parameters, switches of tools included."""
         return copy.deepcopy(self.backend_params)
 
-    def to_config_dict(self) -> dict[str, Any]:
+    def to_config_dict(self, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The config of this agent alone, for `run(..., config_dict=...)`; for several see `team_config`."""
-        return team.team_config(self)
+        return team.team_config(self, environ=environ)
 
     def to_config(self, environ: Mapping[str, str] | None = None) -> models.Config:
         """The same, validated and frozen. Raises `MassgenError("config_invalid")` with all problems at once."""

@@ -34,7 +34,9 @@ _GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
 _SOURCE = "AgentConfig"
 
 
-def team_config(*agents: "AgentConfig", orchestrator: "AgentConfig | None" = None) -> dict[str, Any]:
+def team_config(
+    *agents: "AgentConfig", orchestrator: "AgentConfig | None" = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The config of a team of these agents, as a dictionary: for `run(..., config_dict=...)`, or to write as YAML.
 
     An `AgentConfig` speaks of one agent and of the team that it works in. What concerns the team is taken from
@@ -49,7 +51,7 @@ def team_config(*agents: "AgentConfig", orchestrator: "AgentConfig | None" = Non
         if differing := _differing(settings[0], other):
             message = f"the agents disagree in {', '.join(differing)}; name the one that decides with orchestrator="
             raise MassgenError("config_invalid", message)
-    sections = [agent_section(agent, os.environ) for agent in agents]
+    sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
