@@ -149,12 +149,8 @@ def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
 
 
 def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:
-    default = engine.model_dump()
-    return {key: value for key, value in settings.items() if value != default[key] and value != _as_list(default[key])}
-
-
-def _as_list(value: object) -> object:
-    return list[object](value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType] - whatever is in it
+    default = engine.model_dump(mode="json")
+    return {key: value for key, value in settings.items() if value != default[key]}
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

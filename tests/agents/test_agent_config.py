@@ -165,7 +165,8 @@ def test_a_parameter_of_none_is_not_set() -> None:
 
 def test_max_tokens_means_max_output_tokens() -> None:
     for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
-        backend = AgentConfig.create_openai_config(**{name: 100}).to_config(NOBODY).agents[0].backend
+        limit: dict[str, Any] = {name: 100}
+        backend = AgentConfig.create_openai_config(**limit).to_config(NOBODY).agents[0].backend
         assert backend.model_dump()["max_output_tokens"] == 100
     both = AgentConfig.create_openai_config(max_tokens=100, max_output_tokens=200)
     assert "max_tokens: max_output_tokens means the same and has another value" in refused(both)

@@ -28,12 +28,18 @@ from tests.wire_double import Aimock
 AT_ONCE = RetryPolicy(first_wait=0.0)
 LOOK = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
 
-Turn = list[Part | BackendError | float]
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+Turn = list[Part | BackendError | Pause]
 
 
 @dataclass
 class Prompter:
-    """A model with its replies written down, one list per call; a number is a pause, an error ends the call."""
+    """A model with its replies written down, one list per call; an error ends it."""
 
     turns: list[Turn]
     model: str = "prompter"
@@ -47,8 +53,8 @@ class Prompter:
             for part in self.turns.pop(0):
                 if isinstance(part, BackendError):
                     raise part
-                if isinstance(part, float):
-                    await anyio.sleep(part)
+                if isinstance(part, Pause):
+                    await anyio.sleep(part.seconds)
                 else:
                     yield part
         finally:
@@ -226,7 +232,7 @@ async def test_a_failure_leaves_the_conversation_as_it_was(failing: Turn) -> Non
 
 
 async def test_a_reply_has_until_its_time_is_up() -> None:
-    slow = Prompter([[TextPart("a"), 30.0, StopPart("end")]])
+    slow = Prompter([[TextPart("a"), Pause(30), StopPart("end")]])
     with anyio.fail_after(5), pytest.raises(BackendError, match=r"timeout_seconds: no whole reply within 0\.05 s") as e:
         await SingleAgent(slow, timeout_seconds=0.05).simple_chat("Hello?")
     assert e.value.reason == "timeout"
@@ -240,7 +246,7 @@ async def test_no_wait_is_begun_that_the_time_does_not_allow() -> None:
 
 
 async def test_whoever_stops_listening_closes_the_stream() -> None:
-    model = Prompter([[TextPart("a"), TextPart("b"), 30.0, StopPart("end")], says("c")])
+    model = Prompter([[TextPart("a"), TextPart("b"), Pause(30), StopPart("end")], says("c")])
     agent = SingleAgent(model)
     chunks = agent.chat(user("Talk!"))
     assert (await anext(chunks)).content == "a"
@@ -250,39 +256,39 @@ async def test_whoever_stops_listening_closes_the_stream() -> None:
     assert await agent.simple_chat("Again?") == "c"
 
 
-@pytest.mark.parametrize(
-    ("messages", "told"),
-    [
-        ([], "messages: there is nothing to reply to"),
-        ([{"role": "system", "content": "x"}], "messages: there is nothing to reply to"),
-        ([{"role": "robot", "content": "x"}], "messages[0]: role is one of: system, user, assistant, tool"),
-        ([{"role": "user"}], "messages[0]: content must be text"),
-        (
-            [{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}],
-            "messages[0]: only text can be sent",
-        ),
-        (
-            [{"role": "tool", "tool_call_id": "c9", "content": "x"}],
-            "messages[0]: tool_call_id 'c9' belongs to no open call; open: none",
-        ),
-        (
-            [{"role": "assistant", "tool_calls": [{"id": 1}]}, {"role": "user", "content": "x"}],
-            "messages[0]: a tool call is",
-        ),
-        ([{"role": "assistant", "content": "x", "tool_calls": "look"}], "messages[0]: tool_calls must be a list"),
-        (
-            [
-                {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "look", "arguments": {}}}]},
-                {"role": "user", "content": "x"},
-            ],
-            "messages[1]: tool calls without a result: c1",
-        ),
-        (
-            [{"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "look"}}]}],
-            "messages[1]: missing: the results of tool calls c1",
-        ),
-    ],
-)
+MALFORMED: list[tuple[Any, str]] = [
+    ([], "messages: there is nothing to reply to"),
+    ([{"role": "system", "content": "x"}], "messages: there is nothing to reply to"),
+    ([{"role": "robot", "content": "x"}], "messages[0]: role is one of: system, user, assistant, tool"),
+    ([{"role": "user"}], "messages[0]: content must be text"),
+    (
+        [{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}],
+        "messages[0]: only text can be sent",
+    ),
+    (
+        [{"role": "tool", "tool_call_id": "c9", "content": "x"}],
+        "messages[0]: tool_call_id 'c9' belongs to no open call; open: none",
+    ),
+    (
+        [{"role": "assistant", "tool_calls": [{"id": 1}]}, {"role": "user", "content": "x"}],
+        "messages[0]: a tool call is",
+    ),
+    ([{"role": "assistant", "content": "x", "tool_calls": "look"}], "messages[0]: tool_calls must be a list"),
+    (
+        [
+            {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "look", "arguments": {}}}]},
+            {"role": "user", "content": "x"},
+        ],
+        "messages[1]: tool calls without a result: c1",
+    ),
+    (
+        [{"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "look"}}]}],
+        "messages[1]: missing: the results of tool calls c1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("messages", "told"), MALFORMED)
 async def test_messages_that_no_model_could_be_sent_are_refused_with_their_place(messages: Any, told: str) -> None:
     model = Prompter([])
     with pytest.raises(MassgenError) as caught:
