@@ -18,9 +18,10 @@ from massgen_mcp.agents.settings import (
     TimeoutConfig,
     UnsupportedSettingError,
     checked_keys,
+    mapping,
     settings_from,
 )
-from massgen_mcp.agents.templates import MessageTemplates, get_templates
+from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.config import models
 from massgen_mcp.errors import MassgenError
@@ -386,8 +387,11 @@ class AgentConfig:
         for name, kind in kinds.items():
             if name in given:
                 given[name] = settings_from(kind, given[name], name)
-        if isinstance(given.get("message_templates"), Mapping):
-            given["message_templates"] = MessageTemplates(**given["message_templates"])
+        if "backend_params" in given:
+            given["backend_params"] = mapping(given["backend_params"], "backend_params")
+        texts = given.get("message_templates")
+        if texts is not None and not isinstance(texts, MessageTemplates):
+            given["message_templates"] = MessageTemplates(**checked_keys(texts, TEMPLATES, "message_templates"))
         config = cls(**given)
         config.custom_instruction = instruction
         return config

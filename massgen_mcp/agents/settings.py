@@ -6,7 +6,7 @@ else, so it cannot drift. Must not know how a team is run.
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
@@ -75,14 +75,19 @@ def settings_from(kind: type[T], data: object, where: str) -> T:
     return kind(**checked_keys(data, [one.name for one in fields(kind) if one.init], where))  # pyright: ignore[reportArgumentType] - T is one of the dataclasses here
 
 
-def checked_keys(data: object, known: list[str], where: str) -> dict[str, Any]:
+def checked_keys(data: object, known: Sequence[str], where: str) -> dict[str, Any]:
     """A copy of a mapping that has no other keys than `known`. Raises `MassgenError("config_invalid")`."""
-    if not isinstance(data, Mapping):
-        raise MassgenError("config_invalid", f"{where}: expected a mapping, not {type(data).__name__[:60]}")
-    copied = {str(key): value for key, value in cast("Mapping[object, Any]", data).items()}
+    copied = mapping(data, where)
     for key in copied:
         if key not in known:
             near = difflib.get_close_matches(key[:100], known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
             raise MassgenError("config_invalid", f"{where}: unknown key {key[:100]!a}; {hint}")
     return copied
+
+
+def mapping(data: object, where: str) -> dict[str, Any]:
+    """A copy of a mapping. Raises `MassgenError("config_invalid")` for anything else."""
+    if not isinstance(data, Mapping):
+        raise MassgenError("config_invalid", f"{where}: expected a mapping, not {type(data).__name__[:60]}")
+    return {str(key): value for key, value in cast("Mapping[object, Any]", data).items()}

@@ -77,9 +77,19 @@ def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -
 
 
 def instructions(agent: "AgentConfig") -> str | None:
-    """The agent's own instructions: its custom ones, then those among its backend parameters. None: there are none."""
-    parts = [agent.custom_instruction, *(agent.backend_params.get(key) for key in SYSTEM_KEYS)]
-    return "\n\n".join(str(part) for part in parts if part) or None
+    """The agent's own instructions: its custom ones, then those among its backend parameters. None: there are none.
+
+    Raises `MassgenError("config_invalid")` for one that is not text.
+    """
+    parts: dict[str, object] = {"custom_instruction": agent.custom_instruction}
+    parts |= {key: agent.backend_params.get(key) for key in SYSTEM_KEYS}
+    texts: list[str] = []
+    for name, part in parts.items():
+        if isinstance(part, str):
+            texts.append(part)
+        elif part is not None:
+            raise MassgenError("config_invalid", f"{name}: expected text, not {type(part).__name__[:60]}")
+    return "\n\n".join(filter(None, texts)) or None
 
 
 def agent_section(agent: "AgentConfig", environ: Mapping[str, str]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """What an `AgentConfig` says reaches the engine, or is refused by name; nothing of it is lost on the way."""
 
+import json
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -181,6 +183,8 @@ def test_instructions_become_the_system_message_in_order() -> None:
     custom = agent.with_custom_instruction("Before all.")
     assert custom.to_config(NOBODY).agents[0].system_message == "Before all.\n\nFirst.\n\nSecond.\n\nThird."
     assert scripted().get_system_message() is None
+    preset = AgentConfig({**SCRIPTED, "system_prompt": {"type": "preset"}})
+    assert refused(preset) == "system_prompt: expected text, not dict"
 
 
 def test_a_copy_leaves_the_original_alone() -> None:
@@ -282,6 +286,73 @@ async def test_a_providers_own_tool_is_asked_for(agent: AgentConfig, tool: str, 
     check_body(request.path, request.body)
 
 
+FORBIDDEN = ["Bash(rm*)", "Bash(sudo*)", "Bash(su*)", "Bash(chmod*)", "Bash(chown*)"]
+CODE: dict[str, Any] = {"type": "claude_code", "model": "claude-sonnet-4-20250514", "max_thinking_tokens": 8000}
+EXAMPLES: list[tuple[Callable[[], AgentConfig], dict[str, Any]]] = [
+    (
+        lambda: AgentConfig.create_chatcompletion_config("gpt-oss-120b"),
+        {"type": "chatcompletion", "model": "gpt-oss-120b"},
+    ),
+    (
+        lambda: AgentConfig.create_chatcompletion_config("gpt-oss-120b", enable_web_search=True),
+        {"type": "chatcompletion", "model": "gpt-oss-120b", "enable_web_search": True},
+    ),
+    (
+        lambda: AgentConfig.create_chatcompletion_config("gpt-oss-120b", enable_code_interpreter=True),
+        {"type": "chatcompletion", "model": "gpt-oss-120b", "enable_code_interpreter": True},
+    ),
+    (lambda: AgentConfig.create_openai_config("gpt-4o-mini"), {"type": "openai", "model": "gpt-4o-mini"}),
+    (
+        lambda: AgentConfig.create_openai_config("gpt-4o", enable_web_search=True),
+        {"type": "openai", "model": "gpt-4o", "enable_web_search": True},
+    ),
+    (
+        lambda: AgentConfig.create_openai_config("gpt-4o", enable_code_interpreter=True),
+        {"type": "openai", "model": "gpt-4o", "enable_code_interpreter": True},
+    ),
+    (
+        lambda: AgentConfig.create_azure_openai_config("gpt-4"),
+        {"type": "azure_openai", "model": "gpt-4", "api_version": "2024-02-15-preview"},
+    ),
+    (
+        lambda: AgentConfig.create_azure_openai_config(
+            deployment_name="gpt-4-turbo", endpoint="https://your-resource.openai.azure.com/", api_key="your-api-key"
+        ),
+        {
+            "type": "azure_openai",
+            "model": "gpt-4-turbo",
+            "endpoint": "https://your-resource.openai.azure.com/",
+            "api_key": "your-api-key",
+            "api_version": "2024-02-15-preview",
+        },
+    ),
+    (AgentConfig.create_claude_code_config, {**CODE, "disallowed_tools": FORBIDDEN}),
+    (
+        lambda: AgentConfig.create_claude_code_config(disallowed_tools=["Bash(rm*)", "Bash(sudo*)", "WebSearch"]),
+        {**CODE, "disallowed_tools": ["Bash(rm*)", "Bash(sudo*)", "WebSearch"]},
+    ),
+    (
+        lambda: AgentConfig.create_claude_code_config(
+            cwd="/path/to/project", system_prompt="You are an expert developer assistant."
+        ),
+        {
+            **CODE,
+            "disallowed_tools": FORBIDDEN,
+            "cwd": "/path/to/project",
+            "system_prompt": "You are an expert developer assistant.",
+        },
+    ),
+]
+"""Every example of MassGen's documentation but the one that is deprecated (see below)."""
+
+
+@pytest.mark.parametrize(("example", "params"), EXAMPLES)
+def test_the_examples_of_the_documentation_make_these_parameters(
+    example: Callable[[], AgentConfig], params: dict[str, Any]
+) -> None:
+    assert example().get_backend_params() == params
+
+
 def test_an_analytical_agent_has_no_tools() -> None:
     plain = {"type": "openai", "model": "gpt-4o-mini"}
     assert create_analytical_config().backend_params == AgentConfig.for_analytical_task().backend_params == plain
@@ -345,8 +416,8 @@ def test_the_old_instruction_property_works_and_names_its_successor() -> None:
 
 def test_allowed_tools_name_their_successor() -> None:
     with pytest.warns(DeprecationWarning, match="use disallowed_tools"):
-        agent = AgentConfig.create_claude_code_config(allowed_tools=["Read", "Write"])
-    assert agent.backend_params["allowed_tools"] == ["Read", "Write"]
+        agent = AgentConfig.create_claude_code_config(allowed_tools=["Read", "Write", "Edit", "Bash"])
+    assert agent.backend_params["allowed_tools"] == ["Read", "Write", "Edit", "Bash"]
 
 
 # -- plain data ---------------------------------------------------------------------------------------------------
@@ -363,7 +434,7 @@ def test_a_config_comes_back_from_its_dictionary() -> None:
         nlip_config={"a": 1},
     ).with_custom_instruction("Be brief.")
     data = agent.to_dict()
-    assert AgentConfig.from_dict(data) == agent
+    assert AgentConfig.from_dict(data) == AgentConfig.from_dict(json.loads(json.dumps(data))) == agent
     data["backend_params"]["extra_body"]["seed"] = 4
     assert agent.backend_params["extra_body"] == {"seed": 3}
     assert data["custom_system_instruction"] == "Be brief."
@@ -383,6 +454,9 @@ def test_what_a_dictionary_leaves_out_is_at_its_default() -> None:
         ({"agentid": "a"}, "AgentConfig: unknown key 'agentid'; did you mean 'agent_id'?"),
         ({"coordination_config": {"use_skill": True}}, "coordination_config: unknown key 'use_skill'; did you mean"),
         ({"timeout_config": 60}, "timeout_config: expected a mapping, not int"),
+        ({"backend_params": "openai"}, "backend_params: expected a mapping, not str"),
+        ({"message_templates": {"enforce": "x"}}, "message_templates: unknown key 'enforce'; "),
+        ({"message_templates": "x"}, "message_templates: expected a mapping, not str"),
         ([], "AgentConfig: expected a mapping, not list"),
     ],
 )
