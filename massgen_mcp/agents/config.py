@@ -217,15 +217,17 @@ class AgentConfig:
         system_prompt: str | None = None,
         allowed_tools: list[str] | None = None,
         disallowed_tools: list[str] | None = None,
-        max_thinking_tokens: int = 8000,
+        max_thinking_tokens: int = presets.THINKING_TOKENS,
         cwd: str | None = None,
         **kwargs: object,
     ) -> "AgentConfig":
-        """Claude Code with all its own tools but the dangerous ones.
+        """Claude Code as an agent, with its own file tools in its workspace and no others.
 
         `disallowed_tools` are patterns of what it may not do; without them: removing files, changing permissions and
-        owners, becoming another user. `max_thinking_tokens` bounds its thinking before each step, `cwd` is where it
-        works. `allowed_tools` is deprecated: name what is forbidden instead.
+        owners, becoming another user. No command is offered here anyway, so only a pattern that names one of the file
+        tools asks for something, and is refused when the config is used. `max_thinking_tokens` other than the default
+        becomes a `reasoning_effort`. `cwd` is a name within the run's own tree; to show the agent files of yours, name
+        them in `context_paths`. `allowed_tools` is deprecated: name what is forbidden instead.
         """
         if allowed_tools is not None:
             message = "allowed_tools is deprecated; use disallowed_tools to name what is forbidden"

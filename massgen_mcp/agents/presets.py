@@ -14,6 +14,9 @@ CLAUDE_CODE = "claude_code"
 DISALLOWED_TOOLS = ("Bash(rm*)", "Bash(sudo*)", "Bash(su*)", "Bash(chmod*)", "Bash(chown*)")
 """What a Claude Code agent may not do unless its config says otherwise."""
 
+THINKING_TOKENS = 8000
+"""For how many a Claude Code agent thinks before a step unless its config says otherwise."""
+
 
 def section(backend_type: str, model: str | None, extra: dict[str, object], **settings: object) -> dict[str, Any]:
     """A backend section. Settings that are None or False are at their default and left out, as is a model of None.
@@ -31,9 +34,7 @@ def with_tool(backend: str, model: str, *wanted: NativeTool) -> dict[str, Any]:
 
     Raises `MassgenError("config_invalid")` if it has none of them, or if there is no such backend.
     """
-    if backend == CLAUDE_CODE:
-        return section(CLAUDE_CODE, model, {})  # it searches and runs code by itself
-    backend_type = named_provider(backend).type
+    backend_type = type_of(backend)
     tool = next((tool for tool in wanted if tool in native_tools_of(backend_type)), None)
     if tool is None:
         flags = " or ".join(f"enable_{name}" for name in wanted)
@@ -43,7 +44,12 @@ def with_tool(backend: str, model: str, *wanted: NativeTool) -> dict[str, Any]:
 
 def plain(backend: str, model: str) -> dict[str, Any]:
     """A section without tools. Raises `MassgenError("config_invalid")` if there is no such backend."""
-    return section(CLAUDE_CODE if backend == CLAUDE_CODE else named_provider(backend).type, model, {})
+    return section(type_of(backend), model, {})
+
+
+def type_of(backend: str) -> str:
+    """The backend type of this name or alias. Raises `MassgenError("config_invalid")` with the nearest name."""
+    return CLAUDE_CODE if backend == CLAUDE_CODE else named_provider(backend).type
 
 
 def expertise(domain: str, level: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from massgen_mcp.agents import claude_code, presets
 from massgen_mcp.agents.settings import UnsupportedSettingError
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
@@ -32,6 +33,8 @@ _GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
 """Under this name a key that was given as text is handed to a backend of this process."""
 
 _SOURCE = "AgentConfig"
+
+NO_NLIP = "messages are not routed through NLIP here; agents use their tools directly, so leave it off"
 
 
 def team_config(
@@ -71,7 +74,7 @@ def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -
     environ = dict(os.environ if environ is None else environ)
     key = agent.backend_params.get("api_key")
     if isinstance(key, str):
-        environ.setdefault(_GIVEN_KEY, key)
+        environ[_GIVEN_KEY] = key
     config = config_from_data({"agents": [agent_section(agent, environ)]}, _SOURCE, environ=environ)
     return make_backend(config.agents[0].backend, environ)
 
@@ -103,9 +106,6 @@ def agent_section(agent: "AgentConfig", environ: Mapping[str, str]) -> dict[str,
     return section
 
 
-NO_NLIP = "messages are not routed through NLIP here; agents use their tools directly, so leave it off"
-
-
 def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """Backend parameters under the names of a config. A value of None means that the parameter is not set."""
     backend = {key: copy.deepcopy(value) for key, value in params.items() if value is not None}
@@ -119,6 +119,8 @@ def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str,
         del backend[key]
     if "type" not in backend and isinstance(backend.get("model"), str):
         backend["type"], backend["model"] = detect_backend(backend["model"])
+    if backend.get("type") == presets.CLAUDE_CODE:
+        backend = claude_code.section(backend)
     if isinstance(key := backend.get("api_key"), str) and not re.fullmatch(r"\$\{[A-Z_][A-Z0-9_]*\}", key):
         del backend["api_key"]
         backend["api_key_env"] = _variable_of(key, environ)

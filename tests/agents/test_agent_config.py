@@ -356,6 +356,7 @@ def test_the_examples_of_the_documentation_make_these_parameters(
 def test_an_analytical_agent_has_no_tools() -> None:
     plain = {"type": "openai", "model": "gpt-4o-mini"}
     assert create_analytical_config().backend_params == AgentConfig.for_analytical_task().backend_params == plain
+    assert AgentConfig.for_analytical_task("m", "claude_code").backend_params == {"type": "claude_code", "model": "m"}
     assert AgentConfig.for_analytical_task("m", "lmstudio").backend_params == {"type": "lmstudio", "model": "m"}
 
 
@@ -372,6 +373,8 @@ def test_an_expert_is_told_its_field_and_level() -> None:
 def test_a_task_is_refused_where_the_backend_lacks_the_tool(preset: str) -> None:
     with pytest.raises(MassgenError, match=r"groq offers no enable_(web_search|code_interpreter or enable_code_exec)"):
         getattr(AgentConfig, preset)("llama", "groq")
+    with pytest.raises(MassgenError, match="claude_code offers no enable_"):
+        getattr(AgentConfig, preset)("default", "claude_code")
     with pytest.raises(MassgenError, match="unknown provider 'opneai'; did you mean 'openai'"):
         getattr(AgentConfig, preset)("gpt-4o", "opneai")
 
@@ -396,6 +399,48 @@ def test_a_factory_does_not_let_itself_be_overruled() -> None:
     with pytest.raises(MassgenError, match="type: set by this factory") as caught:
         AgentConfig.create_openai_config(type="grok")
     assert caught.value.code == "invalid_arguments"
+
+
+# -- Claude Code --------------------------------------------------------------------------------------------------
+
+
+def code(**settings: Any) -> dict[str, Any]:
+    """The backend section that a Claude Code agent of the factory gets in a config."""
+    (section,) = AgentConfig.create_claude_code_config(**settings).to_config_dict(NOBODY)["agents"]
+    return section["backend"]
+
+
+def test_claude_code_offers_less_than_is_forbidden_by_default() -> None:
+    plain = {"type": "claude_code", "model": "claude-sonnet-4-20250514"}
+    assert code() == plain
+    assert code(disallowed_tools=["Bash(rm*)", "Bash(sudo*)", "WebSearch"]) == plain
+    assert code(cwd="workspace1") == {**plain, "cwd": "workspace1"}
+    agent = AgentConfig.create_claude_code_config(system_prompt="You are an expert developer assistant.")
+    assert agent.to_config_dict(NOBODY)["agents"][0]["system_message"] == "You are an expert developer assistant."
+
+
+def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
+    with pytest.raises(UnsupportedSettingError, match="disallowed_tools: Write: the file tools come together"):
+        code(disallowed_tools=["Bash(rm*)", "Write"])
+
+
+@pytest.mark.filterwarnings("ignore:allowed_tools is deprecated")
+def test_claude_code_gets_no_tool_that_is_not_offered() -> None:
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Bash: not available"):
+        code(allowed_tools=["Read", "Write", "Edit", "Bash"])
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: cannot be taken away"):
+        code(allowed_tools=["Read", "Glob", "Grep"])
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: expected a list"):
+        code(allowed_tools="Read")
+    assert "allowed_tools" not in code(allowed_tools=["Read", "Glob", "Grep", "Write", "Edit"])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "effort"), [(0, "low"), (4000, "medium"), (8000, None), (16_000, "high"), (64_000, "xhigh")]
+)
+def test_thinking_tokens_of_claude_code_become_an_effort(tokens: int, effort: str | None) -> None:
+    assert code(max_thinking_tokens=tokens).get("reasoning_effort") == effort
+    assert code(max_thinking_tokens=tokens, reasoning_effort="max")["reasoning_effort"] == "max"
 
 
 # -- what is deprecated ---------------------------------------------------------------------------------------------
