@@ -6,6 +6,8 @@ A parameter is written as (name, kind, default); the kinds leave out what contai
 
 import dataclasses
 import inspect
+import subprocess
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -243,3 +245,14 @@ def test_only_the_number_of_answers_has_another_default_than_in_a_file() -> None
     shared = [one.name for one in dataclasses.fields(ours) if one.name in models.OrchestratorConfig.model_fields]
     assert [name for name in shared if getattr(ours, name) != getattr(engine, name)] == ["max_new_answers_per_agent"]
     assert len(shared) == 5
+
+
+def test_describing_agents_loads_no_providers_library() -> None:
+    code = (
+        "import sys, massgen_mcp as massgen; "
+        "agent = massgen.AgentConfig.create_openai_config(); agent.to_config({}); agent.build_conversation('?'); "
+        "massgen.ConfigurableAgent(agent, environ={'OPENAI_API_KEY': 'k'}); "
+        "print([name for name in ('openai', 'anthropic', 'mcp', 'litellm') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
