@@ -231,6 +231,7 @@ class ConfigurableAgent(SingleAgent):
     ) -> None:
         """`backend` is taken instead of one of the config's own making; `environ` holds the keys (default: the
         process's). Raises as `AgentConfig.create_backend`."""
+        config.init_nlip_router()
         own = backend or config.create_backend(environ)
         super().__init__(own, config.agent_id, config.get_system_message(), session_id, timeout_seconds=timeout_seconds)
         self.config = config

@@ -100,7 +100,10 @@ class AgentConfig:
         """
         del tool_manager, mcp_executor
         if self.enable_nlip:
-            raise UnsupportedSettingError("enable_nlip", team.NO_NLIP)
+            raise UnsupportedSettingError(
+                "enable_nlip",
+                "messages are not routed through NLIP here; agents use their tools directly, so leave it off",
+            )
 
     # -- one factory per backend ----------------------------------------------------------------------------------
 

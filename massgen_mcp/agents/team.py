@@ -9,10 +9,16 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from massgen_mcp.agents import claude_code, presets
-from massgen_mcp.agents.settings import UnsupportedSettingError
+from massgen_mcp.agents.settings import (
+    CoordinationConfig,
+    TimeoutConfig,
+    UnsupportedSettingError,
+    mapping,
+    settings_from,
+)
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config import models
@@ -34,8 +40,6 @@ _GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
 
 _SOURCE = "AgentConfig"
 
-NO_NLIP = "messages are not routed through NLIP here; agents use their tools directly, so leave it off"
-
 
 def team_config(
     *agents: "AgentConfig", orchestrator: "AgentConfig | None" = None, environ: Mapping[str, str] | None = None
@@ -43,12 +47,14 @@ def team_config(
     """The config of a team of these agents, as a dictionary: for `run(..., config_dict=...)`, or to write as YAML.
 
     An `AgentConfig` speaks of one agent and of the team that it works in. What concerns the team is taken from
-    `orchestrator` (which adds no agent); without it all agents must agree. Only settings that differ from the engine's
+    `orchestrator`, which adds no agent; without it all agents must agree. Only settings that differ from the engine's
     defaults are in the result. Raises `MassgenError("config_invalid")` for agents that disagree, for a key that is in
     no variable of the environment, and (`UnsupportedSettingError`) for settings that the engine does not have.
     """
     if not agents:
         raise MassgenError("config_invalid", "a team has at least one agent")
+    for one in agents if orchestrator is None else (*agents, orchestrator):
+        _refuse_unsupported(one)
     settings = [_team_settings(agent) for agent in ((orchestrator,) if orchestrator is not None else agents)]
     for other in settings[1:]:
         if differing := _differing(settings[0], other):
@@ -61,6 +67,7 @@ def team_config(
 def frozen_config(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -> models.Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     environ = os.environ if environ is None else environ
+    _refuse_unsupported(agent)
     data = {"agents": [agent_section(agent, environ)], **_team_settings(agent)}
     return config_from_data(data, _SOURCE, environ=environ)
 
@@ -71,6 +78,7 @@ def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -
     A key that was given as text is used and stays in this process. Raises `MassgenError("config_invalid")`, and
     `BackendError` when a key is missing.
     """
+    agent.init_nlip_router()
     environ = dict(os.environ if environ is None else environ)
     key = agent.backend_params.get("api_key")
     if isinstance(key, str):
@@ -97,10 +105,8 @@ def instructions(agent: "AgentConfig") -> str | None:
 
 def agent_section(agent: "AgentConfig", environ: Mapping[str, str]) -> dict[str, Any]:
     """The agent's entry under `agents` of a config; its place in the team names it when it has no id."""
-    if agent.enable_nlip:
-        raise UnsupportedSettingError("enable_nlip", NO_NLIP)
     section: dict[str, Any] = {} if agent.agent_id is None else {"id": agent.agent_id}
-    section["backend"] = _backend(agent.backend_params, environ)
+    section["backend"] = _backend(mapping(agent.backend_params, "backend_params"), environ)
     if system := instructions(agent):
         section["system_message"] = system
     return section
@@ -141,11 +147,8 @@ def _variable_of(key: str, environ: Mapping[str, str]) -> str:
 
 def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
     """What concerns the team, as sections of a config, without what is at the engine's default."""
-    if agent.message_templates is not None and agent.message_templates.overrides:
-        raise UnsupportedSettingError(
-            "message_templates",
-            "a run has its own texts; add to them with a system_message, or use build_conversation",
-        )
+    coordination = asdict(settings_from(CoordinationConfig, agent.coordination_config, "coordination_config"))
+    timeouts = asdict(settings_from(TimeoutConfig, agent.timeout_config, "timeout_config"))
     orchestrator = {
         "voting_sensitivity": agent.voting_sensitivity,
         "max_new_answers_per_agent": agent.max_new_answers_per_agent,
@@ -154,10 +157,19 @@ def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
         "debug_final_answer": agent.debug_final_answer,
     }
     own = _not_default(orchestrator, models.OrchestratorConfig())
-    if coordination := _not_default(asdict(agent.coordination_config), models.CoordinationConfig()):
-        own["coordination"] = coordination
-    timeouts = _not_default(asdict(agent.timeout_config), models.TimeoutConfig())
-    return {"orchestrator": own, "timeout_settings": timeouts}
+    if changed := _not_default(coordination, models.CoordinationConfig()):
+        own["coordination"] = changed
+    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
+
+
+def _refuse_unsupported(agent: "AgentConfig") -> None:
+    """What a run cannot honour, whichever part of its team says it."""
+    agent.init_nlip_router()
+    if agent.message_templates is not None and agent.message_templates.overrides:
+        raise UnsupportedSettingError(
+            "message_templates",
+            "a run has its own texts; add to them with a system_message, or use build_conversation",
+        )
 
 
 def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:
@@ -166,12 +178,17 @@ def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[s
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Names of the settings that differ, with their sections."""
-    names: list[str] = []
-    for key in sorted(one.keys() | other.keys()):
-        mine, theirs = one.get(key), other.get(key)
-        if isinstance(mine or theirs, dict):
-            names += [f"{key}.{name}" for name in _differing(mine or {}, theirs or {})]
-        elif mine != theirs:
-            names.append(key)
-    return names
+    """Names of the settings that differ, with their sections. One that is left out is not one of None."""
+    mine, theirs = _flat(one), _flat(other)
+    names = sorted(mine.keys() | theirs.keys())
+    return [name for name in names if (name in mine) != (name in theirs) or mine.get(name) != theirs.get(name)]
+
+
+def _flat(settings: Mapping[str, Any], section: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(cast("Mapping[str, Any]", value), f"{section}{key}.")
+        else:
+            flat[f"{section}{key}"] = value
+    return flat

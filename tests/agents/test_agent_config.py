@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp import MassgenError, MessageTemplates, UnsupportedSettingError, team_config
+from massgen_mcp import ConfigurableAgent, MassgenError, MessageTemplates, UnsupportedSettingError, team_config
 from massgen_mcp.agent_config import (
     AgentConfig,
     CoordinationConfig,
@@ -136,7 +136,16 @@ def test_nlip_is_refused_wherever_it_would_matter() -> None:
     off.init_nlip_router(tool_manager=object())
     assert off.to_config(NOBODY).agents
     on = scripted(enable_nlip=True)
-    for use in (on.init_nlip_router, on.to_config_dict, on.to_config, on.create_backend):
+    uses: list[Callable[[], object]] = [
+        on.init_nlip_router,
+        on.to_config_dict,
+        on.to_config,
+        on.create_backend,
+        lambda: team_config(off, orchestrator=on),
+        lambda: team_config(on, orchestrator=off),
+        lambda: ConfigurableAgent(on, off.create_backend()),
+    ]
+    for use in uses:
         with pytest.raises(UnsupportedSettingError, match="enable_nlip: messages are not routed") as caught:
             use()
         assert caught.value.setting == "enable_nlip"
@@ -145,6 +154,8 @@ def test_nlip_is_refused_wherever_it_would_matter() -> None:
 def test_replaced_texts_are_refused_for_a_run_rather_than_ignored() -> None:
     with pytest.raises(UnsupportedSettingError, match="message_templates: a run has its own texts"):
         scripted(message_templates=MessageTemplates(enforcement_message="Act!")).to_config_dict()
+    with pytest.raises(UnsupportedSettingError):
+        team_config(scripted(message_templates=MessageTemplates(enforcement_message="Act!")), orchestrator=scripted())
     assert scripted(message_templates=MessageTemplates()).to_config_dict() == scripted().to_config_dict()
 
 
@@ -542,6 +553,19 @@ def test_agents_that_disagree_need_one_that_decides() -> None:
     assert len(decided.agents) == 2
     assert decided.orchestrator.voting_sensitivity == "strict"
     assert decided.timeout_settings.orchestrator_timeout_seconds == 1800
+
+
+def test_no_limit_of_answers_is_not_the_limit_of_a_file() -> None:
+    with pytest.raises(MassgenError, match=r"disagree in orchestrator\.max_new_answers_per_agent;"):
+        team_config(scripted(), scripted(max_new_answers_per_agent=5))
+
+
+def test_settings_of_another_kind_are_refused_by_name() -> None:
+    data: Any = {"max_tasks_per_plan": 3}
+    assert scripted(coordination_config=data).to_config(NOBODY).orchestrator.coordination.max_tasks_per_plan == 3
+    assert refused(scripted(timeout_config=60)) == "timeout_config: expected a mapping, not int"
+    wrong: Any = "openai"
+    assert refused(AgentConfig(wrong)) == "backend_params: expected a mapping, not str"
 
 
 def test_a_team_of_nobody_is_refused() -> None:
