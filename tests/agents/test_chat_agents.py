@@ -18,6 +18,7 @@ from massgen_mcp.backends.base import (
     TextPart,
     ToolCall,
     ToolCallPart,
+    ToolResultMessage,
     UsagePart,
     UserMessage,
 )
@@ -179,6 +180,25 @@ async def test_the_texts_of_a_message_may_come_in_parts() -> None:
     parts = [{"type": "text", "text": "Two "}, {"type": "text", "text": "parts"}]
     await heard(SingleAgent(model).chat([{"role": "user", "content": parts}]))
     assert model.requests[0].messages == (UserMessage("Two parts"),)
+
+
+async def test_a_conversation_from_elsewhere_can_be_gone_on_with() -> None:
+    model = Prompter([says("x")])
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": {"where": "attic"}}}]
+    earlier = [
+        *user("Where?"),
+        {"role": "assistant", "content": "I look.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "dust"},
+        {"role": "assistant", "content": "Nowhere."},
+    ]
+    await heard(SingleAgent(model).chat([*earlier, *user("Sure?")]))
+    assert model.requests[0].messages == (
+        UserMessage("Where?"),
+        AssistantMessage("I look.", (ToolCall("c1", "look", '{"where": "attic"}'),)),
+        ToolResultMessage("c1", "look", "dust"),
+        AssistantMessage("Nowhere."),
+        UserMessage("Sure?"),
+    )
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------------
