@@ -141,17 +141,19 @@ async def test_a_tool_call_is_answered_in_the_next_turn() -> None:
 
 
 async def test_a_system_message_in_a_conversation_holds_until_the_reset() -> None:
-    model = Prompter([says("1"), says("2"), says("3"), says("4")])
+    model = Prompter([says(text) for text in "12345"])
     agent = SingleAgent(model, system_message="Own.")
-    await heard(agent.chat([{"role": "system", "content": "Given."}, *user("a")]))
+    given = {"role": "system", "content": "Given."}
+    await heard(agent.chat([given, *user("a")]))
     assert agent.get_configurable_system_message() == "Given."
     await heard(agent.chat(user("b"), clear_history=True))
     await heard(agent.chat(user("c"), reset_chat=True))
+    await heard(agent.chat([given, *user("d")], clear_history=True))
     agent.reset()
     assert agent.conversation_history == []
-    await heard(agent.chat(user("d")))
+    await heard(agent.chat(user("e")))
     assert [said(request) for request in model.requests] == [
-        ["Given.", "a"], ["Given.", "b"], ["Own.", "c"], ["Own.", "d"],
+        ["Given.", "a"], ["Given.", "b"], ["Own.", "c"], ["Given.", "d"], ["Own.", "e"],
     ]  # fmt: skip
 
 
