@@ -1,6 +1,80 @@
 """Delegate a hard question to a team of LLM agents that answer, read each other's answers and vote.
 
-Importing this package is cheap on purpose: no provider SDK, no server, no third-party import happens here.
+Importing this package is cheap on purpose: no provider SDK, no server, no third-party import happens here. A public
+name is imported from its module when it is first used; the table below says where each one lives.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from massgen_mcp import agent_config as agent_config
+    from massgen_mcp.agents.chat import ChatAgent, ConfigurableAgent, SingleAgent, StreamChunk
+    from massgen_mcp.agents.config import (
+        AgentConfig,
+        create_analytical_config,
+        create_computational_config,
+        create_research_config,
+    )
+    from massgen_mcp.agents.settings import CoordinationConfig, TimeoutConfig, UnsupportedSettingError
+    from massgen_mcp.agents.team import team_config
+    from massgen_mcp.agents.templates import MessageTemplates, get_templates
+    from massgen_mcp.errors import MassgenError
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "AgentConfig",
+    "ChatAgent",
+    "ConfigurableAgent",
+    "CoordinationConfig",
+    "MassgenError",
+    "MessageTemplates",
+    "SingleAgent",
+    "StreamChunk",
+    "TimeoutConfig",
+    "UnsupportedSettingError",
+    "__version__",
+    "create_analytical_config",
+    "create_computational_config",
+    "create_research_config",
+    "get_templates",
+    "team_config",
+]
+
+_HOMES = {
+    "AgentConfig": "massgen_mcp.agents.config",
+    "ChatAgent": "massgen_mcp.agents.chat",
+    "ConfigurableAgent": "massgen_mcp.agents.chat",
+    "CoordinationConfig": "massgen_mcp.agents.settings",
+    "MassgenError": "massgen_mcp.errors",
+    "MessageTemplates": "massgen_mcp.agents.templates",
+    "SingleAgent": "massgen_mcp.agents.chat",
+    "StreamChunk": "massgen_mcp.agents.chat",
+    "TimeoutConfig": "massgen_mcp.agents.settings",
+    "UnsupportedSettingError": "massgen_mcp.agents.settings",
+    "create_analytical_config": "massgen_mcp.agents.config",
+    "create_computational_config": "massgen_mcp.agents.config",
+    "create_research_config": "massgen_mcp.agents.config",
+    "get_templates": "massgen_mcp.agents.templates",
+    "team_config": "massgen_mcp.agents.team",
+}
+"""Public name → the module that defines it. A name stands here, in `__all__` and in the imports for type checkers."""
+
+_MODULES = ("agent_config",)
+"""Modules that are reached as `massgen_mcp.NAME` without an import of their own."""
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value  # the next look-up no longer comes here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,290 @@
+"""Agents to talk to one at a time: a backend, instructions, and a conversation that it remembers.
+
+No team, no votes: that is a run. Replies come from the engine's backends under its retry policy. Must not know any
+provider.
+"""
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import anyio
+
+from massgen_mcp.agents.config import AgentConfig
+from massgen_mcp.agents.messages import as_dictionary, call_dictionary, parse_messages, parse_tools
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    Backend,
+    Message,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    UsagePart,
+)
+from massgen_mcp.backends.calling import MAX_REPLY_BYTES, RetryPolicy
+from massgen_mcp.config import models
+from massgen_mcp.errors import BackendError
+
+CALL_SECONDS = models.TimeoutConfig().call_timeout_seconds
+NO_INSTRUCTIONS = "You are a helpful assistant."
+"""What an agent without instructions is told; some providers insist on a system message."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamChunk:
+    """A piece of a reply. `type` says which fields are set:
+
+    - "content" and "reasoning": `content`, the next piece of text.
+    - "tool_calls": `tool_calls`, all of the reply's, as dictionaries of Chat Completions.
+    - "complete_message": `complete_message`, the whole reply as it stands in the history now.
+    - "done", always the last: `stop` (why the model ended) and `usage` (its tokens, where the provider counts them).
+
+    `source` is the agent's id.
+    """
+
+    type: Literal["content", "reasoning", "tool_calls", "complete_message", "done"]
+    source: str
+    content: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    complete_message: dict[str, Any] | None = None
+    stop: StopReason | None = None
+    usage: UsagePart | None = None
+
+
+class ChatAgent(ABC):
+    """Something that can be talked to. One conversation, one turn at a time."""
+
+    def __init__(self, agent_id: str | None = None, session_id: str | None = None) -> None:
+        self.agent_id = agent_id or f"agent_{uuid.uuid4().hex[:8]}"
+        self.session_id = session_id or f"chat_session_{uuid.uuid4().hex[:8]}"
+
+    @abstractmethod
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        reset_chat: bool = False,
+        clear_history: bool = False,
+    ) -> AsyncGenerator[StreamChunk]:
+        """Say something and stream the reply.
+
+        `messages` go on with the conversation; a system message among them replaces the agent's own until the next
+        reset. `reset_chat` begins anew as `reset` does; `clear_history` forgets the messages alone. Both hold only
+        when the reply is whole: after an error the conversation is as it was, and the same call may be made again.
+
+        Raises `MassgenError("invalid_arguments")` for messages that no model could be sent, and `BackendError`.
+        """
+        ...
+
+    @property
+    @abstractmethod
+    def conversation_history(self) -> list[dict[str, Any]]:
+        """The messages so far, as dictionaries, without the system message. A copy."""
+        ...
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget the conversation, and a system message that came with it."""
+        ...
+
+    @abstractmethod
+    def get_status(self) -> dict[str, Any]:
+        """What the agent is, and how long its conversation has become."""
+        ...
+
+    async def simple_chat(self, user_message: str) -> str:
+        """Say one thing; returns the text of the reply."""
+        chunks = self.chat([{"role": "user", "content": user_message}])
+        return "".join([chunk.content or "" async for chunk in chunks if chunk.type == "content"])
+
+    async def aclose(self) -> None:  # noqa: B027 - not every agent holds something
+        """Give back what is open, such as connections."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class SingleAgent(ChatAgent):
+    """An agent that is one model. It owns its backend and closes it in `aclose`."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        agent_id: str | None = None,
+        system_message: str | None = None,
+        session_id: str | None = None,
+        *,
+        timeout_seconds: float = CALL_SECONDS,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        """`timeout_seconds` bounds one reply, from the request to its end, retries included."""
+        super().__init__(agent_id, session_id)
+        self.backend = backend
+        self.system_message = system_message
+        self._system: str | None = None
+        """A system message that came with the conversation."""
+        self._history: tuple[Message, ...] = ()
+        self._timeout = timeout_seconds
+        self._retry = retry or RetryPolicy()
+
+    @property
+    def conversation_history(self) -> list[dict[str, Any]]:
+        return [as_dictionary(message) for message in self._history]
+
+    def reset(self) -> None:
+        self._history, self._system = (), None
+
+    def get_status(self) -> dict[str, Any]:
+        return {
+            "agent_type": type(self).__name__,
+            "agent_id": self.agent_id,
+            "session_id": self.session_id,
+            "model": self.backend.model,
+            "system_message": self.get_configurable_system_message(),
+            "conversation_length": len(self._history),
+        }
+
+    def get_configurable_system_message(self) -> str | None:
+        """The system message that holds now; None when there is none."""
+        return self._system or self.system_message
+
+    async def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        reset_chat: bool = False,
+        clear_history: bool = False,
+    ) -> AsyncGenerator[StreamChunk]:
+        earlier = () if reset_chat or clear_history else self._history
+        said = parse_messages(messages, after=earlier)
+        system = said.system or (None if reset_chat else self._system)
+        conversation = (*earlier, *said.messages)
+        request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
+        reply = _Reply()
+        async with aclosing(self._parts(request)) as parts:
+            async for part in parts:
+                reply.take(part)
+                if isinstance(part, TextPart):
+                    yield StreamChunk("content", self.agent_id, content=part.text)
+                elif isinstance(part, ReasoningPart):
+                    yield StreamChunk("reasoning", self.agent_id, content=part.text)
+        whole = reply.message()
+        self._history, self._system = (*conversation, whole), system
+        if whole.tool_calls:
+            yield StreamChunk("tool_calls", self.agent_id, tool_calls=list(map(call_dictionary, whole.tool_calls)))
+        yield StreamChunk("complete_message", self.agent_id, complete_message=as_dictionary(whole))
+        yield StreamChunk("done", self.agent_id, stop=reply.stop and reply.stop.reason, usage=reply.usage)
+
+    async def _parts(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        """The parts of one reply. A call is tried again only while nothing of it was handed on: a piece of text that
+        somebody has read cannot be taken back."""
+        deadline = anyio.current_time() + self._timeout
+        failures = 0
+        while True:
+            begun = False
+            try:
+                async with aclosing(_until(deadline, self.backend.stream(request), self._timeout)) as parts:
+                    async for part in parts:
+                        begun = True
+                        yield part
+            except BackendError as error:
+                failures += 1
+                wait = self._retry.wait(failures, error)
+                out_of_time = anyio.current_time() + wait >= deadline
+                if begun or not error.retryable or failures >= self._retry.attempts or out_of_time:
+                    raise
+            else:
+                return
+            await anyio.sleep(wait)
+
+    async def aclose(self) -> None:
+        await self.backend.aclose()
+
+
+class ConfigurableAgent(SingleAgent):
+    """A `SingleAgent` made from an `AgentConfig`: its id, its instructions, and the backend its parameters describe."""
+
+    def __init__(
+        self,
+        config: AgentConfig,
+        backend: Backend | None = None,
+        session_id: str | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> None:
+        """`backend` is taken instead of one of the config's own making; `environ` holds the keys (default: the
+        process's). Raises as `AgentConfig.create_backend`."""
+        config.init_nlip_router()
+        own = backend or config.create_backend(environ)
+        super().__init__(own, config.agent_id, config.get_system_message(), session_id, timeout_seconds=timeout_seconds)
+        self.config = config
+
+
+class _Reply:
+    """Puts the parts of one reply together."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._size = 0
+        self.usage: UsagePart | None = None
+        self.stop: StopPart | None = None
+
+    def take(self, part: Part) -> None:
+        match part:
+            case TextPart(text):
+                self._text.append(text)
+                self._size += len(text.encode())
+            case ReasoningPart(text):
+                self._size += len(text.encode())
+            case ToolCallPart(call):
+                self._calls.append(call)
+                self._size += len(call.arguments.encode())
+            case UsagePart():
+                self.usage = part
+            case StopPart():
+                self.stop = part
+        if self._size > MAX_REPLY_BYTES:
+            raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
+
+    def message(self) -> AssistantMessage:
+        """The whole reply. Raises `BackendError` if the model had not come to its end."""
+        if self.stop is None:
+            raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+        return AssistantMessage("".join(self._text), tuple(self._calls), self.stop.replay)
+
+
+async def _until(deadline: float, parts: AsyncGenerator[Part], seconds: float) -> AsyncGenerator[Part]:
+    """`parts` up to a point of the event loop's time. Each is waited for in a scope of its own: none may be open while
+    a part is handed on."""
+    try:
+        while True:
+            part: Part | None = None
+            with anyio.move_on_after(max(0.0, deadline - anyio.current_time())):
+                try:
+                    part = await anext(parts)
+                except StopAsyncIteration:
+                    return
+            if part is None:
+                raise BackendError("timeout", f"timeout_seconds: no whole reply within {seconds:g} s")
+            yield part
+    finally:
+        with anyio.move_on_after(5, shield=True):
+            await parts.aclose()

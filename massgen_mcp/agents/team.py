@@ -1,0 +1,194 @@
+"""From the configs that Python callers fill in to the engine's own: a config dictionary, a frozen `Config`, a backend.
+
+Whatever the engine cannot honour is refused here or by the config's parser, by name; nothing is dropped. Must not know
+how a run goes. A key never enters a config: it is replaced by the name of the variable that holds it.
+"""
+
+import copy
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+from massgen_mcp.agents import claude_code, presets
+from massgen_mcp.agents.settings import (
+    CoordinationConfig,
+    TimeoutConfig,
+    UnsupportedSettingError,
+    mapping,
+    settings_from,
+)
+from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.config import models
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.providers import credential_variables, detect_backend
+from massgen_mcp.errors import MassgenError
+
+if TYPE_CHECKING:
+    from massgen_mcp.agents.config import AgentConfig
+
+SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
+"""Backend parameters that become the agent's system message, in this order."""
+
+_LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
+"""Other names of `max_output_tokens`."""
+
+_GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
+"""Under this name a key that was given as text is handed to a backend of this process."""
+
+_SOURCE = "AgentConfig"
+
+
+def team_config(
+    *agents: "AgentConfig", orchestrator: "AgentConfig | None" = None, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The config of a team of these agents, as a dictionary: for `run(..., config_dict=...)`, or to write as YAML.
+
+    An `AgentConfig` speaks of one agent and of the team that it works in. What concerns the team is taken from
+    `orchestrator`, which adds no agent; without it all agents must agree. Only settings that differ from the engine's
+    defaults are in the result. Raises `MassgenError("config_invalid")` for agents that disagree, for a key that is in
+    no variable of the environment, and (`UnsupportedSettingError`) for settings that the engine does not have.
+    """
+    if not agents:
+        raise MassgenError("config_invalid", "a team has at least one agent")
+    for one in agents if orchestrator is None else (*agents, orchestrator):
+        _refuse_unsupported(one)
+    settings = [_team_settings(agent) for agent in ((orchestrator,) if orchestrator is not None else agents)]
+    for other in settings[1:]:
+        if differing := _differing(settings[0], other):
+            message = f"the agents disagree in {', '.join(differing)}; name the one that decides with orchestrator="
+            raise MassgenError("config_invalid", message)
+    sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
+    return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
+
+
+def frozen_config(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -> models.Config:
+    """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
+    environ = os.environ if environ is None else environ
+    _refuse_unsupported(agent)
+    data = {"agents": [agent_section(agent, environ)], **_team_settings(agent)}
+    return config_from_data(data, _SOURCE, environ=environ)
+
+
+def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -> Backend:
+    """The backend that `backend_params` describe, ready to be asked. It is the caller's to close.
+
+    A key that was given as text is used and stays in this process. Raises `MassgenError("config_invalid")`, and
+    `BackendError` when a key is missing.
+    """
+    agent.init_nlip_router()
+    environ = dict(os.environ if environ is None else environ)
+    key = agent.backend_params.get("api_key")
+    if isinstance(key, str):
+        environ[_GIVEN_KEY] = key
+    config = config_from_data({"agents": [agent_section(agent, environ)]}, _SOURCE, environ=environ)
+    return make_backend(config.agents[0].backend, environ)
+
+
+def instructions(agent: "AgentConfig") -> str | None:
+    """The agent's own instructions: its custom ones, then those among its backend parameters. None: there are none.
+
+    Raises `MassgenError("config_invalid")` for one that is not text.
+    """
+    parts: dict[str, object] = {"custom_instruction": agent.custom_instruction}
+    parts |= {key: agent.backend_params.get(key) for key in SYSTEM_KEYS}
+    texts: list[str] = []
+    for name, part in parts.items():
+        if isinstance(part, str):
+            texts.append(part)
+        elif part is not None:
+            raise MassgenError("config_invalid", f"{name}: expected text, not {type(part).__name__[:60]}")
+    return "\n\n".join(filter(None, texts)) or None
+
+
+def agent_section(agent: "AgentConfig", environ: Mapping[str, str]) -> dict[str, Any]:
+    """The agent's entry under `agents` of a config; its place in the team names it when it has no id."""
+    section: dict[str, Any] = {} if agent.agent_id is None else {"id": agent.agent_id}
+    section["backend"] = _backend(mapping(agent.backend_params, "backend_params"), environ)
+    if system := instructions(agent):
+        section["system_message"] = system
+    return section
+
+
+def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Backend parameters under the names of a config. A value of None means that the parameter is not set."""
+    backend = {key: copy.deepcopy(value) for key, value in params.items() if value is not None}
+    for key in SYSTEM_KEYS:
+        backend.pop(key, None)
+    for key in _LENGTH_KEYS:
+        if key not in backend:
+            continue
+        if backend.setdefault("max_output_tokens", backend[key]) != backend[key]:
+            raise MassgenError("config_invalid", f"{key}: max_output_tokens means the same and has another value")
+        del backend[key]
+    if "type" not in backend and isinstance(backend.get("model"), str):
+        backend["type"], backend["model"] = detect_backend(backend["model"])
+    if backend.get("type") == presets.CLAUDE_CODE:
+        backend = claude_code.section(backend)
+    if isinstance(key := backend.get("api_key"), str) and not re.fullmatch(r"\$\{[A-Z_][A-Z0-9_]*\}", key):
+        del backend["api_key"]
+        backend["api_key_env"] = _variable_of(key, environ)
+    return backend
+
+
+def _variable_of(key: str, environ: Mapping[str, str]) -> str:
+    """The name of a variable whose value is this key, the providers' own first."""
+    for name in (*credential_variables(), *sorted(environ)):
+        if key and environ.get(name) == key and re.fullmatch(models.VARIABLE_PATTERN, name):
+            return name
+    raise MassgenError(
+        "config_invalid",
+        "api_key: a config holds names of variables and never a key. Set the key in the environment and leave api_key "
+        "out, or name the variable with api_key_env.",
+    )
+
+
+def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
+    """What concerns the team, as sections of a config, without what is at the engine's default."""
+    coordination = asdict(settings_from(CoordinationConfig, agent.coordination_config, "coordination_config"))
+    timeouts = asdict(settings_from(TimeoutConfig, agent.timeout_config, "timeout_config"))
+    orchestrator = {
+        "voting_sensitivity": agent.voting_sensitivity,
+        "max_new_answers_per_agent": agent.max_new_answers_per_agent,
+        "answer_novelty_requirement": agent.answer_novelty_requirement,
+        "skip_coordination_rounds": agent.skip_coordination_rounds,
+        "debug_final_answer": agent.debug_final_answer,
+    }
+    own = _not_default(orchestrator, models.OrchestratorConfig())
+    if changed := _not_default(coordination, models.CoordinationConfig()):
+        own["coordination"] = changed
+    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
+
+
+def _refuse_unsupported(agent: "AgentConfig") -> None:
+    """What a run cannot honour, whichever part of its team says it."""
+    agent.init_nlip_router()
+    if agent.message_templates is not None and agent.message_templates.overrides:
+        raise UnsupportedSettingError(
+            "message_templates",
+            "a run has its own texts; add to them with a system_message, or use build_conversation",
+        )
+
+
+def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:
+    default = engine.model_dump(mode="json")
+    return {key: value for key, value in settings.items() if value != default[key]}
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of the settings that differ, with their sections. One that is left out is not one of None."""
+    mine, theirs = _flat(one), _flat(other)
+    names = sorted(mine.keys() | theirs.keys())
+    return [name for name in names if (name in mine) != (name in theirs) or mine.get(name) != theirs.get(name)]
+
+
+def _flat(settings: Mapping[str, Any], section: str = "") -> dict[str, object]:
+    flat: dict[str, object] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(cast("Mapping[str, Any]", value), f"{section}{key}.")
+        else:
+            flat[f"{section}{key}"] = value
+    return flat
