@@ -75,6 +75,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
         top_p=config.top_p,
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
+        effort_field="reasoning" if provider_for(config, environ).type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
         key_header="api-key" if azure else "authorization",
         query={"api-version": config.api_version} if azure else {},
