@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench clean
+.PHONY: demo check test bench wire-table clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -23,6 +23,10 @@ test: $(VENV)/developed node_modules/installed
 
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
+
+# docs/wires.md, from a run of every check and fault on every wire.
+wire-table: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m docs.wires
 
 clean:
 	rm -rf $(VENV) node_modules .coverage* htmlcov build dist

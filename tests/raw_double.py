@@ -24,9 +24,9 @@ class Seen:
 
 @dataclass(frozen=True)
 class Flow:
-    """A reply that is not made before it is sent. `pause_seconds` lie between its pieces."""
+    """A reply that is not made before it is sent, anew each time. `pause_seconds` lie between its pieces."""
 
-    pieces: Iterable[bytes]
+    pieces: Callable[[], Iterable[bytes]]
     pause_seconds: float = 0.0
 
 
@@ -91,8 +91,8 @@ def sse(*events: dict[str, Any] | str) -> bytes:
 
 
 async def _write(stream: SocketStream, answer: bytes | Flow) -> None:
-    flow = Flow((answer,)) if isinstance(answer, bytes) else answer
-    for piece in flow.pieces:
+    flow = Flow(lambda: (answer,)) if isinstance(answer, bytes) else answer
+    for piece in flow.pieces():
         for start in range(0, len(piece), 65536):
             await stream.send(piece[start : start + 65536])
         await anyio.sleep(flow.pause_seconds)

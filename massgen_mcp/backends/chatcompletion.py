@@ -111,7 +111,7 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
     body: JsonObject = {
-        "model": endpoint.model,
+        "model": endpoint.deployment or endpoint.model,
         "messages": [{"role": "system", "content": request.system}, *map(_message, request.messages)],
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -236,7 +236,7 @@ class _Reply:
         """The reply with its thoughts, for the servers that want them back; empty when there is nothing that the plain
         messages do not tell as well.
         """
-        message: JsonObject = {"role": "assistant", "content": "".join(self._texts) or None}
+        message: JsonObject = {"role": "assistant", "content": "".join(self._texts) or (None if calls else "")}
         if calls:
             message["tool_calls"] = [
                 {**_tool_call(call), "extra_content": opened.extra} if opened.extra else _tool_call(call)
@@ -245,8 +245,8 @@ class _Reply:
         thoughts: dict[str, JsonValue] = {
             "extra_content": self._extra,
             "reasoning_details": list(self._details),
-            # DeepSeek and Kimi refuse the results of calls without it; without calls it is of no use to anybody.
-            "reasoning_content": "".join(self._thoughts) if calls else None,
+            # DeepSeek refuses a conversation in which it is missing.
+            "reasoning_content": "".join(self._thoughts),
         }
         signed = {name: value for name, value in thoughts.items() if value}
         if not signed and not any(call.extra for call in self._calls):
@@ -270,8 +270,8 @@ class _Reply:
             self._fragment(fragment)
 
     def _reasoning(self, extra: dict[str, object]) -> str:
-        """Reasoning has no field in OpenAI's format; the servers that stream it use one of two. What has to be sent back
-        besides is kept.
+        """Reasoning has no field in OpenAI's format; servers that stream it use one of two. What is to be sent back is
+        kept.
         """
         if isinstance(signature := extra.get("extra_content"), dict):
             self._extra = cast("JsonObject", signature)

@@ -43,6 +43,8 @@ class Endpoint:
     """Tools that the provider is to run on its side."""
     key_header: KeyHeader = "authorization"
     """Azure expects the key in a header of its own."""
+    deployment: str | None = None
+    """Azure's name for the model, which it is asked for in place of `model`."""
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parameters of every request's address."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])

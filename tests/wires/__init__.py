@@ -1,1 +1,1 @@
-"""The six wires, the checks of each and the faults that each must stand: one source for pytest and for docs/wires.md."""
+"""The six wires, the checks of each and the faults that each must stand: one source for pytest and docs/wires.md."""

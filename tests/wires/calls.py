@@ -1,7 +1,9 @@
 """One model call, or one whole run of a lone agent, and what came of it."""
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, ToolSpec, UserMessage
 from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
@@ -16,6 +18,13 @@ AT_ONCE = RetryPolicy(first_wait=0.0)
 """The policy of the product without its random waits; what a provider asks for is waited for."""
 
 LOOK = ToolSpec("look", "Look.", {"type": "object", "properties": {"where": {"type": "string"}}})
+
+
+@cache
+def load_sdks() -> None:
+    """Import what the first call of a process would import; that takes seconds and is nobody's slowness."""
+    for name in ("openai.resources.chat.completions", "openai.resources.responses", "anthropic.resources.messages"):
+        importlib.import_module(name)
 
 
 def ask(text: str, *tools: ToolSpec) -> ModelRequest:

@@ -7,6 +7,7 @@ validated with the SDK's own types. What aimock cannot play (`own ways`) comes f
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -21,12 +22,13 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
+from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.errors import BackendError
-from tests.raw_double import answering, reply
+from tests.raw_double import answering, raw_server, reply
 from tests.wire_double import Aimock
-from tests.wires.calls import LOOK, ask, call, parts_of
+from tests.wires.calls import AT_ONCE, LOOK, ask, call, load_sdks, parts_of
 from tests.wires.dialects import USAGE
-from tests.wires.rows import KEY, MODEL, Row
+from tests.wires.rows import KEY, Row
 
 LONG = "Paris has been the capital of France for most of a thousand years, with a few interruptions."
 
@@ -91,7 +93,7 @@ async def usage(row: Row, aimock: Aimock) -> str:
     aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris", "usage": counts}})
     parts = await parts_of(row.backend(aimock.url), ask("capital?"))
     (seen,) = [part for part in parts if isinstance(part, UsagePart)]
-    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, MODEL)
+    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, row.asked)
     _check_requests(row, aimock, 1)
     return f"{seen.input_tokens} in, {seen.output_tokens} out"
 
@@ -137,6 +139,48 @@ async def rate_limit(row: Row, aimock: Aimock) -> str:
     return "answered, 2 requests"
 
 
+RETRY_AFTER = (
+    ({"Retry-After": "7"}, 7),
+    ({"Retry-After": "4233600"}, 60),  # 49 days
+    ({"Retry-After": "1e308"}, 60),
+    ({"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}, 60),
+    ({"Retry-After": "Sat, 01 Jan 2000 00:00:00 GMT"}, 0),
+    ({"Retry-After": "Fri, 31 Dec 99999 23:59:59 GMT"}, 0),
+    ({"Retry-After": "-1"}, 0),
+    ({"Retry-After": "NaN"}, 0),
+    ({"Retry-After": "inf"}, 0),
+    ({"Retry-After": "soon"}, 0),
+    ({"Retry-After": ""}, 0),
+    ({"retry-after-ms": "1500"}, 1.5),
+    ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5),
+    ({"retry-after-ms": "-1", "Retry-After": "9"}, 9),
+    ({"retry-after-ms": "4e12"}, 60),
+)
+"""What a provider may ask for with a 429, and the seconds that are waited: its wish up to a minute, or our own wait."""
+
+
+class _EnoughError(Exception):
+    """A wait has begun; nobody has to sit through it."""
+
+
+async def retry_after(row: Row, aimock: Aimock, policy: RetryPolicy = AT_ONCE) -> str:
+    del aimock
+    for headers, seconds in RETRY_AFTER:
+        begun: list[float] = []
+
+        def stop(wait: float, begun: list[float] = begun) -> None:
+            begun.append(wait)
+            raise _EnoughError
+
+        limited = reply(b"{}", status="429 Too Many Requests", media_type="application/json", headers=headers)
+        async with raw_server(limited) as server:
+            with suppress(_EnoughError):
+                await call(row.backend(server.url), ask("capital?"), deadline=1e9, policy=policy, on_wait=stop)
+            requests = len(server.requests)
+        assert (begun, requests) == ([seconds], 1), f"{headers}: waits {begun[0]:g} s"
+    return f"at most 60 s, {len(RETRY_AFTER)} forms"
+
+
 async def server_error(row: Row, aimock: Aimock) -> str:
     broken = {"error": {"message": "out of order", "type": "server_error"}, "status": 500}
     aimock.load({"match": {}, "response": broken})
@@ -170,19 +214,15 @@ async def slow_tokens(row: Row, aimock: Aimock) -> str:
 
 async def _too_slow(row: Row, aimock: Aimock, profile: dict[str, int], *, speaks: bool) -> str:
     slow = {"response": {"content": LONG * 20}, "chunkSize": 4, "streamingProfile": profile}
-    aimock.load(
-        {"match": {"userMessage": "warm up"}, "response": {"content": "ready"}},
-        {"match": {"userMessage": "capital"}, **slow},
-    )
-    backend = row.backend(aimock.url)
-    await parts_of(backend, ask("warm up"))  # what an SDK takes to be imported is not the provider's slowness
+    aimock.load({"match": {"userMessage": "capital"}, **slow})
+    load_sdks()
     began = time.monotonic()
-    told = await call(backend, ask("capital?"), deadline=0.4)
+    told = await call(row.backend(aimock.url), ask("capital?"), deadline=0.5)
     error = _failed(told.error, "timeout")
     assert "call_timeout_seconds" in str(error)
     assert bool(told.heard) == speaks
     assert time.monotonic() - began < 2
-    _check_requests(row, aimock, 2)
+    _check_requests(row, aimock, 1)
     return "`timeout` at its limit, 1 request"
 
 
@@ -193,6 +233,7 @@ CHECKS = (
     Check("usage", usage),
     Check("own ways", own_ways),
     Check("429, then success", rate_limit),
+    Check("Retry-After in every form", retry_after),
     Check("500", server_error),
     Check("disconnect mid-stream", disconnect),
     Check("slow first byte", slow_first_byte),
@@ -212,6 +253,7 @@ def _check_requests(row: Row, aimock: Aimock, number: int) -> None:
     assert len(requests) == number
     for request in requests:
         assert request.path == row.path
+        assert request.body["model"] == row.asked
         assert request.headers[row.key_header].removeprefix("Bearer ") == KEY
         row.check(request.body)
 

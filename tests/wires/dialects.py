@@ -3,7 +3,7 @@
 A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is left out was never sent.
 """
 
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from tests.raw_double import sse
 
@@ -48,7 +48,12 @@ class Dialect(Protocol):
 class Chat:
     """OpenAI's Chat Completions."""
 
-    finishes: dict[Stop, str] = {"end": "stop", "calls": "tool_calls", "length": "length", "refusal": "content_filter"}
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "stop",
+        "calls": "tool_calls",
+        "length": "length",
+        "refusal": "content_filter",
+    }
     thinks_aloud = True
     proof_of_thought = "reasoning_content"
 
@@ -107,14 +112,14 @@ class Chat:
 
 
 class Gemini(Chat):
-    """As Google's endpoint differs: calls without an index, signed on the first; `stop` after calls; thoughts counted in
-    the total only.
+    """As Google's endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
+    total only.
     """
 
     thinks_aloud = False
     proof_of_thought = "thought_signature"
 
-    finishes: dict[Stop, str] = {"end": "stop", "calls": "stop", "length": "length", "refusal": "SAFETY"}
+    finishes: ClassVar[dict[Stop, str]] = {"end": "stop", "calls": "stop", "length": "length", "refusal": "SAFETY"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -244,7 +249,12 @@ class Messages:
     thinks_aloud = True
     proof_of_thought = "signature"
 
-    _stops: dict[Stop, str] = {"end": "end_turn", "calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
+    _stops: ClassVar[dict[Stop, str]] = {
+        "end": "end_turn",
+        "calls": "tool_use",
+        "length": "max_tokens",
+        "refusal": "refusal",
+    }
 
     def __init__(self) -> None:
         uncached = USAGE["input"] - USAGE["cached"] - USAGE["written"]

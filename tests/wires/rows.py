@@ -31,6 +31,8 @@ class Row:
     key_header: str = "authorization"
     address: str = "base_url"
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    asked: str = MODEL
+    """The name of the model in a request."""
     own_fields: tuple[str, ...] = ()
     """Fields of a request that the SDK does not know, but the provider does."""
 
@@ -53,10 +55,11 @@ ROWS = (
         "Azure",
         "azure_openai",
         dialects.Azure,
-        "/openai/deployments/team-1/chat/completions?api-version=2024-10-21",
+        "/openai/v1/chat/completions",
         key_header="api-key",
         address="endpoint",
         settings={"deployment": "team-1"},
+        asked="team-1",
     ),
     Row(
         "OpenRouter",
