@@ -10,7 +10,7 @@ import socket
 import socketserver
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ class Aimock:
 
 
 @contextmanager
-def running_aimock(fixtures: Path) -> Iterator[Aimock]:
+def running_aimock(fixtures: Path) -> Generator[Aimock]:
     """aimock and the relay before it, until the context is left. `fixtures` is an empty directory."""
     command = [
         npm_tool("node/bin/node"),

@@ -191,7 +191,9 @@ def _details(error: object) -> Iterator[object]:
 
 def _unwrapped(body: object) -> object:
     """Google's OpenAI-compatible endpoint puts its errors into a list of one."""
-    return cast("list[object]", body)[0] if isinstance(body, list) and body else body
+    if not isinstance(body, list):
+        return body
+    return next(iter(cast("list[object]", body)), None)
 
 
 def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:

@@ -354,7 +354,10 @@ async def test_a_call_in_fragments_that_all_bear_its_name_is_one_call() -> None:
 
 async def test_tokens_that_only_the_total_counts_are_output() -> None:
     """Gemini and xAI leave thoughts out of `completion_tokens`."""
-    counted = {"usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 125}, "choices": []}
+    counted: dict[str, Any] = {
+        "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 125},
+        "choices": [],
+    }
     async with raw_server(reply(sse(*CHAT.whole, counted))) as server:
         parts = await parts_of(CHAT.backend(server.url), ask("?"))
     (usage,) = [part for part in parts if isinstance(part, UsagePart)]

@@ -24,7 +24,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.errors import BackendError
-from tests.raw_double import answering, raw_server, reply
+from tests.raw_double import raw_server, reply
 from tests.wire_double import Aimock
 from tests.wires.calls import AT_ONCE, LOOK, ask, call, load_sdks, parts_of
 from tests.wires.dialects import USAGE
@@ -104,7 +104,7 @@ async def own_ways(row: Row, aimock: Aimock) -> str:
     dialect = row.dialect()
     streamed = dialect.reason("hm").call("look", '{"where":', ' "up"}').stop("calls").body()
     request = ask("look", LOOK)
-    async with answering(lambda *_: reply(streamed)) as server:
+    async with raw_server(reply(streamed)) as server:
         got = (await call(row.backend(server.url), request)).reply or pytest.fail("there was no answer")
         said = AssistantMessage(got.text, got.tool_calls, got.replay)
         second = replace(request, messages=(*request.messages, said, ToolResultMessage("call_1", "look", "empty")))

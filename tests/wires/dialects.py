@@ -180,7 +180,7 @@ class Responses:
 
     def text(self, *pieces: str) -> "Responses":
         for piece in pieces:
-            told = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": piece, "logprobs": []}
+            told: Event = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": piece, "logprobs": []}
             self._events.append(self._event("response.output_text.delta", **told))
         return self
 
@@ -264,7 +264,7 @@ class Messages:
             "cache_creation_input_tokens": USAGE["written"],
             "output_tokens": 1,
         }
-        message = {
+        message: Event = {
             "id": "m", "type": "message", "role": "assistant", "model": "told-model", "content": [],
             "stop_reason": None, "stop_sequence": None, "usage": usage,
         }  # fmt: skip

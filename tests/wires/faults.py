@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.errors import DropReason
-from tests.raw_double import Flow, answering, reply
+from tests.raw_double import Flow, answering, raw_server, reply
 from tests.wires.calls import AT_ONCE, RunEnd, load_sdks, run_alone
 from tests.wires.dialects import Dialect
 from tests.wires.rows import KEY, Row
@@ -108,7 +108,7 @@ async def play(
 async def _play(
     fault: Fault, row: Row, make: MakeBackend, policy: RetryPolicy, *, once: bool, presenting: bool
 ) -> Ends:
-    async with answering(lambda *_: Scene(row, presenting, "").whole(FALSE)) as other:
+    async with raw_server(Scene(row, presenting, "").whole(FALSE)) as other:
         scene = Scene(row, presenting, other.url)
         bad, good = fault.make(scene), scene.whole(GOOD)
         async with answering(lambda _, number: good if once and number else bad) as server:
