@@ -11,7 +11,7 @@ from tests.wires.rows import ROWS
 
 def test_the_page_of_backends_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "tables.py"))
-    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python docs/tables.py`"
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.tables`"
 
 
 def test_the_page_of_backends_has_a_row_for_every_type() -> None:

@@ -33,6 +33,8 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     asked: str = MODEL
     """The name of the model in a request."""
+    effort_field: str = "reasoning_effort"
+    """Where a request tells how much to reason."""
     own_fields: tuple[str, ...] = ()
     """Fields of a request that the SDK does not know, but the provider does."""
 
@@ -48,8 +50,8 @@ class Row:
 
 ROWS = (
     Row("Chat Completions", "chatcompletion", dialects.Chat, "/v1/chat/completions", root="/v1"),
-    Row("Responses", "openai", dialects.Responses, "/v1/responses", root="/v1"),
-    Row("Messages", "claude", dialects.Messages, "/v1/messages"),
+    Row("Responses", "openai", dialects.Responses, "/v1/responses", root="/v1", effort_field="reasoning"),
+    Row("Messages", "claude", dialects.Messages, "/v1/messages", effort_field="output_config"),
     Row("Gemini", "gemini", dialects.Gemini, "/v1beta/openai/chat/completions", root="/v1beta/openai"),
     Row(
         "Azure",
@@ -67,6 +69,7 @@ ROWS = (
         dialects.OpenRouter,
         "/api/v1/chat/completions",
         root="/api/v1",
+        effort_field="reasoning",
         own_fields=("reasoning",),
     ),
 )
