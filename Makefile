@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo check test bench soak clean
+.PHONY: demo check test bench soak wire-table clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -27,6 +27,10 @@ bench: $(VENV)/developed
 # The long harnesses: faults, thousands of starts and runs. About a quarter of an hour.
 soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
+
+# docs/wires.md, from a run of every check and fault on every wire.
+wire-table: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m docs.wires
 
 clean:
 	rm -rf $(VENV) node_modules .coverage* htmlcov build dist

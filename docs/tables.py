@@ -1,11 +1,15 @@
-"""Writes docs/backends.md from the code: `python docs/tables.py`."""
+"""Writes docs/backends.md from the code: `python -m docs.tables`."""
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from genai_prices.data import providers as priced
+
 from massgen_mcp.config.native_tools import native_tools_of
 from massgen_mcp.config.providers import PROVIDERS, Provider, Wire
+from tests.wires.rows import ROWS
 
 PAGE = Path(__file__).parent / "backends.md"
 
@@ -21,20 +25,26 @@ class WireFacts(NamedTuple):
 
 
 WIRES: dict[Wire, WireFacts] = {
-    "responses": WireFacts(
-        "OpenAI Responses", "yes", "yes", "summaries; encrypted and sent back; `reasoning_effort`", "yes"
-    ),
+    "responses": WireFacts("OpenAI Responses", "yes", "yes", "encrypted and sent back; `reasoning_effort`", "yes"),
     "messages": WireFacts("Anthropic Messages", "yes", "yes", "signed and sent back; `reasoning_effort`", "yes"),
     "chat": WireFacts(
-        "Chat Completions", "yes", "yes", "as text, where the server streams it; `reasoning_effort`", "where sent"
+        "Chat Completions",
+        "yes",
+        "yes",
+        "where the server streams it as text, sent back as `reasoning_content`; `reasoning_effort`",
+        "where sent",
     ),
 }
-SIGNED = {"gemini": "; signatures of tool calls are sent back"}
+REASONING = {
+    "gemini": "signatures of calls and texts are sent back; `reasoning_effort`",
+    "openrouter": "as text; `reasoning_details` are sent back; `reasoning_effort`",
+}
+"""Where a provider differs from its wire."""
 
 HEAD = """\
 # Backends
 
-<!-- Written by `python docs/tables.py` from massgen_mcp/config/providers.py; do not edit. -->
+<!-- Written by `python -m docs.tables` from the code; do not edit. -->
 
 What `type:` of a backend may be, besides `scripted`, which calls nobody. `TYPE/NAME` as a model on the command line and
 in tools means the same. Every key goes to its provider's own hosts, or to the address that the operator set in the
@@ -46,8 +56,11 @@ TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - `lmstudio`, `vllm` and `sglang` may leave `model` out: then it is the first chat model that the server lists.
-- `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`.
+- `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
+  `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded.
+- The list of prices is the one that comes with genai-prices, under the name given here.
+- All wires are tested with the SDKs against doubles ([wires.md](wires.md)); no real provider is asked.
 - Usage counts cached input and reasoning tokens apart where the provider does.
 - A default team takes the strong model of every provider whose key is set:
 """
@@ -56,7 +69,7 @@ TAIL = """\
 def page() -> str:
     columns = (
         *("Type", "Wire", "Key variables", "Default base URL"),
-        *("Streaming", "Tool calls", "Native tools", "Reasoning", "Usage"),
+        *("Streaming", "Tool calls", "Native tools", "Reasoning", "Usage", "Price source", "Tested"),
     )
     lines = [_line(columns), _line("---" for _ in columns), *(_line(_cells(row)) for row in PROVIDERS)]
     strong = [f"  `{row.type}/{row.strong_model}`" for row in PROVIDERS if row.strong_model]
@@ -75,8 +88,21 @@ def _cells(row: Provider) -> Iterator[str]:
     yield wire.streaming
     yield wire.tool_calls
     yield ", ".join(f"`enable_{tool}`" for tool in native_tools_of(row.type)) or "none"
-    yield wire.reasoning + SIGNED.get(row.type, "")
+    yield REASONING.get(row.type, wire.reasoning)
     yield wire.usage
+    yield _price_source(row)
+    yield _tested(row)
+
+
+def _price_source(row: Provider) -> str:
+    """The list of prices knows a provider by its address."""
+    address = row.base_url or f"https://name.{row.hosts[0]}"
+    name = next((known.id for known in priced if re.match(known.api_pattern, address)), None)
+    return f"genai-prices, `{name}`" if name else "none"
+
+
+def _tested(row: Provider) -> str:
+    return "every check and fault" if row.type in (tested.kind for tested in ROWS) else "as `chatcompletion`; own path"
 
 
 def _line(cells: Iterable[str]) -> str:

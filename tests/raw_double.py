@@ -1,7 +1,7 @@
 """A TCP server that answers HTTP requests with bytes as given, for the faults that no decent server can produce."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,36 +12,63 @@ from anyio.abc import SocketAttribute, SocketStream
 EVENT_STREAM = "text/event-stream"
 
 
+@dataclass(frozen=True)
+class Seen:
+    """A request as it came in; header names are lower case."""
+
+    head: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A reply that is not made before it is sent, anew each time. `pause_seconds` lie between its pieces."""
+
+    pieces: Callable[[], Iterable[bytes]]
+    pause_seconds: float = 0.0
+
+
 @dataclass
 class RawDouble:
-    """`heads` are the request heads that came in, in order."""
+    """`requests` are those that came in, in order."""
 
     url: str
-    heads: list[str] = field(default_factory=list[str])
+    requests: list[Seen] = field(default_factory=list[Seen])
+
+    @property
+    def heads(self) -> list[str]:
+        return [seen.head for seen in self.requests]
 
 
 @asynccontextmanager
-async def raw_server(*replies: bytes) -> AsyncGenerator[RawDouble]:
-    """Serve one of `replies` per connection, the last one for ever, and close each connection after it."""
+async def answering(respond: Callable[[Seen, int], bytes | Flow]) -> AsyncGenerator[RawDouble]:
+    """Serve what `respond` says to each request and its number, from 0; a connection is closed after its reply."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - not Django's
     double = RawDouble(f"http://127.0.0.1:{port}")
-    left = list(replies)
 
     async def serve(stream: SocketStream) -> None:
         async with stream:
-            double.heads.append(await _read_request(stream))
-            reply = left.pop(0) if len(left) > 1 else left[0]
             try:
-                for start in range(0, len(reply), 65536):
-                    await stream.send(reply[start : start + 65536])
-            except anyio.BrokenResourceError:
+                seen = await _read_request(stream)
+                double.requests.append(seen)
+                await _write(stream, respond(seen, len(double.requests) - 1))
+            except (anyio.BrokenResourceError, anyio.EndOfStream):
                 pass  # a client that had enough
 
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, serve)
         yield double
         tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def raw_server(*replies: bytes) -> AsyncGenerator[RawDouble]:
+    """Serve one of `replies` per connection, the last one for ever."""
+    async with answering(lambda _, number: replies[min(number, len(replies) - 1)]) as double:
+        yield double
 
 
 def reply(
@@ -55,22 +82,31 @@ def reply(
 
 def sse(*events: dict[str, Any] | str) -> bytes:
     """Server-sent events; a dict's `type` is also its event name, as the providers do it."""
-    out = b""
+    out: list[str] = []
     for event in events:
         if isinstance(event, dict) and "type" in event:
-            out += f"event: {event['type']}\n".encode()
-        data = event if isinstance(event, str) else json.dumps(event)
-        out += f"data: {data}\n\n".encode()
-    return out
+            out.append(f"event: {event['type']}\n")
+        out.append(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n")
+    return "".join(out).encode()
 
 
-async def _read_request(stream: SocketStream) -> str:
+async def _write(stream: SocketStream, answer: bytes | Flow) -> None:
+    flow = Flow(lambda: (answer,)) if isinstance(answer, bytes) else answer
+    for piece in flow.pieces():
+        for start in range(0, len(piece), 65536):
+            await stream.send(piece[start : start + 65536])
+        await anyio.sleep(flow.pause_seconds)
+
+
+async def _read_request(stream: SocketStream) -> Seen:
     data = b""
     while b"\r\n\r\n" not in data:
         data += await stream.receive()
     head, _, body = data.partition(b"\r\n\r\n")
     text = head.decode("latin-1")
-    length = next((int(line.split(":")[1]) for line in text.lower().split("\r\n") if "content-length" in line), 0)
+    first, *lines = text.split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    length = int(headers.get("content-length", "0"))
     while len(body) < length:
         body += await stream.receive()
-    return text
+    return Seen(text, first.split(" ")[1], headers, json.loads(body) if body else {})

@@ -4,14 +4,37 @@ import runpy
 
 from massgen_mcp.config.providers import PROVIDERS
 from tests.harness import ROOT
+from tests.wires.checks import CHECKS
+from tests.wires.faults import FAULTS, cell
+from tests.wires.rows import ROWS
 
 
 def test_the_page_of_backends_is_up_to_date() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "tables.py"))
-    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python docs/tables.py`"
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.tables`"
 
 
 def test_the_page_of_backends_has_a_row_for_every_type() -> None:
     lines = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8").splitlines()
     rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert rows == [row.type for row in PROVIDERS]
+
+
+def test_the_page_of_wires_lists_every_wire_check_and_fault_and_none_that_failed() -> None:
+    text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
+    tables = [[line.strip("| ").split(" | ") for line in block.splitlines()] for block in text.split("\n\n")]
+    checks, faults = (table for table in tables if table[0][0] in ("wire", "fault"))
+    titles = [row.title for row in ROWS]
+    assert checks[0] == ["wire", *(check.title for check in CHECKS)], "run `make wire-table`"
+    assert [line[0] for line in checks[2:]] == titles, "run `make wire-table`"
+    assert faults[0] == ["fault", *titles], "run `make wire-table`"
+    assert [line[0] for line in faults[2:]] == [fault.title for fault in FAULTS], "run `make wire-table`"
+    assert all(len(line) == len(table[0]) and all(line) for table in (checks, faults) for line in table)
+    assert "FAILED" not in text
+
+
+def test_the_page_of_wires_tells_what_the_faults_of_the_tests_expect() -> None:
+    text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
+    for fault in FAULTS:
+        cells = [cell(fault.expected(row)) for row in ROWS]
+        assert f"| {fault.title} | {' | '.join(cells)} |" in text, "run `make wire-table`"

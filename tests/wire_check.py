@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 def check_body(path: str, body: dict[str, Any]) -> None:
     """Fail unless `body` may be sent to `path`: known fields, right types, every tool call answered."""
-    params, pairs = _rules(path)
+    params, pairs = _rules(path.partition("?")[0])
     unknown = set(body) - params.__required_keys__ - params.__optional_keys__
     assert not unknown, f"{path} knows no fields {sorted(unknown)}"
     _exhaust(_adapter(params).validate_python(body))

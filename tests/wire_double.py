@@ -10,9 +10,10 @@ import socket
 import socketserver
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import httpx2
@@ -56,15 +57,16 @@ class Aimock:
         self._relay.requests.clear()
 
 
-@pytest.fixture(scope="session")
-def aimock_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
+@contextmanager
+def running_aimock(fixtures: Path) -> Generator[Aimock]:
+    """aimock and the relay before it, until the context is left. `fixtures` is an empty directory."""
     command = [
         npm_tool("node/bin/node"),
         npm_tool("@copilotkit/aimock/dist/cli.js"),
         "--port",
         "0",
         "--fixtures",
-        str(tmp_path_factory.mktemp("fixtures")),
+        str(fixtures),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
@@ -77,6 +79,12 @@ def aimock_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
                 thread.join()
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def aimock_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aimock]:
+    with running_aimock(tmp_path_factory.mktemp("fixtures")) as aimock:
+        yield aimock
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ async def _collect(parts: AsyncIterator[Part], model: str, on_text: Callable[[st
                 size += len(text.encode())
             case ToolCallPart(call):
                 calls.append(call)
-                size += len(call.arguments.encode())
+                size += len(call.id) + len(call.name) + len(call.arguments.encode())
             case UsagePart():
                 usage = part
             case StopPart():

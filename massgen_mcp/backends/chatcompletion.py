@@ -4,6 +4,7 @@ Must not know coordination rules. Everything that differs between such servers a
 """
 
 import importlib
+import json
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
@@ -37,11 +38,24 @@ if TYPE_CHECKING:
 
 OPENAI = "https://api.openai.com/v1"
 
-_STOPS: dict[str, StopReason] = {"length": "length", "content_filter": "refusal"}
-"""Other reasons are ends, of which some servers have names of their own."""
+_STOPS: dict[str, StopReason] = {
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "refusal",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "blocklist": "refusal",
+    "prohibited_content": "refusal",
+    "spii": "refusal",
+}
+"""Finish reasons in lower case: OpenAI's, and Google's own, which its endpoint lets through. Other reasons are ends, of
+which some servers have names of their own."""
 
-_FAILED_STOPS = ("error", "insufficient_system_resource")
-"""Finish reasons of OpenRouter and DeepSeek for a reply that their own side broke off."""
+_FAILED_STOPS = (
+    *("error", "insufficient_system_resource"),
+    *("malformed_function_call", "unexpected_tool_call", "function_call_filter"),
+)
+"""Finish reasons of OpenRouter, DeepSeek and Google for a reply that their own side broke off."""
 
 
 class ChatCompletionBackend:
@@ -97,7 +111,7 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     """The whole body of the HTTP request."""
     body: JsonObject = {
-        "model": endpoint.model,
+        "model": endpoint.deployment or endpoint.model,
         "messages": [{"role": "system", "content": request.system}, *map(_message, request.messages)],
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -115,12 +129,18 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
         limit: endpoint.max_output_tokens,
-        "reasoning_effort": endpoint.reasoning_effort,
+        **_effort(endpoint),
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     if "web_search" in endpoint.native_tools:
         body["plugins"] = [{"id": "web"}]  # OpenRouter's; no other provider of this wire has tools of its own
     return clean_object({**body, **endpoint.extra_body})
+
+
+def _effort(endpoint: Endpoint) -> JsonObject:
+    if endpoint.effort_field == "reasoning_effort" or endpoint.reasoning_effort is None:
+        return {"reasoning_effort": endpoint.reasoning_effort}
+    return {endpoint.effort_field: {"effort": endpoint.reasoning_effort}}
 
 
 def _message(message: Message) -> JsonObject:
@@ -148,11 +168,25 @@ def _tool_call(call: ToolCall) -> JsonObject:
 
 @dataclass(slots=True)
 class _OpenCall:
-    given_id: str
+    given_id: str = ""
     name: str = ""
-    arguments: str = ""
+    fragments: list[str] = field(default_factory=list[str])
+    """Of the arguments. Pieces are put together once: a sum of strings would be copied for every one of them."""
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Gemini's `extra_content`: the signature of its thoughts, without which it refuses the call's result."""
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.fragments)
+
+    def goes_on_with(self, fragment: "ChoiceDeltaToolCall") -> bool:
+        """Whether the fragment is of this call. Some servers send every call under index 0, or without an index: a
+        new id is a new call, and so is a name after arguments that are whole.
+        """
+        if fragment.id and self.given_id and fragment.id != self.given_id:
+            return False
+        named = fragment.function is not None and bool(fragment.function.name)
+        return not (named and self.fragments and self.fragments[-1].endswith("}") and _is_object(self.arguments))
 
 
 class _Reply:
@@ -161,7 +195,13 @@ class _Reply:
     def __init__(self, endpoint: Endpoint, base_url: str) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._text = ""
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        """What was streamed as `reasoning_content`."""
+        self._details: list[JsonObject] = []
+        """OpenRouter's `reasoning_details`."""
+        self._extra: JsonObject = {}
+        """Gemini's `extra_content` of the text."""
         self._calls: list[_OpenCall] = []
         self._by_index: dict[int | None, _OpenCall] = {}
         self._finish: str | None = None
@@ -180,7 +220,8 @@ class _Reply:
     def finish(self) -> Iterator[Part]:
         if self._finish is None:
             raise cut_off(self._endpoint, self._base_url)
-        if self._finish in _FAILED_STOPS:
+        finish = self._finish.partition(":")[0].strip().lower()
+        if finish in _FAILED_STOPS:
             message = f"{self._base_url} broke off: finish_reason {self._finish}"
             raise failure("provider_error", message, self._endpoint, retryable=True)
         ids = CallIds()
@@ -189,27 +230,38 @@ class _Reply:
         if self._usage is not None:
             yield _usage(self._usage, self._model)
         end: StopReason = "tool_calls" if self._calls else "end"
-        yield StopPart("refusal" if self._refused else _STOPS.get(self._finish, end), replay=self._replay(calls))
+        yield StopPart("refusal" if self._refused else _STOPS.get(finish, end), replay=self._replay(calls))
 
     def _replay(self, calls: list[ToolCall]) -> tuple[JsonObject, ...]:
-        """The reply with its signatures; empty when there is nothing that the plain messages do not tell as well."""
-        if not any(call.extra for call in self._calls):
+        """The reply with its thoughts, for the servers that want them back; empty when there is nothing that the plain
+        messages do not tell as well.
+        """
+        message: JsonObject = {"role": "assistant", "content": "".join(self._texts) or (None if calls else "")}
+        if calls:
+            message["tool_calls"] = [
+                {**_tool_call(call), "extra_content": opened.extra} if opened.extra else _tool_call(call)
+                for call, opened in zip(calls, self._calls, strict=True)
+            ]
+        thoughts: dict[str, JsonValue] = {
+            "extra_content": self._extra,
+            "reasoning_details": list(self._details),
+            # DeepSeek refuses a conversation in which it is missing.
+            "reasoning_content": "".join(self._thoughts),
+        }
+        signed = {name: value for name, value in thoughts.items() if value}
+        if not signed and not any(call.extra for call in self._calls):
             return ()
-        signed: list[JsonValue] = [
-            {**_tool_call(call), "extra_content": opened.extra} if opened.extra else _tool_call(call)
-            for call, opened in zip(calls, self._calls, strict=True)
-        ]
-        return (clean_object({"role": "assistant", "content": self._text or None, "tool_calls": signed}),)
+        return (clean_object({**message, **signed}),)
 
     def _choice(self, choice: "Choice") -> Iterator[Part]:
         self._finish = choice.finish_reason or self._finish
         delta: ChoiceDelta | None = getattr(choice, "delta", None)
         if delta is None:
             return
-        if reasoning := _reasoning(delta):
+        if reasoning := self._reasoning(delta.model_extra or {}):
             yield ReasoningPart(clean(reasoning))
         if delta.content:
-            self._text += delta.content
+            self._texts.append(delta.content)
             yield TextPart(clean(delta.content))
         if delta.refusal:
             self._refused = True
@@ -217,28 +269,56 @@ class _Reply:
         for fragment in delta.tool_calls or ():
             self._fragment(fragment)
 
+    def _reasoning(self, extra: dict[str, object]) -> str:
+        """Reasoning has no field in OpenAI's format; servers that stream it use one of two. What is to be sent back is
+        kept.
+        """
+        if isinstance(signature := extra.get("extra_content"), dict):
+            self._extra = cast("JsonObject", signature)
+        if isinstance(details := extra.get("reasoning_details"), list):
+            for detail in cast("list[object]", details):
+                _add_detail(self._details, detail)
+        if isinstance(text := extra.get("reasoning_content"), str):
+            self._thoughts.append(text)
+            return text
+        return text if isinstance(text := extra.get("reasoning"), str) else ""
+
     def _fragment(self, fragment: "ChoiceDeltaToolCall") -> None:
-        # Some servers send every call whole under index 0, or without an index: a new id is a new call.
         index: int | None = getattr(fragment, "index", None)
         call = self._by_index.get(index)
-        if call is None or (fragment.id and call.given_id and fragment.id != call.given_id):
-            call = self._by_index[index] = _OpenCall(given_id="")
+        if call is None or not call.goes_on_with(fragment):
+            call = self._by_index[index] = _OpenCall()
             self._calls.append(call)
         call.given_id = call.given_id or fragment.id or ""
         if isinstance(extra := (fragment.model_extra or {}).get("extra_content"), dict):
             call.extra = cast("JsonObject", extra)
         if fragment.function is not None:
             call.name = call.name or fragment.function.name or ""
-            call.arguments += fragment.function.arguments or ""
+            if fragment.function.arguments:
+                call.fragments.append(fragment.function.arguments)
 
 
-def _reasoning(delta: "ChoiceDelta") -> str:
-    """Reasoning has no field in OpenAI's format; the servers that stream it use one of these two."""
-    extra = delta.model_extra or {}
-    for name in ("reasoning_content", "reasoning"):
-        if isinstance(text := extra.get(name), str):
-            return text
-    return ""
+def _add_detail(details: list[JsonObject], piece: object) -> None:
+    """Put a streamed piece of OpenRouter's `reasoning_details` to the one that it goes on with."""
+    if not isinstance(piece, dict):
+        return
+    new = cast("JsonObject", piece)
+    open_one = details[-1] if details else {}
+    same = all(open_one.get(name) == new.get(name) for name in ("type", "index"))
+    if not same or new.get("type") not in ("reasoning.text", "reasoning.summary"):
+        details.append(dict(new))
+        return
+    for name, value in new.items():
+        so_far = open_one.get(name)
+        joins = name in ("text", "summary") and isinstance(so_far, str) and isinstance(value, str)
+        open_one[name] = f"{so_far}{value}" if joins else (value if value is not None else so_far)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _usage(usage: "CompletionUsage", model: str) -> UsagePart:
@@ -246,7 +326,13 @@ def _usage(usage: "CompletionUsage", model: str) -> UsagePart:
     return UsagePart(
         input_tokens=count(getattr(usage, "prompt_tokens", 0)),
         cached_input_tokens=count(prompt.cached_tokens if prompt else 0),
-        output_tokens=count(getattr(usage, "completion_tokens", 0)),
+        output_tokens=_output(usage),
         reasoning_tokens=count(completion.reasoning_tokens if completion else 0),
         model=clean(model),
     )
+
+
+def _output(usage: "CompletionUsage") -> int:
+    """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
+    written, total = count(getattr(usage, "completion_tokens", 0)), count(getattr(usage, "total_tokens", 0))
+    return max(written, total - count(getattr(usage, "prompt_tokens", 0)))

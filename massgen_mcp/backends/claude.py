@@ -6,7 +6,7 @@ Must not know coordination rules.
 import importlib
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from massgen_mcp.backends.base import (
@@ -198,7 +198,7 @@ def _tool_use(call: ToolCall) -> JsonObject:
 @dataclass(slots=True)
 class _OpenBlock:
     start: "ContentBlock"
-    text: str = ""
+    pieces: list[str] = field(default_factory=list[str])
     signature: str = ""
 
 
@@ -251,7 +251,7 @@ class _Reply:
         return list(self._blocks)
 
     def finish(self) -> Iterator[Part]:
-        if not self._stopped:
+        if not self._stopped or not self._stop_reason:
             raise cut_off(self._endpoint, self._base_url)
         for index in sorted(self._open):
             yield from self._close(self._open.pop(index))
@@ -264,30 +264,31 @@ class _Reply:
     def _start(self, index: int, block: "ContentBlock") -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
         if block.type == "text" and block.text:
-            opened.text = block.text
+            opened.pieces.append(block.text)
             yield TextPart(clean(block.text))
         elif block.type == "thinking" and block.thinking:
             # The SDK leaves out what a server left out, even where its types promise a value.
-            opened.text, opened.signature = block.thinking, getattr(block, "signature", "")
+            opened.pieces.append(block.thinking)
+            opened.signature = getattr(block, "signature", "")
             yield ReasoningPart(clean(block.thinking))
 
     def _delta(self, block: _OpenBlock, delta: "RawContentBlockDelta") -> Iterator[Part]:
         match delta.type:
             case "text_delta":
-                block.text += delta.text
+                block.pieces.append(delta.text)
                 yield TextPart(clean(delta.text))
             case "thinking_delta":
-                block.text += delta.thinking
+                block.pieces.append(delta.thinking)
                 yield ReasoningPart(clean(delta.thinking))
             case "signature_delta":
                 block.signature += delta.signature
             case "input_json_delta":
-                block.text += delta.partial_json
+                block.pieces.append(delta.partial_json)
             case _:
                 pass
 
     def _close(self, opened: _OpenBlock) -> Iterator[Part]:
-        block, text = opened.start, clean(opened.text)
+        block, text = opened.start, clean("".join(opened.pieces))
         if block.type == "text" and text.strip():
             self._blocks.append({"type": "text", "text": text})
         elif block.type == "thinking" and opened.signature:

@@ -5,6 +5,7 @@ as cause; so this looks at shapes and causes and needs to import neither.
 """
 
 import math
+import re
 import ssl
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ _Verdict = tuple[DropReason, bool]
 _BY_CODE: dict[str, _Verdict] = {
     "authentication_error": ("auth", False),
     "invalid_api_key": ("auth", False),
+    "API_KEY_INVALID": ("auth", False),
     "permission_error": ("auth", False),
     "insufficient_quota": ("quota_exhausted", False),
     "billing_error": ("quota_exhausted", False),
@@ -41,6 +43,11 @@ _BY_CODE: dict[str, _Verdict] = {
     "invalid_prompt": ("bad_request", False),
     "context_length_exceeded": ("bad_request", False),
     "request_too_large": ("bad_request", False),
+    "bio_policy": ("bad_request", False),
+    "content_filter": ("bad_request", False),
+    "content_policy_violation": ("bad_request", False),
+    "data_residency_mismatch": ("bad_request", False),
+    "misalignment_policy_violation": ("bad_request", False),
 }
 
 
@@ -133,7 +140,8 @@ def _of_status(
     elif reason == "model_not_found":
         text = f"{base_url} answered {status}; it has no model {endpoint.model!r}, or base_url is wrong: {detail}"
     translated_error = failure(reason, text, endpoint, retryable=retryable)
-    translated_error.retry_after = retry_after(headers, datetime.now(UTC))
+    told = retry_after(headers, datetime.now(UTC))
+    translated_error.retry_after = told if told is not None else _retry_delay(body)
     return translated_error
 
 
@@ -142,7 +150,7 @@ def _by_status(status: int, body: object) -> _Verdict:
     if status == 402 or (told is not None and told[0] == "quota_exhausted"):
         return "quota_exhausted", False
     if status in (401, 403):
-        return "auth", False
+        return ("bad_request", False) if told is not None and told[0] == "bad_request" else ("auth", False)
     if status == 404:
         return "model_not_found", False
     if status == 429:
@@ -153,14 +161,39 @@ def _by_status(status: int, body: object) -> _Verdict:
 
 
 def _by_code(body: object) -> _Verdict | None:
-    for where in (_member(body, "error"), body):
-        details = _member(where, "details")
-        for code in (_member(where, "code"), _member(where, "type"), _member(details, "error_code")):
+    for where in (_member(_unwrapped(body), "error"), _unwrapped(body)):
+        if _member(_member(where, "metadata"), "flagged_input") is not None:
+            return "bad_request", False  # OpenRouter's moderation, which answers like a refused key
+        details = [_member(detail, name) for detail in _details(where) for name in ("error_code", "reason")]
+        for code in (*details, _member(where, "code"), _member(where, "type")):
             if isinstance(code, str) and code in _BY_CODE:
                 return _BY_CODE[code]
             if isinstance(code, int) and 400 <= code < 600:
                 return _by_status(code, None)
     return None
+
+
+def _retry_delay(body: object) -> float | None:
+    """Google's wish in seconds, which it puts into the body: `"retryDelay": "34.5s"`."""
+    for where in (_member(_unwrapped(body), "error"), _unwrapped(body)):
+        for detail in _details(where):
+            delay = _member(detail, "retryDelay")
+            if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", delay):
+                return float(delay[:-1])
+    return None
+
+
+def _details(error: object) -> Iterator[object]:
+    """An error's details: one object with Anthropic, a list of them with Google."""
+    details = _member(error, "details")
+    yield from cast("list[object]", details) if isinstance(details, list) else (details,)
+
+
+def _unwrapped(body: object) -> object:
+    """Google's OpenAI-compatible endpoint puts its errors into a list of one."""
+    if not isinstance(body, list):
+        return body
+    return next(iter(cast("list[object]", body)), None)
 
 
 def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
@@ -190,6 +223,7 @@ def _member(value: object, key: str) -> object:
 
 
 def _detail(body: object) -> str:
+    body = _unwrapped(body)
     error = _member(body, "error")
     for text in (_member(error, "message"), error, _member(body, "message"), _member(body, "detail")):
         if isinstance(text, str) and text:

@@ -21,6 +21,7 @@ TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
 """Seconds without a byte; how long a whole call may take is the caller's business."""
 
 KeyHeader = Literal["authorization", "api-key"]
+EffortField = Literal["reasoning_effort", "reasoning"]
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 
@@ -36,10 +37,14 @@ class Endpoint:
     top_p: float | None = None
     max_output_tokens: int | None = None
     reasoning_effort: str | None = None
+    effort_field: EffortField = "reasoning_effort"
+    """Where Chat Completions are told the effort: OpenRouter wants an object."""
     native_tools: tuple[NativeTool, ...] = ()
     """Tools that the provider is to run on its side."""
     key_header: KeyHeader = "authorization"
     """Azure expects the key in a header of its own."""
+    deployment: str | None = None
+    """Azure's name for the model, which it is asked for in place of `model`."""
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parameters of every request's address."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])

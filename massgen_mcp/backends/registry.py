@@ -4,6 +4,7 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -63,20 +64,31 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
 def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
-    azure = isinstance(config, AzureBackendConfig)
-    base_url = provider_for(config, environ).base_url
-    if azure:
-        base_url = f"{base_url.rstrip('/')}/openai/deployments/{quote(config.deployment or config.model, safe='')}"
-    return Endpoint(
+    provider = provider_for(config, environ)
+    endpoint = Endpoint(
         model=config.model,
         api_key=find_key(config, environ) or NO_KEY,
-        base_url=base_url,
+        base_url=provider.base_url,
         temperature=config.temperature,
         top_p=config.top_p,
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
+        effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
-        key_header="api-key" if azure else "authorization",
-        query={"api-version": config.api_version} if azure else {},
         extra_body=config.extra_body,
+    )
+    return _at_azure(config, endpoint) if isinstance(config, AzureBackendConfig) else endpoint
+
+
+def _at_azure(config: AzureBackendConfig, endpoint: "Endpoint") -> "Endpoint":
+    """Where a deployment is: named in the request at the `v1` API, in the path with a version of the older one."""
+    root = (endpoint.base_url or "").rstrip("/").removesuffix("/openai/v1")
+    deployment = config.deployment or config.model
+    if config.api_version == "v1":
+        return replace(endpoint, base_url=f"{root}/openai/v1", deployment=deployment, key_header="api-key")
+    return replace(
+        endpoint,
+        base_url=f"{root}/openai/deployments/{quote(deployment, safe='')}",
+        query={"api-version": config.api_version},
+        key_header="api-key",
     )

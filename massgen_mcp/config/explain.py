@@ -17,7 +17,7 @@ from massgen_mcp.config.yaml_reader import Place, show_key
 
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
-    "api_version": "expected a version such as 2024-10-21",
+    "api_version": "expected v1, or a version such as 2024-10-21",
     "base_url": "expected an http:// or https:// address without spaces or credentials",
     "deployment": "expected letters, digits, '_', '.' or '-', at most 64",
     "endpoint": "expected an http:// or https:// address without spaces or credentials",

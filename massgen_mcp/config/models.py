@@ -115,7 +115,7 @@ class HttpBackendConfig(Settings, frozen=True):
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     enable_web_search: bool = False
     """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
     enable_code_execution: bool = False
@@ -168,7 +168,8 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     type: Literal["azure_openai"]
     endpoint: Address | None = None
     """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
-    api_version: str = Field(default="2024-10-21", pattern=r"^[A-Za-z0-9.-]{1,40}$")
+    api_version: str = Field(default="v1", pattern=r"^[A-Za-z0-9.-]{1,40}$")
+    """`v1`, which has every current model and needs no date; or the date of an older API, such as 2024-10-21."""
     deployment: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")
     """Name of the deployment. Default: `model`."""
 

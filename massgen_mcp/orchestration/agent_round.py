@@ -182,9 +182,12 @@ class Round:
         only_plan = self._assignment.style.planning_instruction is not None
         await self._talk.use_tools(ordinary, only_plan=only_plan)
         results = self._talk.results
-        if len(workflow) == 1:
+        if workflow and reply.stop in ("length", "refusal"):
+            # What was cut off may still read like a whole answer.
+            self._violated("cut_off", prompts.CUT_OFF, tuple(call.id for call in workflow))
+        elif len(workflow) == 1:
             return await self._put(workflow[0])
-        if workflow:
+        elif workflow:
             self._violated("one_action", prompts.ONE_ACTION, tuple(call.id for call in workflow))
         elif not results:
             names = " and ".join(f"`{tool.name}`" for tool in self._tools() if tool.name in WORKFLOW_TOOLS)

@@ -31,6 +31,8 @@ class Conversation:
         """The last reply, as long as it has not been acted upon wholly."""
         self.results: list[ToolFinished] = []
         """The results of its ordinary tool calls, in order."""
+        self._fruitless = 0
+        """`fruitless` before the last reply."""
         self._member = member
         self._floor = attempt.floor
         self._limits = attempt.assignment.limits
@@ -38,12 +40,18 @@ class Conversation:
         self._heard = 0
         self._say_what_was_said(heard)
 
+    @property
+    def fruitless(self) -> int:
+        """Replies in a row, the last one included, that called tools and none of them validly."""
+        return self._fruitless + 1 if self.results and not any(result.valid for result in self.results) else 0
+
     def take_in(self, event: Event) -> None:
         """Let an event of this agent be part of the talk; those that no model is told of change nothing."""
         match event:
             case ModelReplied():
                 self.messages.append(AssistantMessage(event.text, calls_of(event), event.replay))
                 self.steps += 1
+                self._fruitless = self.fruitless
                 self.reply, self.results = event, []
             case ModelCallAborted():
                 self.steps += 1

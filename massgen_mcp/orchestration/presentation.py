@@ -53,6 +53,8 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
                 return _complete(reply.text, reply.stop)
             await talk.use_tools(calls_of(reply))
             talk.reply = None
+        if talk.fruitless > limits.enforcement_retries:
+            raise BackendError("no_action", f"no valid tool call in {talk.fruitless} replies in a row")
         if talk.steps >= limits.steps_per_round:
             raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
         talk.listen()

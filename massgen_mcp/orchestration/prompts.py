@@ -76,6 +76,7 @@ CONVERSATION = "The asker goes on with a conversation. These are its earlier tur
 ASKER_SAYS = "The asker says:"
 ENFORCE = "Your turn is not over: plain text is not seen. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call exactly one of `new_answer` and `vote` in a turn, once. None of these calls was counted."
+CUT_OFF = "Your reply was cut off before its end, so its call was not counted. Call again, with less text."
 CHOSEN = "{name} is your answer."
 BALLOT_CHANGED = "The answers have changed while you worked. These are the current ones:"
 BALLOT_FIRST = "These are the current answers:"

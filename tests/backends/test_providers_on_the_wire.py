@@ -56,7 +56,8 @@ def test_the_paths_are_the_providers_documented_ones() -> None:
 async def test_azure_is_asked_for_a_deployment_with_a_version_and_a_key_in_its_own_header(aimock: Aimock) -> None:
     aimock.load(PARIS)
     environ = {"AZURE_OPENAI_API_KEY": "az-mine", "AZURE_OPENAI_ENDPOINT": aimock.url + "/", "OPENAI_API_KEY": "sk-no"}
-    asked = backend("azure_openai", environ, deployment="team-1", max_output_tokens=100)
+    settings = {"deployment": "team-1", "api_version": "2024-10-21", "max_output_tokens": 100}
+    asked = backend("azure_openai", environ, **settings)
     assert text_in(await parts_of(asked, ask("capital?"))) == "Paris"
     (request,) = aimock.requests
     assert request.path == "/openai/deployments/team-1/chat/completions?api-version=2024-10-21"
@@ -65,6 +66,18 @@ async def test_azure_is_asked_for_a_deployment_with_a_version_and_a_key_in_its_o
     assert request.body["model"] == "some-model"
     assert request.body["max_completion_tokens"] == 100
     check_body(urlsplit(request.path).path, request.body)
+
+
+@pytest.mark.parametrize("root", ["", "/", "/openai/v1", "/openai/v1/"])
+async def test_azures_current_api_is_asked_for_the_deployment_by_name(root: str, aimock: Aimock) -> None:
+    aimock.load(PARIS)
+    asked = backend("azure_openai", {"K": "k"}, api_key_env="K", endpoint=aimock.url + root, deployment="team-1")
+    assert asked.model == "some-model"
+    await parts_of(asked, ask("capital?"))
+    (request,) = aimock.requests
+    assert request.path == "/openai/v1/chat/completions"
+    assert request.headers["api-key"] == "k"
+    assert request.body["model"] == "team-1"
 
 
 async def test_azures_deployment_is_called_like_the_model_unless_told_otherwise(aimock: Aimock) -> None:

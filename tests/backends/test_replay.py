@@ -10,7 +10,7 @@ from massgen_mcp.backends import chatcompletion, claude, openai_responses
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, ToolCall, ToolResultMessage, UserMessage
 from massgen_mcp.backends.calling import Reply
 from massgen_mcp.backends.http import Endpoint
-from tests.backends.wires import CLAUDE, LOOK, RESPONSES, VOTE, Wire, ask, reply_of
+from tests.backends.wires import CHAT, CLAUDE, LOOK, RESPONSES, VOTE, Wire, ask, reply_of
 from tests.raw_double import raw_server, reply, sse
 from tests.wire_check import check_body
 
@@ -82,6 +82,61 @@ async def test_encrypted_reasoning_goes_back_before_its_call() -> None:
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"},
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
     ]
+
+
+def chat_events(*deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    spoken = [{**CHAT.whole[0], "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    return [*spoken, CHAT.whole[-1]]
+
+
+async def test_openrouters_reasoning_details_are_put_together_and_go_back() -> None:
+    def detail(kind: str, index: int, **members: Any) -> dict[str, Any]:
+        return {"reasoning_details": [{"type": f"reasoning.{kind}", "index": index, "format": "f", **members}]}
+
+    deltas = (
+        detail("text", 0, text="six ", signature=None),
+        detail("text", 0, text="times", signature=None),
+        detail("text", 0, signature="SIGNED"),
+        detail("summary", 1, summary="se"),
+        detail("summary", 1, summary="ven"),
+        detail("encrypted", 2, data="E1"),
+        detail("encrypted", 2, data="E2"),
+        {"reasoning_details": [7, None]},
+        {"content": "42"},
+    )
+    got = await answer_to(CHAT, *chat_events(*deltas))
+    body = chatcompletion.request_body(ENDPOINT, next_turn(got))
+    check_body("/v1/chat/completions", body)
+    sent = json.loads(json.dumps(body["messages"]))[2]
+    assert sent["content"] == "42"
+    assert "tool_calls" not in sent
+    assert [
+        (part["type"].partition(".")[2], part.get("text", part.get("summary", part.get("data"))), part.get("signature"))
+        for part in sent["reasoning_details"]
+    ] == [
+        ("text", "six times", "SIGNED"),
+        ("summary", "seven", None),
+        ("encrypted", "E1", None),
+        ("encrypted", "E2", None),
+    ]
+
+
+async def test_reasoning_that_deepseek_wants_back_goes_back() -> None:
+    got = await answer_to(CHAT, *chat_events({"reasoning_content": "six "}, {"reasoning_content": "times"}))
+    body = chatcompletion.request_body(ENDPOINT, next_turn(got))
+    check_body("/v1/chat/completions", body)
+    assert json.loads(json.dumps(body["messages"]))[2]["reasoning_content"] == "six times"
+
+
+async def test_geminis_signature_of_a_text_goes_back_with_it() -> None:
+    signature = {"google": {"thought_signature": "SIGNED"}}
+    got = await answer_to(CHAT, *chat_events({"content": "42"}, {"content": "", "extra_content": signature}))
+    body = chatcompletion.request_body(ENDPOINT, next_turn(got))
+    assert json.loads(json.dumps(body["messages"]))[2] == {
+        "role": "assistant",
+        "content": "42",
+        "extra_content": signature,
+    }
 
 
 @pytest.mark.parametrize(("path", "make_body"), BODIES, ids=lambda value: value if isinstance(value, str) else "")

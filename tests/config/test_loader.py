@@ -84,7 +84,7 @@ timeout_setting: {}
     ]
 
 
-EFFORTS = "'none', 'minimal', 'low', 'medium', 'high' or 'xhigh'"
+EFFORTS = "'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'"
 A_HOST = "expected an address with a plain host name (and port), such as https://host:8000/v1"
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
 AZURES_KEYS = (

@@ -1,0 +1,88 @@
+"""Plays every check and every fault on every wire and writes what was seen to docs/wires.md: `make wire-table`.
+
+The checks are those of the tests (tests/wires); the providers are doubles on this machine. Takes about a minute.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import anyio
+
+from tests.wire_double import Aimock, running_aimock
+from tests.wires.checks import CHECKS, Check
+from tests.wires.faults import FAULTS, Fault, cell, play
+from tests.wires.rows import ROWS, Row
+
+PAGE = Path(__file__).parent / "wires.md"
+
+HEAD = """\
+# Wires
+
+<!-- Written by `make wire-table` from a run of tests/wires; do not edit. -->
+
+What was seen when every check and every fault was played on every wire, with the providers' own SDKs and doubles of the
+providers on one machine: aimock, and a server that says what no decent server would say. Every request body of a check
+was one that the SDK's own types allow. The tests play the same, on every change. No real provider was asked.
+
+Chat Completions stands for every server with an OpenAI-compatible API; Gemini, Azure and OpenRouter speak it in ways of
+their own, which these doubles imitate.
+
+## What every wire does
+
+"""
+
+FAULTS_HEAD = """
+## What every wire stands
+
+A cell tells how three runs of one agent ended, and after how many requests: the fault stayed; it came once and the next
+reply was good; it stayed in place of the final answer. One entry stands for three that are the same. A run that did not
+answer ended for the reason that is named.
+
+- No run took a part of a faulty reply for an answer.
+- No request went to another host, and none without the key of its own.
+- No run took more than 64 MiB of memory beyond what the process had.
+
+"""
+
+
+async def page() -> tuple[str, int]:
+    """The page, and how many cells failed."""
+    with tempfile.TemporaryDirectory() as fixtures, running_aimock(Path(fixtures)) as aimock:
+        checks = [[row.title, *[await _check(check, row, aimock) for check in CHECKS]] for row in ROWS]
+    faults = [[fault.title, *[await _fault(fault, row) for row in ROWS]] for fault in FAULTS]
+    failed = sum(cell.startswith("FAILED") for line in (*checks, *faults) for cell in line)
+    text = HEAD + _table(["wire", *(check.title for check in CHECKS)], checks)
+    return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
+
+
+async def _check(check: Check, row: Row, aimock: Aimock) -> str:
+    aimock.reset()
+    try:
+        return await check.play(row, aimock)
+    except AssertionError as error:
+        return _failed(error)
+
+
+async def _fault(fault: Fault, row: Row) -> str:
+    try:
+        return cell(await play(fault, row))
+    except AssertionError as error:
+        return _failed(error)
+
+
+def _failed(error: AssertionError) -> str:
+    return f"FAILED: {str(error).splitlines()[0] if str(error) else 'see the test'}".replace("|", "/")
+
+
+def _table(columns: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    rows = [list(columns), *map(list, lines)]
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    text, failed = anyio.run(page)
+    PAGE.write_text(text, encoding="utf-8")
+    sys.exit(f"{failed} cells failed; see {PAGE}" if failed else 0)

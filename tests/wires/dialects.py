@@ -1,0 +1,320 @@
+"""How a provider streams a reply, event by event, so that a fault can be told once and played on every wire.
+
+A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is left out was never sent.
+"""
+
+from typing import Any, ClassVar, Literal, Protocol
+
+from tests.raw_double import sse
+
+Event = dict[str, Any]
+Stop = Literal["end", "calls", "length", "refusal"]
+
+USAGE = {"input": 21, "cached": 8, "written": 3, "output": 7, "reasoning": 5}
+"""What the doubles count for every reply: all input, of it from and into the cache; all output, of it reasoning."""
+
+
+class Dialect(Protocol):
+    thinks_aloud: bool
+    """Whether thoughts can be read."""
+    proof_of_thought: str
+    """The field that carries thoughts back to the provider."""
+
+    def text(self, *pieces: str) -> "Dialect":
+        """Say something, in these pieces."""
+        ...
+
+    def reason(self, text: str) -> "Dialect":
+        """Think aloud."""
+        ...
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Dialect":
+        """Call a tool, with the arguments in these fragments. `done` False: its end was not sent."""
+        ...
+
+    def stop(self, reason: Stop | None) -> "Dialect":
+        """The model's own end with its usage. None: the end without the reason."""
+        ...
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Dialect":
+        """An error told inside the stream."""
+        ...
+
+    def body(self) -> bytes:
+        """As server-sent events."""
+        ...
+
+
+class Chat:
+    """OpenAI's Chat Completions."""
+
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "stop",
+        "calls": "tool_calls",
+        "length": "length",
+        "refusal": "content_filter",
+    }
+    thinks_aloud = True
+    proof_of_thought = "reasoning_content"
+
+    def __init__(self) -> None:
+        self._events: list[Event | str] = []
+        self._ended = False
+
+    def text(self, *pieces: str) -> "Chat":
+        self._events += [self._chunk({"role": "assistant", "content": piece}) for piece in pieces]
+        return self
+
+    def reason(self, text: str) -> "Chat":
+        self._events.append(self._chunk({"reasoning_content": text}))
+        return self
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Chat":
+        del done  # this wire does not tell
+        first, *rest = fragments or ("",)
+        function = {"name": name, "arguments": first}
+        self._add_call({"index": place, "id": call_id, "type": "function", "function": function})
+        for fragment in rest:
+            self._add_call({"index": place, "function": {"arguments": fragment}})
+        return self
+
+    def stop(self, reason: Stop | None) -> "Chat":
+        self._ended = True
+        if reason is not None:
+            self._events.append(self._chunk({}, self.finishes[reason]))
+        visible = USAGE["output"] - (0 if self.thinks_aloud else USAGE["reasoning"])
+        usage: Event = {
+            "prompt_tokens": USAGE["input"],
+            "completion_tokens": visible,
+            "total_tokens": USAGE["input"] + USAGE["output"],
+            "prompt_tokens_details": {"cached_tokens": USAGE["cached"], "cache_write_tokens": USAGE["written"]},
+        }
+        if self.thinks_aloud:
+            usage["completion_tokens_details"] = {"reasoning_tokens": USAGE["reasoning"]}
+        self._events.append({**self._chunk({}), "choices": [], "usage": usage})
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Chat":
+        told = {"overloaded": ("server_error", "Overloaded"), "policy": ("content_policy_violation", "Not allowed")}
+        code, message = told[kind]
+        self._events.append({"error": {"code": code, "type": code, "message": message}})
+        return self
+
+    def body(self) -> bytes:
+        return sse(*self._events, "[DONE]") if self._ended else sse(*self._events)
+
+    def _chunk(self, delta: Event, finish: str | None = None) -> Event:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "told-model", "choices": [choice]}
+
+    def _add_call(self, call: Event) -> None:
+        self._events.append(self._chunk({"tool_calls": [call]}))
+
+
+class Gemini(Chat):
+    """As Google's endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
+    total only.
+    """
+
+    thinks_aloud = False
+    proof_of_thought = "thought_signature"
+
+    finishes: ClassVar[dict[Stop, str]] = {"end": "stop", "calls": "stop", "length": "length", "refusal": "SAFETY"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thought = False
+
+    def reason(self, text: str) -> "Gemini":
+        del text
+        self._thought = True
+        return self
+
+    def _add_call(self, call: Event) -> None:
+        call = {name: value for name, value in call.items() if name != "index"}
+        if self._thought:
+            self._thought, call["extra_content"] = False, {"google": {"thought_signature": "SIGNED"}}
+        super()._add_call(call)
+
+
+class Azure(Chat):
+    """As Azure differs: a first chunk about the prompt, without choices or a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        verdict = {"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}}}
+        self._events.append({"choices": [], "created": 0, "id": "", "model": "", "prompt_filter_results": [verdict]})
+
+
+class OpenRouter(Chat):
+    """As OpenRouter differs: comments between events, thoughts under `reasoning`, errors beside choices."""
+
+    proof_of_thought = "reasoning_details"
+
+    def reason(self, text: str) -> "OpenRouter":
+        detail = {"type": "reasoning.text", "text": text, "signature": "S", "format": "f", "index": 0}
+        self._events.append(self._chunk({"reasoning": text, "reasoning_details": [detail]}))
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "OpenRouter":
+        moderated = {"reasons": ["violence"], "flagged_input": "..."}
+        told: dict[str, Event] = {
+            "overloaded": {"code": 502, "message": "Provider disconnected"},
+            "policy": {"code": 403, "message": "Your input was flagged", "metadata": moderated},
+        }
+        self._events.append({**self._chunk({"content": ""}, "error"), "error": told[kind]})
+        return self
+
+    def body(self) -> bytes:
+        return b": OPENROUTER PROCESSING\n\n" + super().body()
+
+
+class Responses:
+    """OpenAI's Responses."""
+
+    thinks_aloud = True
+    proof_of_thought = "encrypted_content"
+
+    def __init__(self) -> None:
+        self._events: list[Event] = [self._event("response.created", response=self._response("in_progress"))]
+
+    def text(self, *pieces: str) -> "Responses":
+        for piece in pieces:
+            told: Event = {"item_id": "i", "output_index": 0, "content_index": 0, "delta": piece, "logprobs": []}
+            self._events.append(self._event("response.output_text.delta", **told))
+        return self
+
+    def reason(self, text: str) -> "Responses":
+        told = {"item_id": "rs_1", "output_index": 0, "summary_index": 0, "delta": text}
+        self._events.append(self._event("response.reasoning_summary_text.delta", **told))
+        summary = [{"type": "summary_text", "text": text}]
+        self._done({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "SEALED"}, 0)
+        return self
+
+    def call(
+        self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True
+    ) -> "Responses":
+        item = {"type": "function_call", "id": f"fc_{place}", "call_id": call_id, "name": name, "arguments": ""}
+        self._events.append(self._event("response.output_item.added", output_index=place, item=item))
+        for fragment in fragments:
+            told = {"item_id": f"fc_{place}", "output_index": place, "delta": fragment}
+            self._events.append(self._event("response.function_call_arguments.delta", **told))
+        if done:
+            self._done({**item, "arguments": "".join(fragments)}, place)
+        return self
+
+    def stop(self, reason: Stop | None) -> "Responses":
+        if reason is None:
+            return self  # on this wire the end is the reason
+        details = {"length": "max_output_tokens", "refusal": "content_filter"}.get(reason)
+        status = "completed" if details is None else "incomplete"
+        response = self._response(status)
+        response["incomplete_details"] = None if details is None else {"reason": details}
+        response["usage"] = {
+            "input_tokens": USAGE["input"],
+            "input_tokens_details": {"cached_tokens": USAGE["cached"], "cache_write_tokens": USAGE["written"]},
+            "output_tokens": USAGE["output"],
+            "output_tokens_details": {"reasoning_tokens": USAGE["reasoning"]},
+            "total_tokens": USAGE["input"] + USAGE["output"],
+        }
+        self._events.append(self._event(f"response.{status}", response=response))
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Responses":
+        told = {"overloaded": ("server_error", "Overloaded"), "policy": ("bio_policy", "Not allowed")}
+        code, message = told[kind]
+        response = {**self._response("failed"), "error": {"code": code, "message": message}}
+        self._events.append(self._event("response.failed", response=response))
+        return self
+
+    def body(self) -> bytes:
+        return sse(*self._events)
+
+    def _done(self, item: Event, place: int) -> None:
+        self._events.append(self._event("response.output_item.done", output_index=place, item=item))
+
+    def _event(self, kind: str, **members: Any) -> Event:
+        return {"type": kind, "sequence_number": len(getattr(self, "_events", ())), **members}
+
+    def _response(self, status: str) -> Event:
+        return {
+            "id": "r", "object": "response", "created_at": 1, "model": "told-model", "output": [], "status": status,
+            "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
+        }  # fmt: skip
+
+
+class Messages:
+    """Anthropic's Messages."""
+
+    thinks_aloud = True
+    proof_of_thought = "signature"
+
+    _stops: ClassVar[dict[Stop, str]] = {
+        "end": "end_turn",
+        "calls": "tool_use",
+        "length": "max_tokens",
+        "refusal": "refusal",
+    }
+
+    def __init__(self) -> None:
+        uncached = USAGE["input"] - USAGE["cached"] - USAGE["written"]
+        usage = {
+            "input_tokens": uncached,
+            "cache_read_input_tokens": USAGE["cached"],
+            "cache_creation_input_tokens": USAGE["written"],
+            "output_tokens": 1,
+        }
+        message: Event = {
+            "id": "m", "type": "message", "role": "assistant", "model": "told-model", "content": [],
+            "stop_reason": None, "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
+        self._events: list[Event] = [{"type": "message_start", "message": message}, {"type": "ping"}]
+        self._blocks = 0
+
+    def text(self, *pieces: str) -> "Messages":
+        deltas = [{"type": "text_delta", "text": piece} for piece in pieces]
+        self._block(self._next(), {"type": "text", "text": ""}, deltas)
+        return self
+
+    def reason(self, text: str) -> "Messages":
+        deltas = [{"type": "thinking_delta", "thinking": text}, {"type": "signature_delta", "signature": "SIGNED"}]
+        self._block(self._next(), {"type": "thinking", "thinking": "", "signature": ""}, deltas)
+        return self
+
+    def call(
+        self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True
+    ) -> "Messages":
+        deltas = [{"type": "input_json_delta", "partial_json": fragment} for fragment in fragments]
+        index = max(place, self._next())
+        self._blocks = index + 1
+        self._block(index, {"type": "tool_use", "id": call_id, "name": name, "input": {}}, deltas, done=done)
+        return self
+
+    def stop(self, reason: Stop | None) -> "Messages":
+        usage = {
+            "output_tokens": USAGE["output"],
+            "output_tokens_details": {"thinking_tokens": USAGE["reasoning"]},
+        }
+        told = None if reason is None else self._stops[reason]
+        delta = {"stop_reason": told, "stop_sequence": None}
+        self._events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Messages":
+        told = {"overloaded": ("overloaded_error", "Overloaded"), "policy": ("invalid_request_error", "Not allowed")}
+        code, message = told[kind]
+        self._events.append({"type": "error", "error": {"type": code, "message": message}})
+        return self
+
+    def body(self) -> bytes:
+        return sse(*self._events)
+
+    def _next(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+    def _block(self, index: int, start: Event, deltas: list[Event], *, done: bool = True) -> None:
+        self._events.append({"type": "content_block_start", "index": index, "content_block": start})
+        self._events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        if done:
+            self._events.append({"type": "content_block_stop", "index": index})
