@@ -1,34 +1,21 @@
-"""`massgen`: one question to one team, executed in this process. Exit codes and automation lines are a contract."""
+"""`massgen`: ask a team from the command line. Chooses what is to be done; one error boundary for all of it."""
 
-import argparse
 import sys
+import traceback
 from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
 
-from massgen_mcp import __version__
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED
+from massgen_mcp.cli.options import Options, parse
 from massgen_mcp.errors import MassgenError
-
-EXIT_OK = 0
-EXIT_CONFIG = 1
-EXIT_EXECUTION = 2
-EXIT_TIMEOUT = 3
-EXIT_INTERRUPTED = 4
-
-
-class _Parser(argparse.ArgumentParser):
-    """A wrong command line is a configuration error, and exits as one."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_CONFIG, f"ERROR invalid_arguments: {message}\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
+    options = parse(arguments)
     try:
-        code = _run(options)
+        code = _do(options)
     except MassgenError as error:
+        if options.debug:
+            traceback.print_exc()
         print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
         code = EXIT_EXECUTION if error.code in ("store_unavailable", "internal") else EXIT_CONFIG
     except KeyboardInterrupt:
@@ -36,22 +23,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="massgen", description="Ask a team of LLM agents; they answer, read each other and vote.")
-    parser.add_argument("question", metavar="QUESTION", help="what the team is to answer")
-    parser.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
-    parser.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
-    parser.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
-    parser.add_argument("--version", action="version", version=__version__)
-    return parser
+def _do(options: Options) -> int:
+    """The one thing that this command line asks for. What it needs is imported only then: `--help` needs none of it."""
+    import anyio
 
-
-def _run(options: argparse.Namespace) -> int:
-    import anyio  # `--help` needs none of this
-
+    if options.question is None:
+        return _converse(options)
     from massgen_mcp.cli.one_run import run_once
 
-    return anyio.run(run_once, options.question, options.config, options.automation, options.output_file)
+    return anyio.run(run_once, options)
+
+
+def _converse(options: Options) -> int:
+    """The interactive mode, for people."""
+    if options.automation:
+        raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
+    raise MassgenError("invalid_arguments", "give a QUESTION, or - to read it from standard input")
 
 
 if __name__ == "__main__":

@@ -3,55 +3,49 @@
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
 
-from massgen_mcp.cli.massgen import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
-from massgen_mcp.config.loader import find_config, load_config, require_keys
+from massgen_mcp.cli.display import Display, choose_display, say
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.questions import whole_question
+from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.manager import check_question, new_run_id
-from massgen_mcp.views.log_text import log_line, plain, preview
+from massgen_mcp.runs.manager import new_run_id
+from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
 LOGS = Path(".massgen") / "massgen_logs"
 
-Say = Callable[[str], None]
 
-
-async def run_once(question: str, config_source: str | None, automation: bool, output_file: Path | None) -> int:
+async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
-    check_question(question)
-    source = find_config(config_source, cwd=Path.cwd(), environ=os.environ)
-    config = load_config(source, environ=os.environ)
-    require_keys(config, os.environ)
-    _check_output(output_file)
-    run = _new_run_directory(question, config)
+    question = whole_question(options.question or "")
+    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    _check_output(options.output_file)
+    run = _new_run_directory(question, team.config)
     say(f"LOG_DIR: {run.path}")
     say(f"STATUS: {run.status}")
     say(f"QUESTION: {preview(question)}")
     say("[Coordination in progress - monitor status.json for real-time updates]")
-    snapshot = await _execute(run, tell=None if automation else say)
-    return _report(snapshot, automation=automation, output_file=output_file)
+    snapshot = await execute_shown(run, choose_display(options))
+    return _report(snapshot, automation=options.automation, output_file=options.output_file)
 
 
-def say(line: str) -> None:
-    """One line on standard output, whatever a model put into it."""
-    print(plain(line), flush=True)  # noqa: T201 - the command's output
-
-
-async def _execute(run: RunDirectory, tell: Say | None) -> RunSnapshot:
+async def execute_shown(run: RunDirectory, display: Display) -> RunSnapshot:
     """Execute the run; the first signal cancels it properly, the second one ends the process."""
     handles: list[RunHandle] = []
 
-    def on_record(record: LogRecord) -> None:
-        if tell and (line := log_line(record)) and " | DEBUG | " not in line:
-            tell(line)
+    def started(handle: RunHandle) -> None:
+        handles.append(handle)
+        display.started(handle)
 
     async def heed(signals: AsyncIterator[signal.Signals]) -> None:
         cancelled = False
@@ -62,10 +56,14 @@ async def _execute(run: RunDirectory, tell: Say | None) -> RunSnapshot:
             cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(heed, signals)
-            await execute_run(run, new_run_id(), environ=os.environ, on_start=handles.append, on_record=on_record)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(heed, signals)
+                tasks.start_soon(display.refresh)
+                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=display.record)
+                tasks.cancel_scope.cancel()
+        finally:
+            display.close()
     return handles[0].snapshot
 
 

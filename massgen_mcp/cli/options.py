@@ -1,0 +1,120 @@
+"""What a user of `massgen` asked for on the command line, parsed once. Must not know how any of it is done."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from massgen_mcp import __version__
+from massgen_mcp.cli.exits import EXIT_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One field per option; what was not given is None, empty or False."""
+
+    question: str | None = None
+    """None: the interactive mode. `-` is still to be read from standard input (`questions.whole_question`)."""
+    config: str | None = None
+    models: tuple[str, ...] = ()
+    """Of `--model` and `--models`."""
+    backend: str | None = None
+    num_agents: int | None = None
+    system_message: str | None = None
+    automation: bool = False
+    output_file: Path | None = None
+    no_display: bool = False
+    no_logs: bool = False
+    debug: bool = False
+    session_id: str | None = None
+    list_sessions: bool = False
+    validate: str | None = None
+    select: bool = False
+    init: bool = False
+
+
+class _Parser(argparse.ArgumentParser):
+    """A wrong command line is a configuration error, and exits as one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_CONFIG, f"ERROR invalid_arguments: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None) -> Options:
+    """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    models: list[str] = [given.model] if given.model else []
+    models += given.models
+    if given.config and (models or given.backend):
+        parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
+    if given.num_agents is not None and not (models or given.backend):
+        parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
+    return Options(
+        question=given.question,
+        config=given.config,
+        models=tuple(models),
+        backend=given.backend,
+        num_agents=given.num_agents,
+        system_message=given.system_message,
+        automation=given.automation,
+        output_file=given.output_file,
+        no_display=given.no_display,
+        no_logs=given.no_logs,
+        debug=given.debug,
+        session_id=given.session_id,
+        list_sessions=given.list_sessions,
+        validate=given.validate,
+        select=given.select,
+        init=given.init,
+    )
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="massgen",
+        description="Ask a team of LLM agents; they answer, read each other and vote.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "question", metavar="QUESTION", nargs="?", help="what the team is to answer; - reads it from standard input"
+    )
+    team = parser.add_argument_group("the team")
+    team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
+    team.add_argument("--select", action="store_true", help="choose the config from a list")
+    team.add_argument("--model", metavar="MODEL", help="one agent with this model, such as gpt-5 or openrouter/NAME")
+    team.add_argument(
+        "--models",
+        metavar="MODEL,...",
+        type=_names,
+        action="extend",
+        default=[],
+        help="one agent per model, comma-separated",
+    )
+    team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
+    team.add_argument("--num-agents", metavar="N", type=int, help="deal the models out to this many agents")
+    team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
+    output = parser.add_argument_group("output")
+    output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
+    output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
+    output.add_argument("--no-display", action="store_true", help="show nothing until the result")
+    output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
+    output.add_argument("--debug", action="store_true", help="tell everything, with tracebacks")
+    sessions = parser.add_argument_group("sessions")
+    sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
+    sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
+    setup = parser.add_argument_group("set-up")
+    setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
+    setup.add_argument("--validate", metavar="FILE", help="check a config, tell everything that is wrong, run nothing")
+    setup.add_argument("--version", action="version", version=__version__)
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError("expected model names, separated by commas")
+    return names
