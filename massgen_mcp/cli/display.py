@@ -3,15 +3,15 @@
 Must not know what is printed before and after a run; that is the report's business (`one_run`).
 """
 
-import sys
 from typing import Protocol
 
 import anyio
 
 from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.saying import complain, say
 from massgen_mcp.events import LogRecord
 from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.views.log_text import log_line, plain
+from massgen_mcp.views.log_text import log_line
 
 
 class Display(Protocol):
@@ -53,23 +53,24 @@ class Silent:
 class PlainLines(Silent):
     """One line per event that a person following a run wants to read: for pipes and files."""
 
-    def __init__(self, *, debug: bool) -> None:
-        self._debug = debug
-
     def record(self, record: LogRecord) -> None:
         line = log_line(record)
-        if line is not None and (self._debug or " | DEBUG | " not in line):
+        if line is not None and " | DEBUG | " not in line:
             say(line)
+
+
+class DebugLines(Silent):
+    """Every line of the log on standard error, so that standard output stays what it is."""
+
+    def record(self, record: LogRecord) -> None:
+        if line := log_line(record):
+            complain(line)
 
 
 def choose_display(options: Options) -> Display:
     """The display for this command line and this standard output."""
+    if options.debug:
+        return DebugLines()
     if options.automation or options.no_display:
         return Silent()
-    return PlainLines(debug=options.debug)
-
-
-def say(line: str) -> None:
-    """One line on standard output, whatever a model put into it."""
-    sys.stdout.write(f"{plain(line)}\n")
-    sys.stdout.flush()
+    return PlainLines()

@@ -1,34 +1,60 @@
-"""`massgen`: ask a team from the command line. Chooses what is to be done; one error boundary for all of it."""
+"""`massgen`: ask a team from the command line. Chooses what is to be done, and in which order."""
 
+import os
 import sys
-import traceback
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
 from massgen_mcp.cli.options import Options, parse
-from massgen_mcp.errors import MassgenError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    try:
-        code = _do(options)
-    except MassgenError as error:
-        if options.debug:
-            traceback.print_exc()
-        print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
-        code = EXIT_EXECUTION if error.code in ("store_unavailable", "internal") else EXIT_CONFIG
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    sys.exit(code)
+    from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
+    from massgen_mcp.errors import MassgenError
+
+    def code_of(error: MassgenError) -> int:
+        return EXIT_EXECUTION if error.code in ("store_unavailable", "internal") else EXIT_CONFIG
+
+    sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
 
 def _do(options: Options) -> int:
-    """The one thing that this command line asks for. What it needs is imported only then: `--help` needs none of it."""
+    """The one thing that this command line asks for, after choosing or making the config that it needs."""
+    if options.validate is not None:
+        from massgen_mcp.cli.validating import validate
+
+        return validate(options.validate, environ=os.environ)
+    if options.select:
+        from massgen_mcp.cli.choosing import choose_config
+
+        options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
+    if options.init or _first_run(options):
+        from massgen_mcp.cli.setup import set_up
+
+        config = set_up(cwd=Path.cwd(), environ=os.environ)
+        if options.init and options.question is None:
+            return EXIT_OK
+        options = replace(options, config=str(config))
+    return _converse(options) if options.question is None else _ask(options)
+
+
+def _first_run(options: Options) -> bool:
+    """Whether somebody is at the terminal who has no config yet."""
+    if options.automation or options.config or options.models or options.backend:
+        return False
+    from massgen_mcp.cli.asking import on_terminal
+    from massgen_mcp.config.loader import config_places
+
+    return on_terminal() and not any(place.is_file() for place in config_places(Path.cwd(), os.environ))
+
+
+def _ask(options: Options) -> int:
+    """One question, one answer."""
     import anyio
 
-    if options.question is None:
-        return _converse(options)
     from massgen_mcp.cli.one_run import run_once
 
     return anyio.run(run_once, options)
@@ -36,6 +62,8 @@ def _do(options: Options) -> int:
 
 def _converse(options: Options) -> int:
     """The interactive mode, for people."""
+    from massgen_mcp.errors import MassgenError
+
     if options.automation:
         raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
     raise MassgenError("invalid_arguments", "give a QUESTION, or - to read it from standard input")

@@ -2,24 +2,27 @@
 
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 
-from massgen_mcp.cli.display import Display, choose_display, say
+from massgen_mcp.cli.debug_log import DebugLog
+from massgen_mcp.cli.display import choose_display
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
+from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import RunFailed, RunTimedOut
-from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
+from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.runs.directory import RunDirectory, remove_directory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
 LOGS = Path(".massgen") / "massgen_logs"
@@ -30,27 +33,37 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
     _check_output(options.output_file)
-    run = _new_run_directory(question, team.config)
-    say(f"LOG_DIR: {run.path}")
-    say(f"STATUS: {run.status}")
-    say(f"QUESTION: {preview(question)}")
-    say("[Coordination in progress - monitor status.json for real-time updates]")
-    snapshot = await execute_shown(run, choose_display(options))
-    return _report(snapshot, automation=options.automation, output_file=options.output_file)
+    with _place(options) as parent:
+        run = _new_run_directory(parent, question, team.config)
+        say(f"LOG_DIR: {run.path}")
+        say(f"STATUS: {run.status}")
+        say(f"QUESTION: {preview(question)}")
+        say("[Coordination in progress - monitor status.json for real-time updates]")
+        snapshot = await _execute(run, options, parent)
+        return _report(snapshot, automation=options.automation, output_file=options.output_file)
 
 
-async def execute_shown(run: RunDirectory, display: Display) -> RunSnapshot:
-    """Execute the run; the first signal cancels it properly, the second one ends the process."""
+async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
+    """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
+    display = choose_display(options)
+    debug_log = DebugLog(run.path) if options.debug else None
     handles: list[RunHandle] = []
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
         display.started(handle)
 
+    def on_record(record: LogRecord) -> None:
+        display.record(record)
+        if debug_log is not None:
+            debug_log.record(record)
+
     async def heed(signals: AsyncIterator[signal.Signals]) -> None:
         cancelled = False
         async for _ in signals:
             if cancelled or not handles:
+                if options.no_logs:
+                    remove_directory(parent)
                 os._exit(EXIT_INTERRUPTED)
             handles[0].conductor.cancel()
             cancelled = True
@@ -60,11 +73,23 @@ async def execute_shown(run: RunDirectory, display: Display) -> RunSnapshot:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
                 tasks.start_soon(display.refresh)
-                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=display.record)
+                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
             display.close()
+            if debug_log is not None:
+                debug_log.close()
     return handles[0].snapshot
+
+
+@contextmanager
+def _place(options: Options) -> Generator[Path]:
+    """The directory for the run's own one; with --no-logs it is gone when this ends."""
+    if not options.no_logs:
+        yield Path.cwd() / LOGS
+        return
+    with TemporaryDirectory(prefix="massgen-") as temporary:
+        yield Path(temporary)
 
 
 def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> int:
@@ -84,7 +109,8 @@ def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> 
         case "completed":
             say(f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total")
             if not automation and answer is not None:
-                sys.stdout.write("\n" + "\n".join(plain(line) for line in answer.splitlines()) + "\n")
+                say()
+                say_text(answer)
             return EXIT_OK
         case "timed_out":
             say(f"TIMED_OUT: {_cause(run)}")
@@ -107,9 +133,8 @@ def _cause(run: RunSnapshot) -> str:
             return run.state
 
 
-def _new_run_directory(question: str, config: Config) -> RunDirectory:
+def _new_run_directory(parent: Path, question: str, config: Config) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment."""
-    parent = Path.cwd() / LOGS
     while True:
         try:
             return RunDirectory.create(parent / f"log_{timestamp()}", question, config)

@@ -49,10 +49,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     given = parser.parse_args(arguments)
     models: list[str] = [given.model] if given.model else []
     models += given.models
-    if given.config and (models or given.backend):
-        parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
-    if given.num_agents is not None and not (models or given.backend):
-        parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
+    _check_together(parser, given, named_team=bool(models or given.backend))
     return Options(
         question=given.question,
         config=given.config,
@@ -71,6 +68,20 @@ def parse(arguments: Sequence[str] | None) -> Options:
         select=given.select,
         init=given.init,
     )
+
+
+def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, *, named_team: bool) -> None:
+    """Refuses options that contradict each other, in words that say what to leave out."""
+    if given.config and named_team:
+        parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
+    if given.select and (given.config or named_team):
+        parser.error("--select chooses the config; it does not go with another choice of a team")
+    if given.num_agents is not None and not named_team:
+        parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
+    if given.no_logs and given.session_id:
+        parser.error("--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out")
+    if given.automation and (given.select or given.init):
+        parser.error("--select and --init ask a person; --automation is for programs")
 
 
 def make_parser() -> argparse.ArgumentParser:
