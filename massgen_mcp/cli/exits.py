@@ -1,7 +1,53 @@
-"""The exit codes of `massgen`. A contract: programs decide by them."""
+"""The exit codes of our commands. A contract: programs decide by them."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the codes alone must cost nothing to import
+    from massgen_mcp.errors import ErrorCode
+    from massgen_mcp.views.snapshot import RunState
 
 EXIT_OK = 0
+
+# -- massgen ----------------------------------------------------------------------------------------------------------
+
 EXIT_CONFIG = 1
 EXIT_EXECUTION = 2
 EXIT_TIMEOUT = 3
 EXIT_INTERRUPTED = 4
+
+# -- massgen-mcp ------------------------------------------------------------------------------------------------------
+
+EXIT_FAILED = 1
+"""The run failed, was cancelled or ran out of time; a check failed; a request was refused."""
+EXIT_NOT_ENDED = 2
+EXIT_UNKNOWN = 3
+EXIT_INPUT_NEEDED = 4
+EXIT_BROKEN = 5
+"""The run store, or this program, failed."""
+EXIT_USAGE = 64
+EXIT_STOPPED = 130
+"""Ctrl-C."""
+
+
+def exit_of_state(state: "RunState") -> int:
+    match state:
+        case "completed":
+            return EXIT_OK
+        case "input_required":
+            return EXIT_INPUT_NEEDED
+        case "queued" | "running":
+            return EXIT_NOT_ENDED
+        case "failed" | "cancelled" | "timed_out" | "interrupted":
+            return EXIT_FAILED
+
+
+def exit_of_error(code: "ErrorCode") -> int:
+    match code:
+        case "unknown_run":
+            return EXIT_UNKNOWN
+        case "not_finished":
+            return EXIT_NOT_ENDED
+        case "store_unavailable" | "internal":
+            return EXIT_BROKEN
+        case _:
+            return EXIT_FAILED

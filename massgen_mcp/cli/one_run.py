@@ -18,7 +18,7 @@ from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.runs.directory import RunDirectory, remove_directory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
@@ -26,6 +26,8 @@ from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
 LOGS = Path(".massgen") / "massgen_logs"
+MAX_WARNINGS = 9
+"""With these a run's output has at most twenty lines."""
 
 
 async def run_once(options: Options) -> int:
@@ -37,10 +39,11 @@ async def run_once(options: Options) -> int:
         run = _new_run_directory(parent, question, team.config)
         say(f"LOG_DIR: {run.path}")
         say(f"STATUS: {run.status}")
+        say(f"AGENTS: {_members(team.config)}")
         say(f"QUESTION: {preview(question)}")
         say("[Coordination in progress - monitor status.json for real-time updates]")
         snapshot = await _execute(run, options, parent)
-        return _report(snapshot, automation=options.automation, output_file=options.output_file)
+        return _report(snapshot, run, options)
 
 
 async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
@@ -92,23 +95,30 @@ def _place(options: Options) -> Generator[Path]:
         yield Path(temporary)
 
 
-def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> int:
-    for agent, reason, message in run.degraded:
-        say(f"WARNING: {agent} fell out ({reason}): {preview(message)}")
+def _members(config: Config) -> str:
+    models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
+    return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
+
+
+def _report(run: RunSnapshot, directory: RunDirectory, options: Options) -> int:
+    for warning in _warnings(run):
+        say(f"WARNING: {warning}")
     seconds = run.elapsed(run.updated_at or 0.0)
     answer = run.best_answer
     if run.winner and run.final_answer:
         say(f"WINNER: {run.winner.agent}")
     say(f"DURATION: {seconds:.1f}s")
+    if run.winner and run.final_answer and not options.no_logs:
+        say(f"ANSWER_FILE: {directory.final_of(run.winner.agent) / 'answer.txt'}")
     if answer is not None:
         say(f"ANSWER_PREVIEW: {preview(answer)}")
-        if output_file is not None:
-            write_durably(output_file.absolute(), answer.encode("utf-8", "replace"))
-            say(f"OUTPUT_FILE: {output_file.absolute()}")
+        if options.output_file is not None:
+            write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
+            say(f"OUTPUT_FILE: {options.output_file.absolute()}")
     match run.state:
         case "completed":
             say(f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total")
-            if not automation and answer is not None:
+            if not options.automation and answer is not None:
                 say()
                 say_text(answer)
             return EXIT_OK
@@ -121,6 +131,14 @@ def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> 
         case _:
             say(f"FAILED: {_cause(run)}")
             return EXIT_EXECUTION
+
+
+def _warnings(run: RunSnapshot) -> list[str]:
+    """What went wrong on the way, in at most as many lines as the contract leaves room for."""
+    told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    return (
+        told if len(told) <= MAX_WARNINGS else [*told[: MAX_WARNINGS - 1], f"and {len(told) - MAX_WARNINGS + 1} more"]
+    )
 
 
 def _cause(run: RunSnapshot) -> str:

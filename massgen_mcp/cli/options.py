@@ -8,7 +8,57 @@ from pathlib import Path
 from typing import NoReturn
 
 from massgen_mcp import __version__
+from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
+from massgen_mcp.cli.manual import Manual
+
+MANUAL = """
+Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files). \
+On a terminal without either, a short dialogue sets one up. Without a QUESTION the interactive mode begins: a \
+conversation of several turns, kept as a session.
+
+examples:
+  massgen "Is our retry policy sound?"
+  massgen --config @examples/two_providers "Postgres or SQLite?"
+  massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
+  massgen --backend gemini --num-agents 3 "Name a better name"
+  git diff | massgen --automation --output-file review.md -
+  massgen --validate team.yaml
+
+output of --automation:
+Ten to twenty lines, each of which begins as one of these; nothing else is on standard output.
+  LOG_DIR:         directory of this run, absolute; always the first line
+  STATUS:          its status.json, rewritten at least every two seconds
+  AGENTS:          the team, as agent_a (backend/model), ...
+  QUESTION:        the question, shortened
+  [Coordination    in progress: now the agents work
+  WARNING:         something went wrong, the run went on
+  WINNER:          the agent whose answer won
+  DURATION:        seconds, such as 12.3s
+  ANSWER_FILE:     the final answer, whole; not with --no-logs
+  ANSWER_PREVIEW:  the answer, shortened
+  OUTPUT_FILE:     where the whole answer was written as well, with --output-file
+  COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the cause
+
+exit codes:
+  0  success
+  1  the command line or the config is wrong, or a key is missing; nothing was asked
+  2  the run failed
+  3  the run reached its time limit; the best answer so far is shown
+  4  interrupted; Ctrl-C once ends the run in good order, twice at once
+
+environment:
+  *_API_KEY            keys of the providers; `massgen-mcp configs` names those that each team needs
+  MASSGEN_CONFIG_HOME  directory of your own config.yaml
+  NO_COLOR             no colours
+  COLUMNS              width of this text
+
+files:
+  .massgen/config.yaml    team of this directory
+  ~/.config/massgen/config.yaml  your own team (on Linux; elsewhere where the system keeps configs)
+  .massgen/massgen_logs/  one directory per run: events, status, log, every answer, final/<agent>/answer.txt
+  .massgen/sessions/      the conversations of the interactive mode
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +96,7 @@ class _Parser(argparse.ArgumentParser):
 def parse(arguments: Sequence[str] | None) -> Options:
     """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
     parser = make_parser()
+    answer_shell(parser)
     given = parser.parse_args(arguments)
     models: list[str] = [given.model] if given.model else []
     models += given.models
@@ -88,6 +139,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="massgen",
         description="Ask a team of LLM agents; they answer, read each other and vote.",
+        epilog=MANUAL,
+        formatter_class=Manual,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -120,6 +173,9 @@ def make_parser() -> argparse.ArgumentParser:
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
     setup.add_argument("--validate", metavar="FILE", help="check a config, tell everything that is wrong, run nothing")
+    setup.add_argument(
+        "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
+    )
     setup.add_argument("--version", action="version", version=__version__)
     return parser
 

@@ -10,9 +10,9 @@ from typing import TextIO
 from massgen_mcp.views.log_text import plain
 
 
-def say(line: str = "") -> None:
-    """One line on standard output."""
-    _write(sys.stdout, f"{plain(line)}\n")
+def say(line: str = "") -> bool:
+    """One line on standard output. False: nobody reads it any more."""
+    return _write(sys.stdout, f"{plain(line)}\n")
 
 
 def say_text(text: str) -> None:
@@ -26,7 +26,7 @@ def complain(line: str) -> None:
     _write(sys.stderr, "".join(f"{plain(part)}\n" for part in line.splitlines()))
 
 
-def _write(stream: TextIO, text: str) -> None:
+def _write(stream: TextIO, text: str) -> bool:
     try:
         stream.write(text)
         stream.flush()
@@ -34,6 +34,8 @@ def _write(stream: TextIO, text: str) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        return False
     except UnicodeEncodeError:  # a terminal of another encoding
         stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
         stream.flush()
+    return True

@@ -138,6 +138,12 @@ class Store:
         with self._reading() as db:
             return self._get(db, run_id)
 
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        """Ids of at most `limit` runs that begin so."""
+        with self._reading() as db:
+            query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? LIMIT ?"
+            return [row[0] for row in db.execute(query, (len(prefix), prefix, limit))]
+
     def recent(self, *, state: RunState | None, before: int | None, limit: int) -> list[RunRow]:
         """Newest first; `before` is the `number` of the last row already seen."""
         with self._reading() as db:
