@@ -1,5 +1,7 @@
 """Questions to a person at a terminal, one line each, answered with Enter. Works with screen readers and slow lines.
 
+A prompt is short, because a line editor needs the rest of the line; what it is about is said before it.
+
 Ctrl-C and the end of input leave a dialogue as `KeyboardInterrupt`. Must not know what is asked about.
 """
 

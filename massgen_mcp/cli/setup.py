@@ -79,14 +79,19 @@ def _ready(environ: Mapping[str, str]) -> str:
 def _three_questions(models: Sequence[str]) -> str:
     suggested = ",".join(models)
     while True:
-        named = ask("1. Models, comma-separated, such as openai/gpt-5,claude-sonnet-4-5", suggested)
-        count = ask("2. Number of agents", str(max(2, len(named.split(",")))))
+        say("1. Which models? Comma-separated, such as openai/gpt-5,claude-sonnet-4-5.")
+        if suggested:
+            say(f"   Enter takes {suggested}")
+        named = ask("Models") or suggested
+        say("2. How many agents? Models are dealt out in turn.")
+        count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
             config = _team_of([name.strip() for name in named.split(",")], int(count))
         except (MassgenError, ValueError) as error:
             say(f"That does not work: {error}")
             continue
-        readable = confirm("3. May the team read the files of the directory it is asked from?", default=False)
+        say("3. May the team read the files of the directory that it is asked from?")
+        readable = confirm("Read", default=False)
         return _text(_reading(config) if readable else config)
 
 
@@ -110,7 +115,10 @@ def _place(cwd: Path, environ: Mapping[str, str]) -> Path:
         titles = [f"For this directory: {project}", f"For everything you ask: {own}"]
         say("Where shall it be saved?")
         target = (project, own)[choose("Which", titles)]
-        if not target.exists() or confirm(f"{target} exists. Replace it?", default=False):
+        if not target.exists():
+            return target
+        say(f"{target} exists.")
+        if confirm("Replace it?", default=False):
             return target
 
 
