@@ -8,6 +8,8 @@ from collections.abc import Sequence
 SHELLS = ("bash", "zsh", "fish")
 ASKED = "_ARGCOMPLETE"
 """Set by the shell's part of argcomplete when it wants candidates instead of a run."""
+WORD_BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
+"""Where bash ends a word. It names @ there, but replaces the @ of @examples/NAME together with the rest."""
 
 
 class PrintCompletion(argparse.Action):
@@ -34,4 +36,5 @@ def answer_shell(parser: argparse.ArgumentParser) -> None:
 
     from massgen_mcp.cli.candidates import Candidates
 
+    os.environ[WORD_BREAKS] = os.environ.get(WORD_BREAKS, "").replace("@", "")
     argcomplete.autocomplete(parser, default_completer=Candidates(), always_complete_options=False)
