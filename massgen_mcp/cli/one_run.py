@@ -26,8 +26,10 @@ from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
 LOGS = Path(".massgen") / "massgen_logs"
-MAX_WARNINGS = 9
-"""With these a run's output has at most twenty lines."""
+MAX_LINES = 20
+"""What --automation prints, whatever happens."""
+OPENING_LINES = 5
+"""Those before the agents begin."""
 
 
 async def run_once(options: Options) -> int:
@@ -101,44 +103,48 @@ def _members(config: Config) -> str:
 
 
 def _report(run: RunSnapshot, directory: RunDirectory, options: Options) -> int:
-    for warning in _warnings(run):
-        say(f"WARNING: {warning}")
-    seconds = run.elapsed(run.updated_at or 0.0)
+    """Tell how it ended, and write the output file."""
     answer = run.best_answer
-    if run.winner and run.final_answer:
-        say(f"WINNER: {run.winner.agent}")
-    say(f"DURATION: {seconds:.1f}s")
-    if run.winner and run.final_answer and not options.no_logs:
-        say(f"ANSWER_FILE: {directory.final_of(run.winner.agent) / 'answer.txt'}")
-    if answer is not None:
-        say(f"ANSWER_PREVIEW: {preview(answer)}")
+    if answer is not None and options.output_file is not None:
+        write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
+    closing, code = _closing(run, directory, options)
+    for warning in _warnings(run, MAX_LINES - OPENING_LINES - len(closing)):
+        say(f"WARNING: {warning}")
+    for line in closing:
+        say(line)
+    if code == EXIT_OK and not options.automation and answer is not None:
+        say()
+        say_text(answer)
+    return code
+
+
+def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tuple[list[str], int]:
+    """The lines from the winner on, and the exit code."""
+    seconds = run.elapsed(run.updated_at or 0.0)
+    winner = run.winner.agent if run.winner and run.final_answer else None
+    lines = [f"WINNER: {winner}"] if winner else []
+    lines.append(f"DURATION: {seconds:.1f}s")
+    if winner and not options.no_logs:
+        lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
+    if run.best_answer is not None:
+        lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
         if options.output_file is not None:
-            write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
-            say(f"OUTPUT_FILE: {options.output_file.absolute()}")
+            lines.append(f"OUTPUT_FILE: {options.output_file.absolute()}")
     match run.state:
         case "completed":
-            say(f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total")
-            if not options.automation and answer is not None:
-                say()
-                say_text(answer)
-            return EXIT_OK
+            return [*lines, f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total"], EXIT_OK
         case "timed_out":
-            say(f"TIMED_OUT: {_cause(run)}")
-            return EXIT_TIMEOUT
+            return [*lines, f"TIMED_OUT: {_cause(run)}"], EXIT_TIMEOUT
         case "cancelled":
-            say("CANCELLED: interrupted")
-            return EXIT_INTERRUPTED
+            return [*lines, "CANCELLED: interrupted"], EXIT_INTERRUPTED
         case _:
-            say(f"FAILED: {_cause(run)}")
-            return EXIT_EXECUTION
+            return [*lines, f"FAILED: {_cause(run)}"], EXIT_EXECUTION
 
 
-def _warnings(run: RunSnapshot) -> list[str]:
-    """What went wrong on the way, in at most as many lines as the contract leaves room for."""
+def _warnings(run: RunSnapshot, limit: int) -> list[str]:
+    """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
-    return (
-        told if len(told) <= MAX_WARNINGS else [*told[: MAX_WARNINGS - 1], f"and {len(told) - MAX_WARNINGS + 1} more"]
-    )
+    return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
 
 
 def _cause(run: RunSnapshot) -> str:
