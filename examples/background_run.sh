@@ -6,6 +6,6 @@ massgen-mcp wait "$1" --timeout "$2"
 case $? in
     0) massgen-mcp result "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["answer"])' ;;
     2) massgen-mcp cancel "$1" ;;
-    4) echo "the run needs an answer: massgen-mcp status $1" ;;
+    4) massgen-mcp status "$1" && echo "Tell it with: massgen-mcp answer $1 TEXT" ;;
     *) exit 1 ;;
 esac

@@ -38,7 +38,7 @@ async def run_once(options: Options) -> int:
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
     _check_output(options.output_file)
     with _place(options) as parent:
-        run = _new_run_directory(parent, question, team.config)
+        run = _new_run_directory(parent, question, _asking_nobody(team.config))
         say(f"LOG_DIR: {run.path}")
         say(f"STATUS: {run.status}")
         say(f"AGENTS: {_members(team.config)}")
@@ -95,6 +95,11 @@ def _place(options: Options) -> Generator[Path]:
         return
     with TemporaryDirectory(prefix="massgen-") as temporary:
         yield Path(temporary)
+
+
+def _asking_nobody(config: Config) -> Config:
+    """The config without questions of agents: here is nobody who answers them."""
+    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
 
 
 def _members(config: Config) -> str:

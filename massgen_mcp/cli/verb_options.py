@@ -28,7 +28,7 @@ exit codes:
   1    the run failed, was cancelled or ran out of time; or the request was refused
   2    of wait, watch, result and cancel: the run has not ended yet
   3    there is no such run, or the beginning of the id fits several
-  4    of wait, watch and result: the run needs an answer before it can go on
+  4    of wait, watch and result: the run needs an answer (or, interrupted, its keys) before it can go on
   5    the run store or this program failed
   64   the command line is wrong
   130  stopped by Ctrl-C; runs go on
@@ -105,6 +105,9 @@ def make_parser() -> argparse.ArgumentParser:
     what = result.add_mutually_exclusive_group()
     what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, such as agent_a")
+    answer = about_run("answer", "tell a run what it asked for")
+    answer.add_argument("text", metavar="TEXT", help="the answer")
+    about_run("resume", "let an interrupted run go on, with the keys of this environment")
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")

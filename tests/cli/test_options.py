@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.cli.options import make_parser, parse
-from massgen_mcp.cli.verb_options import make_parser as make_verb_parser
+from massgen_mcp.cli.options import parse
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, ROOT, TempHome, agent, end, poll_until, without_escapes
+from tests.harness import COMMAND_MODULE, TempHome, agent, end, poll_until, without_escapes
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -231,11 +230,3 @@ def test_everything_that_is_wrong_with_a_config_is_told_at_once_with_its_line(ho
         ["bad.yaml:8", "orchestrator.max_answers"],
     ]
     assert not (home.work / ".massgen").exists()
-
-
-def test_every_option_is_in_the_documentation() -> None:
-    document = (ROOT / "docs" / "cli.md").read_text()
-    for parser in (make_parser(), make_verb_parser()):
-        for action in parser._actions:
-            for name in action.option_strings[-1:]:
-                assert f"`{name}" in document, name

@@ -19,6 +19,7 @@ from massgen_mcp.runs.manager import RunManager, Until
 from massgen_mcp.server import reply_models
 from tests.commands import run_command
 from tests.harness import (
+    RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
     agent,
@@ -146,6 +147,42 @@ async def test_a_failed_run_tells_its_reason_and_fails_the_command(home: TempHom
         done = verb(home, name, run_id)
         assert done.returncode == FAILED, name
         assert "auth" in done.stdout
+
+
+async def test_a_run_that_asks_is_told_from_one_that_has_ended_and_hears_the_answer(home: TempHome) -> None:
+    ask: dict[str, Any] = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    asking = agent("solo", ask, {"answer": "in metres"})
+    run_id = await start(home, home.config("asking", asking, orchestrator={"allow_questions": True}))
+    waited = verb(home, "wait", run_id)
+    assert waited.returncode == INPUT_NEEDED
+    assert "reason: question: Metres or feet?" in waited.stdout
+    watched = verb(home, "watch", run_id)
+    assert watched.returncode == INPUT_NEEDED
+    assert "Metres or feet?" in watched.stdout.splitlines()[-1]
+    assert verb(home, "answer", run_id, "Metres.").returncode == DONE
+    assert verb(home, "wait", run_id).returncode == DONE
+    again = verb(home, "answer", run_id, "Feet.")
+    assert again.returncode == FAILED
+    assert again.stderr.startswith("ERROR invalid_action: ")
+
+
+async def test_an_interrupted_run_says_which_key_it_lacks_and_goes_on_with_it(home: TempHome) -> None:
+    backend = {"type": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "OPENAI_API_KEY"}
+    config = home.config("keyed", STUCK, {"id": "keyed", "backend": backend})
+    keyed = home.with_variables(OPENAI_API_KEY="sk-first-0001")
+    run_id = await start(keyed, config)
+    poll_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+    for runner in home.processes(RUNNER_MODULE):
+        end(runner, signal.SIGKILL)
+    poll_until(lambda: not home.processes(RUNNER_MODULE))
+    waited = verb(home, "wait", run_id)
+    assert waited.returncode == INPUT_NEEDED
+    assert "OPENAI_API_KEY is not set here" in waited.stdout
+    refused = verb(home, "resume", run_id)
+    assert (refused.returncode, refused.stderr[:18]) == (FAILED, "ERROR missing_key:")
+    assert verb(keyed, "resume", run_id).returncode == DONE
+    poll_until(lambda: happened(home.run_directory(run_id), "run_resumed"))
+    assert verb(keyed, "cancel", run_id).returncode == DONE
 
 
 async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:

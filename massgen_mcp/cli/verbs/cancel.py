@@ -3,9 +3,7 @@
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
-from massgen_mcp.cli.saying import say
-from massgen_mcp.cli.verbs.desk import run_manager, say_json
-from massgen_mcp.server import results
+from massgen_mcp.cli.verbs.desk import run_manager, say_controlled
 
 SECONDS = 10.0
 """How long a run is given to stop before this command says that it has not."""
@@ -16,8 +14,5 @@ async def run(options: argparse.Namespace) -> int:
         run_id = await manager.find(options.run_id)
         await manager.control(run_id, "cancel")
         view = await manager.wait(run_id, until="terminal", seconds=SECONDS, cursor=None)
-        if options.json:
-            say_json(results.controlled(view))
-        else:
-            say(f"{run_id}: {view.state}")
+        say_controlled(view, as_json=options.json)
     return EXIT_OK if view.ended else EXIT_NOT_ENDED

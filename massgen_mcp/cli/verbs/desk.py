@@ -1,4 +1,4 @@
-"""What the verbs share: this user's run manager, run ids as people write them, and output as JSON."""
+"""What the verbs share: this user's run manager, and output as JSON."""
 
 import os
 from collections.abc import Generator
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.saying import say
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.manager import RunManager, RunView
+from massgen_mcp.server.results import controlled
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,3 +28,11 @@ def run_manager() -> Generator[RunManager]:
 def say_json(document: "BaseModel") -> None:
     """One JSON document, the only thing that this command prints."""
     say(document.model_dump_json())
+
+
+def say_controlled(view: RunView, *, as_json: bool) -> None:
+    """What came of an order to a run."""
+    if as_json:
+        say_json(controlled(view))
+    else:
+        say(f"{view.row.run_id}: {view.state}")

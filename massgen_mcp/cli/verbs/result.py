@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from massgen_mcp.cli.exits import exit_of_state
+from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.verbs.desk import run_manager, say_json
 from massgen_mcp.server import results
@@ -19,7 +19,7 @@ async def run(options: argparse.Namespace) -> int:
             say_json(found)
         else:
             _say(found)
-    return exit_of_state(view.state)
+    return exit_of_run(view)
 
 
 def _say(found: Result) -> None:

@@ -1,9 +1,9 @@
-"""`massgen-mcp watch ID`: everything that happens in a run, as lines of text or JSON. It may be left."""
+"""`massgen-mcp watch ID`: what happens in a run until it has ended or needs an answer, as text or JSON lines."""
 
 import argparse
 import math
 
-from massgen_mcp.cli.exits import exit_of_state
+from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say
 from massgen_mcp.cli.verbs.desk import run_manager
 from massgen_mcp.events import LogRecord
@@ -17,13 +17,13 @@ async def run(options: argparse.Namespace) -> int:
         view = await manager.look(run_id)
         journal = JournalReader(view.directory.events)
         while True:
-            ended = view.ended  # before reading: nothing is written after the end
+            ended = view.stands_still  # before reading: nothing more is written for now
             for record in journal.read():
                 line = record.model_dump_json() if options.json else _line(record)
                 if line is not None and not say(line):
-                    return exit_of_state(view.state)  # nobody reads any more
+                    return exit_of_run(view)  # nobody reads any more
             if ended:
-                return exit_of_state(view.state)
+                return exit_of_run(view)
             view = await manager.wait(run_id, until="change", seconds=math.inf, cursor=view.snapshot.seq)
 
 
