@@ -53,6 +53,10 @@ def _first_run(options: Options) -> bool:
 
 def _ask(options: Options) -> int:
     """One question, one answer."""
+    if options.session_id is not None:
+        from massgen_mcp.errors import MassgenError
+
+        raise MassgenError("invalid_arguments", "--session-id goes on with a conversation; leave the QUESTION out")
     import anyio
 
     from massgen_mcp.cli.one_run import run_once

@@ -12,7 +12,7 @@ import pytest
 
 from massgen_mcp.cli.options import parse
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, end, poll_until, without_escapes
+from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -194,6 +194,16 @@ def test_a_reader_that_has_gone_does_not_end_a_run_that_is_paid_for(home: TempHo
     assert (code, done.stderr) == ("0", "")
     status = json.loads(Path(first.removeprefix("LOG_DIR: "), "status.json").read_text())
     assert status["coordination"]["completion_percentage"] == 100
+
+
+def test_agents_do_not_ask_where_nobody_can_answer(home: TempHome) -> None:
+    ask: dict[str, Any] = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    config = home.config("asking", agent("solo", ask, {"answer": "x"}), orchestrator={"allow_questions": True})
+    done = massgen(home, "--automation", "--config", config, "q")
+    assert done.returncode == 0, done.stdout
+    (run,) = (home.work / LOGS).iterdir()
+    assert not happened(run, "input_required")
+    assert happened(run, "rule_violated")
 
 
 # -- --validate -------------------------------------------------------------------------------------------------------

@@ -106,6 +106,8 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
     first = await start(home, SCRIPTED)
     for beginning in (first[:9], first[4:9]):
         assert first in verb(home, "status", beginning).stdout
+    for pattern in ("run-%", "run-*", "_un-"):
+        assert verb(home, "status", pattern).returncode == UNKNOWN
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
