@@ -59,6 +59,10 @@ ErrorCode = Literal[
 """What a refused call answers with; an MCP client sees it as `ERROR <code>: <message>`."""
 
 
+FAULTS_OF_THE_MACHINE: frozenset[ErrorCode] = frozenset({"run_damaged", "disk_full", "store_unavailable", "internal"})
+"""What no other question, config or key would mend."""
+
+
 class MassgenError(Exception):
     """A refusal that the caller can act on.
 

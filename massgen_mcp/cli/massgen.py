@@ -1,61 +1,76 @@
-"""`massgen`: one question to one team, executed in this process. Exit codes and automation lines are a contract."""
+"""`massgen`: ask a team from the command line. Chooses what is to be done, and in which order."""
 
-import argparse
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
-from massgen_mcp import __version__
-from massgen_mcp.errors import MassgenError
-
-EXIT_OK = 0
-EXIT_CONFIG = 1
-EXIT_EXECUTION = 2
-EXIT_TIMEOUT = 3
-EXIT_INTERRUPTED = 4
-
-
-class _Parser(argparse.ArgumentParser):
-    """A wrong command line is a configuration error, and exits as one."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_CONFIG, f"ERROR invalid_arguments: {message}\n")
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
+from massgen_mcp.cli.options import Options, parse
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = _parser().parse_args(arguments)
-    try:
-        code = _run(options)
-    except MassgenError as error:
-        print(f"ERROR {error.code}: {error}", file=sys.stderr)  # noqa: T201 - the error boundary
-        code = (
-            EXIT_EXECUTION
-            if error.code in ("run_damaged", "disk_full", "store_unavailable", "internal")
-            else EXIT_CONFIG
-        )
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    sys.exit(code)
+    options = parse(arguments)
+    from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
+    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
+
+    def code_of(error: MassgenError) -> int:
+        return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
+
+    sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="massgen", description="Ask a team of LLM agents; they answer, read each other and vote.")
-    parser.add_argument("question", metavar="QUESTION", help="what the team is to answer")
-    parser.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
-    parser.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
-    parser.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
-    parser.add_argument("--version", action="version", version=__version__)
-    return parser
+def _do(options: Options) -> int:
+    """The one thing that this command line asks for, after choosing or making the config that it needs."""
+    if options.validate is not None:
+        from massgen_mcp.cli.validating import validate
+
+        return validate(options.validate, environ=os.environ)
+    if options.select:
+        from massgen_mcp.cli.choosing import choose_config
+
+        options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
+    if options.init or _first_run(options):
+        from massgen_mcp.cli.setup import set_up
+
+        config = set_up(cwd=Path.cwd(), environ=os.environ)
+        if options.init and options.question is None:
+            return EXIT_OK
+        options = replace(options, config=str(config))
+    return _converse(options) if options.question is None else _ask(options)
 
 
-def _run(options: argparse.Namespace) -> int:
-    import anyio  # `--help` needs none of this
+def _first_run(options: Options) -> bool:
+    """Whether somebody is at the terminal who has no config yet."""
+    if options.automation or options.config or options.models or options.backend:
+        return False
+    from massgen_mcp.cli.asking import on_terminal
+    from massgen_mcp.config.loader import config_places
+
+    return on_terminal() and not any(place.is_file() for place in config_places(Path.cwd(), os.environ))
+
+
+def _ask(options: Options) -> int:
+    """One question, one answer."""
+    if options.session_id is not None:
+        from massgen_mcp.errors import MassgenError
+
+        raise MassgenError("invalid_arguments", "--session-id goes on with a conversation; leave the QUESTION out")
+    import anyio
 
     from massgen_mcp.cli.one_run import run_once
 
-    return anyio.run(run_once, options.question, options.config, options.automation, options.output_file)
+    return anyio.run(run_once, options)
+
+
+def _converse(options: Options) -> int:
+    """The interactive mode, for people."""
+    from massgen_mcp.errors import MassgenError
+
+    if options.automation:
+        raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
+    raise MassgenError("invalid_arguments", "give a QUESTION, or - to read it from standard input")
 
 
 if __name__ == "__main__":

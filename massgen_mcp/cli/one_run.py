@@ -1,102 +1,156 @@
 """One run in this process, told on standard output: as stable lines for programs, or as a plain account for people."""
 
 import os
+import shutil
 import signal
-import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 
-from massgen_mcp.cli.massgen import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
-from massgen_mcp.config.loader import find_config, load_config, require_keys
+from massgen_mcp.cli.debug_log import DebugLog
+from massgen_mcp.cli.display import choose_display
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.questions import whole_question
+from massgen_mcp.cli.saying import say, say_text
+from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.manager import check_question, new_run_id
-from massgen_mcp.views.log_text import log_line, plain, preview
+from massgen_mcp.runs.manager import new_run_id
+from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
 LOGS = Path(".massgen") / "massgen_logs"
+MAX_LINES = 20
+"""What --automation prints, whatever happens."""
+OPENING_LINES = 5
+"""Those before the agents begin."""
 
-Say = Callable[[str], None]
 
-
-async def run_once(question: str, config_source: str | None, automation: bool, output_file: Path | None) -> int:
+async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
-    check_question(question)
-    source = find_config(config_source, cwd=Path.cwd(), environ=os.environ)
-    config = load_config(source, environ=os.environ)
-    require_keys(config, os.environ)
-    _check_output(output_file)
-    run = _new_run_directory(question, config)
-    say(f"LOG_DIR: {run.path}")
-    say(f"STATUS: {run.status}")
-    say(f"QUESTION: {preview(question)}")
-    say("[Coordination in progress - monitor status.json for real-time updates]")
-    snapshot = await _execute(run, tell=None if automation else say)
-    return _report(snapshot, automation=automation, output_file=output_file)
+    question = whole_question(options.question or "")
+    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    _check_output(options.output_file)
+    with _place(options) as parent:
+        run = _new_run_directory(parent, question, _asking_nobody(team.config))
+        say(f"LOG_DIR: {run.path}")
+        say(f"STATUS: {run.status}")
+        say(f"AGENTS: {_members(team.config)}")
+        say(f"QUESTION: {preview(question)}")
+        say("[Coordination in progress - monitor status.json for real-time updates]")
+        snapshot = await _execute(run, options, parent)
+        return _report(snapshot, run, options)
 
 
-def say(line: str) -> None:
-    """One line on standard output, whatever a model put into it."""
-    print(plain(line), flush=True)  # noqa: T201 - the command's output
-
-
-async def _execute(run: RunDirectory, tell: Say | None) -> RunSnapshot:
-    """Execute the run; the first signal cancels it properly, the second one ends the process."""
+async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
+    """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
+    display = choose_display(options)
+    debug_log = DebugLog(run.path) if options.debug else None
     handles: list[RunHandle] = []
 
+    def started(handle: RunHandle) -> None:
+        handles.append(handle)
+        display.started(handle)
+
     def on_record(record: LogRecord) -> None:
-        if tell and (line := log_line(record)) and " | DEBUG | " not in line:
-            tell(line)
+        display.record(record)
+        if debug_log is not None:
+            debug_log.record(record)
 
     async def heed(signals: AsyncIterator[signal.Signals]) -> None:
         cancelled = False
         async for _ in signals:
             if cancelled or not handles:
+                if options.no_logs:
+                    shutil.rmtree(parent, ignore_errors=True)
                 os._exit(EXIT_INTERRUPTED)
             handles[0].conductor.cancel()
             cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(heed, signals)
-            await execute_run(run, new_run_id(), environ=os.environ, on_start=handles.append, on_record=on_record)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(heed, signals)
+                tasks.start_soon(display.refresh)
+                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
+                tasks.cancel_scope.cancel()
+        finally:
+            display.close()
+            if debug_log is not None:
+                debug_log.close()
     return handles[0].snapshot
 
 
-def _report(run: RunSnapshot, *, automation: bool, output_file: Path | None) -> int:
-    for agent, reason, message in run.degraded:
-        say(f"WARNING: {agent} fell out ({reason}): {preview(message)}")
-    seconds = run.elapsed(run.updated_at or 0.0)
+@contextmanager
+def _place(options: Options) -> Generator[Path]:
+    """The directory for the run's own one; with --no-logs it is gone when this ends."""
+    if not options.no_logs:
+        yield Path.cwd() / LOGS
+        return
+    with TemporaryDirectory(prefix="massgen-") as temporary:
+        yield Path(temporary)
+
+
+def _asking_nobody(config: Config) -> Config:
+    """The config without questions of agents: here is nobody who answers them."""
+    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
+
+
+def _members(config: Config) -> str:
+    models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
+    return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
+
+
+def _report(run: RunSnapshot, directory: RunDirectory, options: Options) -> int:
+    """Tell how it ended, and write the output file."""
     answer = run.best_answer
-    if run.winner and run.final_answer:
-        say(f"WINNER: {run.winner.agent}")
-    say(f"DURATION: {seconds:.1f}s")
-    if answer is not None:
-        say(f"ANSWER_PREVIEW: {preview(answer)}")
-        if output_file is not None:
-            write_durably(output_file.absolute(), answer.encode("utf-8", "replace"))
-            say(f"OUTPUT_FILE: {output_file.absolute()}")
+    if answer is not None and options.output_file is not None:
+        write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
+    closing, code = _closing(run, directory, options)
+    for warning in _warnings(run, MAX_LINES - OPENING_LINES - len(closing)):
+        say(f"WARNING: {warning}")
+    for line in closing:
+        say(line)
+    if code == EXIT_OK and not options.automation and answer is not None:
+        say()
+        say_text(answer)
+    return code
+
+
+def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tuple[list[str], int]:
+    """The lines from the winner on, and the exit code."""
+    seconds = run.elapsed(run.updated_at or 0.0)
+    winner = run.winner.agent if run.winner and run.final_answer else None
+    lines = [f"WINNER: {winner}"] if winner else []
+    lines.append(f"DURATION: {seconds:.1f}s")
+    if winner and not options.no_logs:
+        lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
+    if run.best_answer is not None:
+        lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
+        if options.output_file is not None:
+            lines.append(f"OUTPUT_FILE: {options.output_file.absolute()}")
     match run.state:
         case "completed":
-            say(f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total")
-            if not automation and answer is not None:
-                sys.stdout.write("\n" + "\n".join(plain(line) for line in answer.splitlines()) + "\n")
-            return EXIT_OK
+            return [*lines, f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total"], EXIT_OK
         case "timed_out":
-            say(f"TIMED_OUT: {_cause(run)}")
-            return EXIT_TIMEOUT
+            return [*lines, f"TIMED_OUT: {_cause(run)}"], EXIT_TIMEOUT
         case "cancelled":
-            say("CANCELLED: interrupted")
-            return EXIT_INTERRUPTED
+            return [*lines, "CANCELLED: interrupted"], EXIT_INTERRUPTED
         case _:
-            say(f"FAILED: {_cause(run)}")
-            return EXIT_EXECUTION
+            return [*lines, f"FAILED: {_cause(run)}"], EXIT_EXECUTION
+
+
+def _warnings(run: RunSnapshot, limit: int) -> list[str]:
+    """What went wrong on the way, in at most `limit` lines."""
+    told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
 
 
 def _cause(run: RunSnapshot) -> str:
@@ -109,9 +163,8 @@ def _cause(run: RunSnapshot) -> str:
             return run.state
 
 
-def _new_run_directory(question: str, config: Config) -> RunDirectory:
+def _new_run_directory(parent: Path, question: str, config: Config) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment."""
-    parent = Path.cwd() / LOGS
     while True:
         try:
             return RunDirectory.create(parent / f"log_{timestamp()}", question, config)

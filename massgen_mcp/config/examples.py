@@ -34,14 +34,18 @@ def list_examples() -> list[Example]:
 
 
 def example_path(name: str) -> Path:
-    """The file of an example; `.yaml` after the name is allowed.
+    """The file of an example; `.yaml` after the name and `configs/` before it are allowed, and where no other example
+    ends so, the name without its folders.
 
     Raises `MassgenError("config_not_found")` with the nearest name.
     """
-    wanted = name.removesuffix(_SUFFIX)
+    wanted = name.removesuffix(_SUFFIX).removeprefix("configs/")
     known = {example.name: example.path for example in list_examples()}
     if wanted in known:
         return known[wanted]
+    ending_so = [path for known_name, path in known.items() if known_name.endswith(f"/{wanted}")]
+    if len(ending_so) == 1:
+        return ending_so[0]
     shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "that name"
     near = difflib.get_close_matches(wanted[:64], known, n=1)
     hint = f"did you mean @examples/{near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"

@@ -71,17 +71,22 @@ def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) 
     """
     if explicit is not None:
         return explicit
-    home = environ.get(CONFIG_HOME_VARIABLE)
-    directory = Path(home) if home else platformdirs.user_config_path("massgen")
-    places = [cwd / ".massgen" / "config.yaml", directory / "config.yaml"]
+    places = config_places(cwd, environ)
     for place in places:
         if place.is_file():
             return str(place)
     raise MassgenError(
         "config_not_found",
-        f"no config: neither {places[0]} nor {places[1]} exists. Write one of them, or name a file or "
+        f"no config: neither {places[0]} nor {places[1]} exists. Make one with `massgen --init`, or name a file or "
         f"{EXAMPLE_PREFIX}NAME with --config.",
     )
+
+
+def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Where a config is looked for when none is named: the project's, then the user's own."""
+    home = environ.get(CONFIG_HOME_VARIABLE)
+    directory = Path(home) if home else platformdirs.user_config_path("massgen")
+    return cwd / ".massgen" / "config.yaml", directory.absolute() / "config.yaml"
 
 
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:

@@ -35,6 +35,7 @@ from massgen_mcp.workspace.snapshot import remove_tree
 
 Until = Literal["terminal", "phase", "change"]
 
+RUN_ID_PREFIX = "run-"
 MAX_QUESTION_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_TURNS_RECALLED = 200
@@ -131,6 +132,14 @@ class RunManager:
         if view.row.state == "interrupted":
             await anyio.to_thread.run_sync(self._see_to, view)
         return view
+
+    async def find(self, beginning: str) -> str:
+        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run."""
+        prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
+        found = await anyio.to_thread.run_sync(self._store.beginning_with, prefix, 2) if beginning else []
+        if len(found) > 1 and prefix not in found:
+            raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
+        return prefix if len(found) != 1 else found[0]
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -373,7 +382,7 @@ def _check_action(view: RunView, action: Action, message: str) -> None:
 
 def new_run_id() -> str:
     """128 random bits: cannot be guessed, and fits every place where an id may stand."""
-    return "run-" + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
 def check_question(question: str) -> None:

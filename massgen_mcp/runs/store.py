@@ -199,6 +199,12 @@ class Store:
             query = "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
             return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)),))}
 
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        """Ids of at most `limit` runs that begin so."""
+        with self._database.reading() as db:
+            query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? LIMIT ?"
+            return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit))]
+
     # -- what runners do ------------------------------------------------------------------------------------------
 
     def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:

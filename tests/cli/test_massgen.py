@@ -64,13 +64,16 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
     expected = [
         re.escape(f"LOG_DIR: {directory}"),
         re.escape(f"STATUS: {directory / 'status.json'}"),
+        re.escape("AGENTS: agent_a (scripted/scripted), agent_b (scripted/scripted), agent_c (scripted/scripted)"),
         r"QUESTION: What is it\?",
         re.escape(IN_PROGRESS),
         "WINNER: agent_b",
         r"DURATION: \d+\.\d+s",
+        re.escape(f"ANSWER_FILE: {directory / 'final' / 'agent_b' / 'answer.txt'}"),
         "ANSWER_PREVIEW: Neither: replace it piece by piece.*",
         r"COMPLETED: 3 agents, \d+\.\d+s total",
     ]
+    assert 10 <= len(lines) <= 20
     assert len(lines) == len(expected), done.stdout
     for line, pattern in zip(lines, expected, strict=True):
         assert re.fullmatch(pattern, line), line
@@ -91,7 +94,7 @@ async def test_escapes_of_a_model_never_reach_the_output(home: TempHome, aimock:
     assert "a second line" in output
     assert without_escapes(output), repr(output)
     if automation:
-        assert len(output.splitlines()) == 8, "a line of the answer is not a line of the contract"
+        assert len(output.splitlines()) == 10, "a line of the answer is not a line of the contract"
 
 
 def test_a_failing_team_stays_within_twenty_lines(home: TempHome) -> None:
@@ -99,6 +102,17 @@ def test_a_failing_team_stays_within_twenty_lines(home: TempHome) -> None:
     assert done.returncode == EXECUTION_ERROR
     assert len(done.stdout.splitlines()) <= 20
     assert len(re.findall(r"^WARNING: agent_. fell out \(auth\)", done.stdout, re.MULTILINE)) == 10
+
+
+def test_a_run_with_every_line_there_can_be_stays_within_twenty(home: TempHome) -> None:
+    fallen = [agent(f"a{n}", {"fail": "auth"}) for n in range(9)]
+    winner = agent("last", {"answer": "mine"}, {"fail": "auth"})
+    config = home.config("ten", *fallen, winner, orchestrator={"final_answer_strategy": "winner_present"})
+    done = automated(home, config, "--output-file", "out.txt")
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 20
+    assert {"WINNER", "ANSWER_FILE", "OUTPUT_FILE", "COMPLETED"} <= {line.partition(":")[0] for line in lines}
 
 
 def test_people_get_the_whole_answer(home: TempHome) -> None:
@@ -204,8 +218,8 @@ def test_the_output_file_gets_the_final_answer(home: TempHome) -> None:
     assert done.returncode == 0
     target = home.work / "answer.md"
     assert value_of(done.stdout, "OUTPUT_FILE") == str(target)
-    assert target.read_text() == (log_dir(done.stdout) / "final" / "agent_b" / "answer.txt").read_text()
-    assert len(done.stdout.splitlines()) == 9
+    assert target.read_text() == Path(value_of(done.stdout, "ANSWER_FILE")).read_text()
+    assert len(done.stdout.splitlines()) == 11
 
 
 def test_three_runs_of_one_config_at_once_do_not_collide(home: TempHome) -> None:

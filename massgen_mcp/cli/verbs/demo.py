@@ -2,13 +2,16 @@
 agents. It is a client and nothing else: it knows only the tools.
 """
 
+import argparse
+import os
 import sys
-from collections.abc import Mapping
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
+from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
+from massgen_mcp.cli.saying import say
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import IDLE_VARIABLE
 
@@ -17,18 +20,20 @@ CONFIG = "scripted"
 RUNNER_IDLE_SECONDS = "5"
 
 
-async def demo(environ: Mapping[str, str]) -> int:
-    """Start the server as a client would and delegate one question. Returns the exit code."""
+async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
+    """Start the server as a client would and delegate one question."""
     say("massgen-mcp demo: three scripted agents, no key needed. NO MODEL IS CALLED; every word is fixed in advance.")
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "massgen_mcp.cli.main"],
-        env={**environ, IDLE_VARIABLE: environ.get(IDLE_VARIABLE, RUNNER_IDLE_SECONDS)},
+        env={**os.environ, IDLE_VARIABLE: os.environ.get(IDLE_VARIABLE, RUNNER_IDLE_SECONDS)},
     )
     async with Client(server) as client:
         tools = await client.list_tools()
-        say(f"\nThe server offers: {', '.join(tool.name for tool in tools.tools)}")
-        say(f"\nstart_run(question={QUESTION!r}, config={CONFIG!r})")
+        say()
+        say(f"The server offers: {', '.join(tool.name for tool in tools.tools)}")
+        say()
+        say(f"start_run(question={QUESTION!r}, config={CONFIG!r})")
         started = await _call(client, "start_run", question=QUESTION, config=CONFIG)
         run_id = str(started["run_id"])
         say(f"  run_id {run_id}")
@@ -39,13 +44,10 @@ async def demo(environ: Mapping[str, str]) -> int:
     return _tell(result)
 
 
-def say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - this is what a person came for
-
-
 async def _follow(client: Client, run_id: str) -> None:
     """Wait for each change and tell it, until the run has ended."""
-    say("\nwait_run, until it has ended:")
+    say()
+    say("wait_run, until it has ended:")
     told, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
@@ -60,20 +62,25 @@ async def _follow(client: Client, run_id: str) -> None:
 
 
 def _tell(result: dict[str, Any]) -> int:
-    say(f"\nget_result: {result['status']}, {result['outcome']}, in {result['seconds']:.2f} s")
-    say("\nANSWER")
+    say()
+    say(f"get_result: {result['status']}, {result['outcome']}, in {result['seconds']:.2f} s")
+    say()
+    say("ANSWER")
     for line in (result["answer"] or "none").splitlines():
         say(f"  {line}")
-    say(f"\nVOTES (winner: {result['winner']})")
+    say()
+    say(f"VOTES (winner: {result['winner']})")
     for vote in result["votes"]:
         say(f"  {vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}")
     for dissent in result["dissent"]:
         say(f"  dissent {dissent['label']}: {dissent['preview']}")
-    say("\nFILES")
+    say()
+    say("FILES")
     for name, path in result["paths"].items():
         say(f"  {name}: {path}")
-    say("\nNo model was called. With a key in the environment, start_run without a config takes a real team.")
-    return 0 if result["status"] == "completed" else 2
+    say()
+    say("No model was called. With a key in the environment, start_run without a config takes a real team.")
+    return EXIT_OK if result["status"] == "completed" else EXIT_FAILED
 
 
 async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:

@@ -1,26 +1,29 @@
-"""The server process: state directory, run manager, tools, transport."""
+"""`massgen-mcp` without a verb: the server process, with state directory, run manager, tools and transport."""
 
+import argparse
 import os
 
+from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 
 
-async def serve(transport: str, host: str, port: int) -> None:
+async def run(options: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it. Raises `MassgenError` when it cannot begin."""
     os.umask(0o077)
     home = find_home(os.environ)
     manager = RunManager(home, os.environ)
     server = MassgenServer()
     add_tools(server, manager)
-    if transport == "http":
+    if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
 
-        await serve_http(server, home, host=host, port=port)
+        await serve_http(server, home, host=options.host, port=options.port)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
         await serve_stdio(server)
     manager.close()
+    return EXIT_OK

@@ -1,0 +1,55 @@
+"""Questions to a person at a terminal, one line each, answered with Enter. Works with screen readers and slow lines.
+
+A prompt is short, because a line editor needs the rest of the line; what it is about is said before it.
+
+Ctrl-C and the end of input leave a dialogue as `KeyboardInterrupt`. Must not know what is asked about.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+
+from massgen_mcp.cli.saying import say
+
+
+def on_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def ask(question: str, default: str = "") -> str:
+    """The answer, or `default` for an empty one."""
+    with suppress(ImportError):
+        import_module("readline")  # lets a person edit the line, where there is one
+    hint = f" [{default}]" if default else ""
+    try:
+        return input(f"{question}{hint}: ").strip() or default
+    except EOFError:
+        say()
+        raise KeyboardInterrupt from None
+
+
+def confirm(question: str, *, default: bool) -> bool:
+    while True:
+        match ask(f"{question} (y/n)", "y" if default else "n").lower():
+            case "y" | "yes":
+                return True
+            case "n" | "no":
+                return False
+            case _:
+                say("Please answer y or n.")
+
+
+def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
+    """The place of one of `choices`, picked by its number or by a part of its text that only it has."""
+    for number, choice in enumerate(choices, start=1):
+        say(f"  {number:>2}. {choice}")
+    while True:
+        answer = ask(question, str(default + 1))
+        if answer.isdecimal() and 1 <= int(answer) <= len(choices):
+            return int(answer) - 1
+        fitting = [place for place, choice in enumerate(choices) if answer.lower() in choice.lower()]
+        if len(fitting) == 1 and not answer.isdecimal():
+            return fitting[0]
+        say(f"Please give a number from 1 to {len(choices)}, or a part of one line.")

@@ -1,0 +1,38 @@
+"""The error boundary of both commands: whatever a verb raises becomes words on standard error and an exit code.
+
+Must not know what the verbs do.
+"""
+
+import traceback
+from collections.abc import Callable
+from typing import cast
+
+from massgen_mcp.cli.saying import complain
+from massgen_mcp.errors import MassgenError
+
+
+def guarded(
+    work: Callable[[], int], *, code_of: Callable[[MassgenError], int], interrupted: int, debug: bool = False
+) -> int:
+    """The exit code of `work`. `code_of` gives that of an error, `interrupted` is that of Ctrl-C."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        return interrupted
+    except Exception as error:  # noqa: BLE001 - the boundary of the process
+        cause = _cause(error)
+        if isinstance(cause, KeyboardInterrupt):
+            return interrupted
+        if debug:
+            complain("".join(traceback.format_exception(error)))
+        if not isinstance(cause, MassgenError):
+            cause = MassgenError("internal", f"{type(cause).__name__}: {cause}")
+        complain(f"ERROR {cause.code}: {cause}")
+        return code_of(cause)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What went wrong, without the groups that task groups wrap around it."""
+    while isinstance(error, BaseExceptionGroup):
+        (error, *_) = cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return error

@@ -1,0 +1,66 @@
+"""What may stand at each place of a command line, for a shell that completes it.
+
+Must not fail, print or change anything: a shell that gets nothing completes file names.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from argcomplete.completers import BaseCompleter, FilesCompleter
+
+from massgen_mcp.config.examples import list_examples
+from massgen_mcp.config.loader import EXAMPLE_PREFIX
+from massgen_mcp.config.providers import PROVIDERS, provider_names
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.store import Store
+
+
+class Candidates(BaseCompleter):
+    """Chosen by the name of the option or argument."""
+
+    def __call__(self, *, prefix: str, action: argparse.Action, **_: object) -> Iterable[str]:
+        match action.dest:
+            case "config" | "validate":
+                return [*_quietly(_examples), *FilesCompleter(("yaml", "yml", "json"))(prefix)]
+            case "name":
+                return [name.removeprefix(EXAMPLE_PREFIX) for name in _quietly(_examples)]
+            case "model" | "models":
+                head, comma, last = prefix.rpartition(",")
+                return [f"{head}{comma}{name}" for name in _models() if name.startswith(last)]
+            case "backend":
+                return provider_names()
+            case "run_id":
+                return _quietly(_run_ids)
+            case "session_id":
+                return _quietly(_sessions)
+            case "output_file":
+                return FilesCompleter()(prefix)
+            case _:
+                return []
+
+
+def _quietly(found: Callable[[], Iterable[str]]) -> list[str]:
+    with suppress(Exception):
+        return list(found())
+    return []
+
+
+def _examples() -> Iterable[str]:
+    return (f"{EXAMPLE_PREFIX}{example.name}" for example in list_examples())
+
+
+def _models() -> Iterable[str]:
+    strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model]
+    return [*strong, *(f"{row.type}/" for row in PROVIDERS)]
+
+
+def _run_ids() -> Iterable[str]:
+    store = Store(find_home(os.environ).database)
+    return [row.run_id for row in store.recent(state=None, before=None, limit=100)]
+
+
+def _sessions() -> Iterable[str]:
+    return sorted((path.name for path in Path(".massgen", "sessions").iterdir()), reverse=True)

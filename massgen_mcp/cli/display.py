@@ -1,0 +1,76 @@
+"""What a person sees while a run goes on, and the one place where it is chosen.
+
+Must not know what is printed before and after a run; that is the report's business (`one_run`).
+"""
+
+from typing import Protocol
+
+import anyio
+
+from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.saying import complain, say
+from massgen_mcp.events import LogRecord
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.views.log_text import log_line
+
+
+class Display(Protocol):
+    """Everything here is called in the run's own event loop; nothing may block it."""
+
+    def started(self, run: RunHandle) -> None:
+        """The run begins; `run.snapshot` is always up to date."""
+        ...
+
+    def record(self, record: LogRecord) -> None:
+        """Something happened."""
+        ...
+
+    async def refresh(self) -> None:
+        """Runs beside the run and is cancelled when it has ended: for clocks and keys."""
+        ...
+
+    def close(self) -> None:
+        """The run has ended, well or not. Leaves the terminal as it was."""
+        ...
+
+
+class Silent:
+    """Nothing at all."""
+
+    def started(self, run: RunHandle) -> None:
+        pass
+
+    def record(self, record: LogRecord) -> None:
+        pass
+
+    async def refresh(self) -> None:
+        await anyio.sleep_forever()
+
+    def close(self) -> None:
+        pass
+
+
+class PlainLines(Silent):
+    """One line per event that a person following a run wants to read: for pipes and files."""
+
+    def record(self, record: LogRecord) -> None:
+        line = log_line(record)
+        if line is not None and " | DEBUG | " not in line:
+            say(line)
+
+
+class DebugLines(Silent):
+    """Every line of the log on standard error, so that standard output stays what it is."""
+
+    def record(self, record: LogRecord) -> None:
+        if line := log_line(record):
+            complain(line)
+
+
+def choose_display(options: Options) -> Display:
+    """The display for this command line and this standard output."""
+    if options.debug:
+        return DebugLines()
+    if options.automation or options.no_display:
+        return Silent()
+    return PlainLines()

@@ -1,0 +1,54 @@
+"""The exit codes of our commands. A contract: programs decide by them."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the codes alone must cost nothing to import
+    from massgen_mcp.errors import ErrorCode
+    from massgen_mcp.runs.manager import RunView
+
+EXIT_OK = 0
+
+# -- massgen ----------------------------------------------------------------------------------------------------------
+
+EXIT_CONFIG = 1
+EXIT_EXECUTION = 2
+EXIT_TIMEOUT = 3
+EXIT_INTERRUPTED = 4
+
+CODES_OF_MASSGEN = frozenset({EXIT_OK, EXIT_CONFIG, EXIT_EXECUTION, EXIT_TIMEOUT, EXIT_INTERRUPTED})
+
+# -- massgen-mcp ------------------------------------------------------------------------------------------------------
+
+EXIT_FAILED = 1
+"""The run failed, was cancelled or ran out of time; a check failed; a request was refused."""
+EXIT_NOT_ENDED = 2
+EXIT_UNKNOWN = 3
+EXIT_INPUT_NEEDED = 4
+"""The run does not go on before somebody answers it, or resumes it with its keys."""
+EXIT_BROKEN = 5
+"""The run store, or this program, failed."""
+EXIT_USAGE = 64
+EXIT_STOPPED = 130
+"""Ctrl-C."""
+
+CODES_OF_VERBS = frozenset(
+    {EXIT_OK, EXIT_FAILED, EXIT_NOT_ENDED, EXIT_UNKNOWN, EXIT_INPUT_NEEDED, EXIT_BROKEN, EXIT_USAGE, EXIT_STOPPED}
+)
+
+
+def exit_of_run(view: "RunView") -> int:
+    if view.ended:
+        return EXIT_OK if view.state == "completed" else EXIT_FAILED
+    return EXIT_INPUT_NEEDED if view.stands_still else EXIT_NOT_ENDED
+
+
+def exit_of_error(code: "ErrorCode") -> int:
+    match code:
+        case "unknown_run" | "expired":
+            return EXIT_UNKNOWN
+        case "not_finished":
+            return EXIT_NOT_ENDED
+        case "run_damaged" | "disk_full" | "store_unavailable" | "internal":
+            return EXIT_BROKEN
+        case _:
+            return EXIT_FAILED

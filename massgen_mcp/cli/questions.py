@@ -1,0 +1,25 @@
+"""Where the question of a command line comes from: an argument, or standard input."""
+
+import sys
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.manager import MAX_QUESTION_CHARACTERS, check_question
+
+STANDARD_INPUT = "-"
+
+
+def whole_question(given: str) -> str:
+    """The question itself. Raises `MassgenError` invalid_arguments for one that no model could be asked."""
+    question = _from_standard_input() if given == STANDARD_INPUT else given
+    check_question(question)
+    return question
+
+
+def _from_standard_input() -> str:
+    data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
+            return data.decode(errors="ignore")  # far too long in any case, and refused for that
+        raise MassgenError("invalid_arguments", "the question on standard input is not valid UTF-8") from None

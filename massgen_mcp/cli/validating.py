@@ -1,0 +1,17 @@
+"""`massgen --validate`: whether a config could be run, with everything that is wrong with it. Runs nothing."""
+
+from collections.abc import Mapping
+
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.saying import say
+from massgen_mcp.config.loader import load_config, missing_keys
+
+
+def validate(source: str, *, environ: Mapping[str, str]) -> int:
+    """Returns the exit code. Raises `MassgenError` with every problem and its line."""
+    config = load_config(source, environ=environ)
+    team = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
+    say(f"OK: {source}: {team}")
+    if missing := missing_keys(config, environ):
+        say(f"Not set here: {', '.join(missing)}")
+    return EXIT_OK

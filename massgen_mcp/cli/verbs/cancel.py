@@ -1,0 +1,18 @@
+"""`massgen-mcp cancel ID`: stop a run and keep its best answer."""
+
+import argparse
+
+from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
+from massgen_mcp.cli.verbs.desk import run_manager, say_controlled
+
+SECONDS = 10.0
+"""How long a run is given to stop before this command says that it has not."""
+
+
+async def run(options: argparse.Namespace) -> int:
+    with run_manager() as manager:
+        run_id = await manager.find(options.run_id)
+        await manager.control(run_id, "cancel")
+        view = await manager.wait(run_id, until="terminal", seconds=SECONDS, cursor=None)
+        say_controlled(view, as_json=options.json)
+    return EXIT_OK if view.ended else EXIT_NOT_ENDED

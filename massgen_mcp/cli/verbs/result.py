@@ -1,0 +1,40 @@
+"""`massgen-mcp result ID`: the answer first, then who won and why."""
+
+import argparse
+import sys
+
+from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.saying import say, say_text
+from massgen_mcp.cli.verbs.desk import run_manager, say_json
+from massgen_mcp.server import results
+from massgen_mcp.server.reply_models import Result
+
+
+async def run(options: argparse.Namespace) -> int:
+    what = "agent" if options.agent else options.view
+    with run_manager() as manager:
+        view = await manager.look(await manager.find(options.run_id))
+        found = results.result(view, what, options.agent, 0, sys.maxsize)
+        if options.json:
+            say_json(found)
+        else:
+            _say(found)
+    return exit_of_run(view)
+
+
+def _say(found: Result) -> None:
+    if found.answer:
+        say_text(found.answer)
+        say()
+    outcome = f", {found.outcome}" if found.outcome else ""
+    say(f"{found.run_id}: {found.status}{outcome}, {found.seconds:.1f} s")
+    if found.reason:
+        say(f"  reason: {found.reason}")
+    if found.winner:
+        say(f"  winner: {found.winner}; votes: {found.vote_counts}")
+    for vote in found.votes:
+        say(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
+    for fallen in found.degraded:
+        say(f"  {fallen.agent} fell out ({fallen.reason}): {fallen.message}")
+    for name, path in found.paths.items():
+        say(f"  {name}: {path}")

@@ -1,0 +1,21 @@
+"""`massgen-mcp wait ID`: until the run has ended or needs an answer. Its exit code says which."""
+
+import argparse
+import math
+
+from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.verbs.desk import run_manager, say_json
+from massgen_mcp.cli.verbs.status import say_status
+from massgen_mcp.server import results
+
+
+async def run(options: argparse.Namespace) -> int:
+    seconds = math.inf if options.timeout is None else options.timeout
+    with run_manager() as manager:
+        run_id = await manager.find(options.run_id)
+        view = await manager.wait(run_id, until="terminal", seconds=seconds, cursor=None)
+        if options.json:
+            say_json(results.status(view))
+        else:
+            say_status(view)
+    return exit_of_run(view)

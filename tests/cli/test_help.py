@@ -1,0 +1,124 @@
+"""`--help` is a manual that fits the terminal and costs nothing; shells complete what it lists."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.cli import exits
+from massgen_mcp.cli.options import MANUAL
+from massgen_mcp.cli.verb_options import MANUAL as VERBS_MANUAL
+from massgen_mcp.config.providers import named_provider
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.store import NewRun, Store
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, without_escapes
+from tests.typist import typist
+
+COMMANDS = {"massgen": COMMAND_MODULE, "massgen-mcp": SERVER_MODULE}
+HEAVY = ("anyio", "mcp", "pydantic", "yaml", "openai", "anthropic", "httpx2", "argcomplete", "prompt_toolkit", "rich")
+
+
+@pytest.mark.parametrize("module", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_help_fits_the_terminal(home: TempHome, module: str, width: int) -> None:
+    done = run_command(home.with_variables(COLUMNS=str(width)), module, "--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert without_escapes(done.stdout)
+    prose = [line for line in done.stdout.splitlines() if not line.lstrip().startswith(("massgen", "git diff", "["))]
+    assert max(map(len, prose)) <= width, max(prose, key=len)
+    for section in ("examples:", "exit codes:", "environment:", "files:"):
+        assert f"\n{section}\n" in done.stdout
+
+
+@pytest.mark.parametrize("module", COMMANDS.values(), ids=COMMANDS)
+def test_help_and_version_import_nothing_heavy(home: TempHome, module: str) -> None:
+    for option in ("--help", "--version"):
+        command = [sys.executable, "-X", "importtime", "-m", module, option]
+        done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=60, check=True)
+        imported = set(re.findall(r"^import time:\s+\d+ \|\s+\d+ \|\s+([\w.]+)$", done.stderr, re.MULTILINE))
+        assert "argparse" in imported
+        assert [name for name in HEAVY if name in imported] == []
+
+
+def test_help_names_the_exit_codes_that_there_are() -> None:
+    def listed(manual: str) -> set[int]:
+        section = manual.partition("exit codes:\n")[2].partition("\n\n")[0]
+        return {int(number) for number in re.findall(r"^  (\d+) ", section, re.MULTILINE)}
+
+    assert listed(MANUAL) == exits.CODES_OF_MASSGEN
+    assert listed(VERBS_MANUAL) == exits.CODES_OF_VERBS
+
+
+# -- completion -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell_home(home: TempHome) -> TempHome:
+    """A home whose PATH has our commands as they are installed."""
+    installed = Path(sys.executable).parent
+    assert all((installed / name).is_file() for name in COMMANDS)
+    return home.with_variables(PATH=f"{installed}{os.pathsep}{os.environ['PATH']}", TERM="dumb", INPUTRC="/dev/null")
+
+
+def test_bash_completes_what_a_person_begins_to_type(shell_home: TempHome) -> None:
+    bash = shutil.which("bash")
+    assert bash
+    (shell_home.work / "my-team.yaml").touch()
+    with typist([bash, "--norc", "--noprofile", "-i"], cwd=shell_home.work, environ=shell_home.environ) as person:
+        person.type("PS1='> '\n")
+        for name in COMMANDS:
+            person.type(f'eval "$({name} --completion bash)"; echo loaded-$((1 + 1))\n')
+            person.expect("loaded-2")
+        for typed, completed in (
+            ("massgen --autom\t", "massgen --automation "),
+            ("massgen --config @examples/two_p\t", "massgen --config @examples/two_providers "),
+            ("massgen --config my-\t", "massgen --config my-team.yaml "),
+            (
+                "massgen --models openai/gpt-5,claude/claude-op\t",
+                f"massgen --models openai/gpt-5,claude/{named_provider('claude').strong_model} ",
+            ),
+            ("massgen --completion zs\t", "massgen --completion zsh "),
+            ("massgen-mcp canc\t", "massgen-mcp cancel "),
+            ("massgen-mcp configs scr\t", "massgen-mcp configs scripted "),
+        ):
+            person.type(f"{typed}\x01echo :\x05.\n")
+            person.expect("\n:", 10)
+            assert person.expect("\n") == f"{completed}.", typed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_completion_code_is_printed_for_each_shell(home: TempHome, name: str, shell: str) -> None:
+    done = run_command(home, COMMANDS[name], "--completion", shell)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert name in done.stdout
+    assert "_ARGCOMPLETE" in done.stdout
+
+
+def test_run_ids_are_completed_and_an_empty_store_is_no_error(shell_home: TempHome) -> None:
+    def candidates() -> list[str]:
+        line = "massgen-mcp status run-"
+        environ = {
+            **shell_home.environ, "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)),
+            "_ARGCOMPLETE_STDOUT_FILENAME": str(shell_home.work / "candidates"),
+        }  # fmt: skip
+        command = [sys.executable, "-m", SERVER_MODULE]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout + done.stderr == ""
+        return (shell_home.work / "candidates").read_text().split("\v")
+
+    assert candidates() == [""]
+    assert not shell_home.path.exists(), "looking for candidates makes nothing"
+    home = find_home(shell_home.environ).ensure()
+    store = Store(home.database)
+    added = [f"run-{letter}" for letter in "ab"]
+    for run_id in added:
+        store.add(NewRun(run_id, "q", "c", "f", "h"))
+    store.close()
+    assert sorted(candidates()) == added

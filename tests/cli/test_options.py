@@ -1,0 +1,242 @@
+"""The options of `massgen`: which team they mean, what they show and what they leave behind."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from massgen_mcp.cli.options import parse
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
+
+LOGS = Path(".massgen", "massgen_logs")
+
+
+def massgen(home: TempHome, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run_command(home, COMMAND_MODULE, *arguments)
+
+
+def piped(home: TempHome, data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", COMMAND_MODULE, *arguments]
+    return subprocess.run(
+        command, cwd=home.work, env=home.environ, input=data, capture_output=True, timeout=60, check=False
+    )
+
+
+def agents_line(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("AGENTS: "))
+    return line.removeprefix("AGENTS: ")
+
+
+def frozen(home: TempHome) -> dict[str, Any]:
+    """The config of the only run."""
+    (run,) = (home.work / LOGS).iterdir()
+    return json.loads((run / "config.json").read_text())["config"]
+
+
+# -- the team ---------------------------------------------------------------------------------------------------------
+
+
+def test_models_are_dealt_out_to_as_many_agents_as_asked_for(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--models", "scripted/a,scripted/b", "--num-agents", "3", "q")
+    assert agents_line(done) == "agent_a (scripted/a), agent_b (scripted/b), agent_c (scripted/a)"
+
+
+def test_one_model_is_one_agent_with_the_system_message_given(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--backend", "scripted", "--model", "x", "--system-message", "Be brief.", "q")
+    assert agents_line(done) == "agent_a (scripted/x)"
+    assert [one["system_message"] for one in frozen(home)["agents"]] == ["Be brief."]
+
+
+def test_a_backend_alone_is_its_strongest_model_and_needs_its_key(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--backend", "gemini", "q")
+    assert done.returncode == 1
+    assert "agent 'gemini-gemini4argon-1' needs GOOGLE_API_KEY or GEMINI_API_KEY" in done.stderr
+    without = massgen(home, "--automation", "--backend", "groq", "q")
+    assert "name the model as well, with --model" in without.stderr
+
+
+def test_the_config_of_the_directory_goes_before_ones_own(home: TempHome) -> None:
+    own = home.work / "config-home" / "config.yaml"
+    own.parent.mkdir()
+    own.write_text("agent: {id: a, backend: {type: scripted, model: own}}\n")
+    person = home.with_variables(MASSGEN_CONFIG_HOME=str(own.parent))
+    assert agents_line(massgen(person, "--automation", "q")) == "agent_a (scripted/own)"
+    project = home.work / ".massgen" / "config.yaml"
+    project.write_text("agent: {id: a, backend: {type: scripted, model: project}}\n")
+    assert agents_line(massgen(person, "--automation", "q")) == "agent_a (scripted/project)"
+    assert agents_line(massgen(person, "--automation", "--config", str(own), "q")) == "agent_a (scripted/own)"
+
+
+CONTRADICTIONS: dict[str, Sequence[str]] = {
+    "config and model": ["--config", "x", "--model", "y", "q"],
+    "config and backend": ["--config", "x", "--backend", "y", "q"],
+    "select and config": ["--select", "--config", "x", "q"],
+    "size of a config": ["--num-agents", "3", "q"],
+    "no model": ["--models", "a,,b", "q"],
+    "session without logs": ["--no-logs", "--session-id", "x", "q"],
+    "automation that asks": ["--automation", "--init"],
+    "an option cut short": ["--auto", "q"],
+}
+
+
+@pytest.mark.parametrize("arguments", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_options_that_contradict_each_other_are_refused(
+    arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        parse(arguments)
+    assert left.value.code == 1
+    printed = capsys.readouterr()
+    assert "ERROR invalid_arguments: " in printed.err
+    assert printed.out == ""
+
+
+# -- the question -----------------------------------------------------------------------------------------------------
+
+
+def test_the_question_may_come_from_standard_input(home: TempHome) -> None:
+    done = piped(home, "Wörld?\nIn two lines.\n".encode(), "--automation", "--model", "scripted/x", "-")
+    assert done.returncode == 0
+    assert "QUESTION: Wörld? In two lines." in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [(b"", "the question is empty"), (b"a\xff", "not valid UTF-8"), (b"\xc3\xb6" * 3_000_000, "at most 1000000")],
+    ids=["nothing", "no text", "too much"],
+)
+def test_a_question_on_standard_input_that_cannot_be_asked_is_refused(home: TempHome, data: bytes, told: str) -> None:
+    done = piped(home, data, "--automation", "--model", "scripted/x", "-")
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("ERROR invalid_arguments: ")
+    assert told in done.stderr.decode()
+    assert done.stdout == b""
+
+
+def test_automation_needs_a_question(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--model", "scripted/x")
+    assert done.returncode == 1
+    assert "--automation needs a QUESTION" in done.stderr
+
+
+# -- output -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_gets_plain_lines_and_no_display_gets_none_of_them(home: TempHome) -> None:
+    followed = massgen(home, "--model", "scripted/x", "q")
+    assert " | INFO | agent_a: new answer agent1.1" in followed.stdout
+    silent = massgen(home, "--no-display", "--model", "scripted/x", "q")
+    assert " | INFO | " not in silent.stdout
+    for done in (followed, silent):
+        assert done.stdout.endswith("\n\nx's answer to: q\n")
+        assert without_escapes(done.stdout)
+
+
+@pytest.mark.parametrize("ending", ["done", "interrupted"])
+def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str) -> None:
+    temporary = home.work / "tmp"
+    temporary.mkdir()
+    steps = (
+        [agent("a", {"answer": "x"})] if ending == "done" else [agent("a", {"answer": "x"}), agent("b", {"hang": True})]
+    )
+    config = home.config("team", *steps)
+    command = [sys.executable, "-m", COMMAND_MODULE, "--automation", "--no-logs", "--output-file", "out.txt"]
+    environ = {**home.environ, "TMPDIR": str(temporary)}
+    before = {*home.work.rglob("*")}
+    with subprocess.Popen(
+        [*command, "--config", config, "q"], cwd=home.work, env=environ, stdout=subprocess.PIPE, text=True
+    ) as process:
+        if ending == "interrupted":
+            poll_until(lambda: any("answer_submitted" in one.read_text() for one in temporary.rglob("events.jsonl")))
+            end(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == (0 if ending == "done" else 4)
+    assert output.startswith(f"LOG_DIR: {temporary}")
+    assert {*home.work.rglob("*")} - before == {home.work / "out.txt"}
+    assert (home.work / "out.txt").read_text() == "x"
+
+
+def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--debug", "--model", "scripted/x", "What?")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 10
+    assert " | DEBUG | agent_a: x replied" in done.stderr
+    (run,) = (home.work / LOGS).iterdir()
+    log = (run / "massgen_debug.log").read_text()
+    for told in ("run_started", "question: What?", "model_replied", "new_answer", "run_completed"):
+        assert told in log
+    assert without_escapes(log)
+    refused = massgen(home, "--debug", "--config", "nowhere.yaml", "q")
+    assert "Traceback (most recent call last)" in refused.stderr
+    assert refused.stderr.splitlines()[-1].startswith("ERROR config_not_found: ")
+
+
+def test_a_reader_that_has_gone_does_not_end_a_run_that_is_paid_for(home: TempHome) -> None:
+    line = f"{sys.executable} -m {COMMAND_MODULE} --automation --config @examples/scripted q | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"{line}; echo ${{PIPESTATUS[0]}}"],
+        cwd=home.work,
+        env=home.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    first, code = done.stdout.splitlines()
+    assert first.startswith("LOG_DIR: ")
+    assert (code, done.stderr) == ("0", "")
+    status = json.loads(Path(first.removeprefix("LOG_DIR: "), "status.json").read_text())
+    assert status["coordination"]["completion_percentage"] == 100
+
+
+def test_agents_do_not_ask_where_nobody_can_answer(home: TempHome) -> None:
+    ask: dict[str, Any] = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    config = home.config("asking", agent("solo", ask, {"answer": "x"}), orchestrator={"allow_questions": True})
+    done = massgen(home, "--automation", "--config", config, "q")
+    assert done.returncode == 0, done.stdout
+    (run,) = (home.work / LOGS).iterdir()
+    assert not happened(run, "input_required")
+    assert happened(run, "rule_violated")
+
+
+# -- --validate -------------------------------------------------------------------------------------------------------
+
+
+def test_a_valid_config_is_confirmed_with_its_team_and_the_keys_it_lacks(home: TempHome) -> None:
+    done = massgen(home, "--validate", "@examples/two_providers")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].startswith("OK: @examples/two_providers: openai (openai/")
+    assert done.stdout.splitlines()[1] == "Not set here: OPENAI_API_KEY, ANTHROPIC_API_KEY"
+
+
+def test_everything_that_is_wrong_with_a_config_is_told_at_once_with_its_line(home: TempHome) -> None:
+    (home.work / "bad.yaml").write_text(
+        "agents:\n"
+        "  - id: a\n"
+        "    backend: {type: opneai, model: m}\n"
+        "  - id: b c\n"
+        "    backend: {type: openai}\n"
+        "orchestrator:\n"
+        "  voting_sensitivity: very\n"
+        "  max_answers: 3\n"
+    )
+    done = massgen(home, "--validate", "bad.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("ERROR config_invalid: bad.yaml:3: agents[0].backend.type: ")
+    places = [line.removeprefix("ERROR config_invalid: ").split(": ")[:2] for line in lines]
+    assert places == [
+        ["bad.yaml:3", "agents[0].backend.type"],
+        ["bad.yaml:4", "agents[1].id"],
+        ["bad.yaml:5", "agents[1].backend.model"],
+        ["bad.yaml:7", "orchestrator.voting_sensitivity"],
+        ["bad.yaml:8", "orchestrator.max_answers"],
+    ]
+    assert not (home.work / ".massgen").exists()

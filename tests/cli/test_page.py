@@ -1,0 +1,65 @@
+"""`docs/cli.md` tells the truth: its example is run, and its tables name what there is."""
+
+import doctest
+import re
+import shlex
+
+import pytest
+
+from massgen_mcp.cli import exits
+from massgen_mcp.cli.options import make_parser
+from massgen_mcp.cli.verb_options import make_parser as make_verb_parser
+from massgen_mcp.cli.verb_options import parse as parse_verb
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, ROOT, TempHome
+
+PAGE = (ROOT / "docs" / "cli.md").read_text()
+
+
+def section(title: str) -> str:
+    """The text under a heading, up to the next one."""
+    (found,) = re.findall(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return found
+
+
+def first_cells(table: str) -> list[str]:
+    return [cell.replace("\\|", "|") for cell in re.findall(r"^\| `(.*?)`(?=[ ,].*\|)", table, re.MULTILINE)]
+
+
+def test_the_example_prints_what_the_page_shows(home: TempHome) -> None:
+    (example,) = re.findall(r"```console\n\$ massgen (.*?)\n(.*?)```", PAGE, re.DOTALL)
+    done = run_command(home, COMMAND_MODULE, *shlex.split(example[0]))
+    assert done.returncode == 0
+    assert doctest.OutputChecker().check_output(example[1], done.stdout, doctest.ELLIPSIS), done.stdout
+
+
+def test_the_page_has_every_option_and_no_other() -> None:
+    known = {name for action in make_parser()._actions for name in action.option_strings if name != "-h"}
+    cells = re.findall(r"^\| (`--.*?) \| ", section("massgen"), re.MULTILINE)
+    assert set(re.findall(r"`(--[a-z-]+)", "".join(cells))) == known
+
+
+def test_the_page_has_every_verb_as_it_is_parsed() -> None:
+    written = [cell.split()[0] for cell in first_cells(section("massgen-mcp"))]
+    (verbs,) = (action.choices for action in make_verb_parser()._actions if action.dest == "verb")
+    assert verbs is not None
+    assert written == list(verbs)
+    for cell in first_cells(section("massgen-mcp")):
+        words = re.sub(r"summary\|full\|votes", "full", re.sub(r"[\[\]]", "", cell)).split()
+        given = ["running" if word == "STATE" else "3" if word in ("N", "SECONDS") else word for word in words]
+        if "--view" in given:
+            given = given[: given.index("--agent")]
+        assert parse_verb(given).verb == words[0]
+
+
+@pytest.mark.parametrize(
+    ("title", "codes"),
+    [("Exit codes of massgen", exits.CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", exits.CODES_OF_VERBS)],
+)
+def test_the_page_has_the_exit_codes_that_there_are(title: str, codes: frozenset[int]) -> None:
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", section(title), re.MULTILINE)} == codes
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", PAGE))
+def test_its_links_lead_somewhere(target: str) -> None:
+    assert (ROOT / "docs" / target).exists()

@@ -1,0 +1,252 @@
+"""The verbs of `massgen-mcp`: the runs of the server, operated from a shell."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import BaseModel
+
+from massgen_mcp.cli.verb_options import parse
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.manager import RunManager, Until
+from massgen_mcp.server import reply_models
+from tests.commands import run_command
+from tests.harness import (
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    call,
+    end,
+    events_of,
+    happened,
+    poll_until,
+    spawned,
+    without_escapes,
+)
+
+DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
+STUCK = agent("stuck", {"hang": True})
+SCRIPTED = "@examples/scripted"
+
+
+def verb(home: TempHome, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run_command(home, SERVER_MODULE, *arguments)
+
+
+def document(home: TempHome, shape: type[BaseModel], *arguments: str) -> Any:
+    """The one JSON document that a verb prints, checked against the tool's published shape."""
+    done = verb(home, *arguments, "--json")
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+    shape.model_validate_json(done.stdout, strict=True, extra="forbid")
+    return json.loads(done.stdout)
+
+
+async def start(home: TempHome, config: str, *, until: Until | None = None) -> str:
+    """A run in the background, as a server starts it."""
+    manager = RunManager(find_home(home.environ), home.environ)
+    view, _ = await manager.start("What is it?", load_config(config, environ={}), source="test")
+    if until is not None:
+        view = await manager.wait(view.row.run_id, until=until, seconds=50, cursor=None)
+    manager.close()
+    return view.row.run_id
+
+
+async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(home: TempHome) -> None:
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="What is it?", config="scripted"))["run_id"]
+    waited = verb(home, "wait", run_id)
+    assert waited.returncode == DONE, waited.stderr
+    assert waited.stdout.splitlines()[0].startswith(f"{run_id}: completed, presenting, 100 %")
+    result = verb(home, "result", run_id)
+    assert result.returncode == DONE
+    assert result.stdout.startswith("Neither: replace it piece by piece.\n")
+    assert "winner: agent_b" in result.stdout
+    (listed,) = verb(home, "runs").stdout.splitlines()
+    assert listed.split()[:2] == [run_id, "completed"]
+    assert "What is it?" in listed
+
+
+async def test_json_has_the_fields_of_the_tool_of_the_same_name(home: TempHome) -> None:
+    run_id = await start(home, SCRIPTED, until="terminal")
+    assert document(home, reply_models.RunList, "runs")["runs"][0]["run_id"] == run_id
+    assert document(home, reply_models.Status, "status", run_id)["status"] == "completed"
+    assert document(home, reply_models.Status, "wait", run_id)["progress_percent"] == 100
+    whole = document(home, reply_models.Result, "result", run_id)
+    assert whole["answer"].startswith("Neither")
+    assert not whole["truncated"]
+    assert document(home, reply_models.Result, "result", run_id, "--view", "votes")["answer"] is None
+    assert "agent3.1" in document(home, reply_models.Result, "result", run_id, "--view", "full")["answer"]
+    assert document(home, reply_models.Result, "result", run_id, "--agent", "agent_c")["answer"].startswith("Mend it")
+    assert document(home, reply_models.Controlled, "cancel", run_id)["status"] == "completed"
+    configs = document(home, reply_models.ConfigList, "configs", "scripted")
+    assert configs["yaml"].startswith("# Three scripted agents")
+
+
+async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) -> None:
+    run_id = await start(home, SCRIPTED)
+    told = verb(home, "watch", run_id)
+    assert told.returncode == DONE
+    assert "agent_b: votes for agent2.2" in told.stdout
+    assert "completed: agent_b" in told.stdout.splitlines()[-1]
+    assert " | DEBUG | " not in told.stdout
+    lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
+    assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
+
+
+async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) -> None:
+    first = await start(home, SCRIPTED)
+    for beginning in (first[:9], first[4:9]):
+        assert first in verb(home, "status", beginning).stdout
+    for pattern in ("run-%", "run-*", "_un-"):
+        assert verb(home, "status", pattern).returncode == UNKNOWN
+    await start(home, home.config("other", STUCK))
+    both = verb(home, "status", "run-")
+    assert both.returncode == UNKNOWN
+    assert "several runs begin with 'run-'" in both.stderr
+    assert verb(home, "cancel", first).returncode == DONE
+
+
+@pytest.mark.parametrize(
+    ("name", "beginning"),
+    [("status", "nope"), ("wait", ""), ("watch", "../.."), ("result", "run-%"), ("cancel", "\x1b[31m")],
+)
+def test_an_unknown_run_has_an_exit_code_of_its_own(home: TempHome, name: str, beginning: str) -> None:
+    done = verb(home, name, beginning, "--json")
+    assert done.returncode == UNKNOWN
+    assert done.stderr.startswith("ERROR unknown_run: ")
+    assert done.stdout == ""
+    assert without_escapes(done.stderr)
+
+
+async def test_waiting_no_longer_than_asked_for_is_told_from_the_end(home: TempHome) -> None:
+    run_id = await start(home, home.config("stuck", agent("quick", {"answer": "quick"}), STUCK))
+    assert verb(home, "wait", run_id, "--timeout", "0.2").returncode == NOT_ENDED
+    assert verb(home, "result", run_id).returncode == NOT_ENDED
+    assert verb(home, "status", run_id).returncode == DONE
+    assert run_id in verb(home, "runs", "--state", "running").stdout
+    poll_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
+    cancelled = verb(home, "cancel", run_id)
+    assert (cancelled.returncode, cancelled.stdout) == (DONE, f"{run_id}: cancelled\n")
+    assert verb(home, "wait", run_id).returncode == FAILED
+    result = verb(home, "result", run_id)
+    assert result.returncode == FAILED
+    assert result.stdout.startswith("quick\n"), "the best answer so far is kept"
+    assert verb(home, "runs", "--state", "running").stdout == "no runs\n"
+
+
+async def test_a_failed_run_tells_its_reason_and_fails_the_command(home: TempHome) -> None:
+    run_id = await start(home, home.config("refused", agent("a", {"fail": "auth"})), until="terminal")
+    for name in ("wait", "watch", "result"):
+        done = verb(home, name, run_id)
+        assert done.returncode == FAILED, name
+        assert "auth" in done.stdout
+
+
+async def test_a_run_that_asks_is_told_from_one_that_has_ended_and_hears_the_answer(home: TempHome) -> None:
+    ask: dict[str, Any] = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    asking = agent("solo", ask, {"answer": "in metres"})
+    run_id = await start(home, home.config("asking", asking, orchestrator={"allow_questions": True}))
+    waited = verb(home, "wait", run_id)
+    assert waited.returncode == INPUT_NEEDED
+    assert "reason: question: Metres or feet?" in waited.stdout
+    watched = verb(home, "watch", run_id)
+    assert watched.returncode == INPUT_NEEDED
+    assert "Metres or feet?" in watched.stdout.splitlines()[-1]
+    assert verb(home, "answer", run_id, "Metres.").returncode == DONE
+    assert verb(home, "wait", run_id).returncode == DONE
+    again = verb(home, "answer", run_id, "Feet.")
+    assert again.returncode == FAILED
+    assert again.stderr.startswith("ERROR invalid_action: ")
+
+
+async def test_an_interrupted_run_says_which_key_it_lacks_and_goes_on_with_it(home: TempHome) -> None:
+    backend = {"type": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key_env": "OPENAI_API_KEY"}
+    config = home.config("keyed", STUCK, {"id": "keyed", "backend": backend})
+    keyed = home.with_variables(OPENAI_API_KEY="sk-first-0001")
+    run_id = await start(keyed, config)
+    poll_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+    for runner in home.processes(RUNNER_MODULE):
+        end(runner, signal.SIGKILL)
+    poll_until(lambda: not home.processes(RUNNER_MODULE))
+    waited = verb(home, "wait", run_id)
+    assert waited.returncode == INPUT_NEEDED
+    assert "OPENAI_API_KEY is not set here" in waited.stdout
+    refused = verb(home, "resume", run_id)
+    assert (refused.returncode, refused.stderr[:18]) == (FAILED, "ERROR missing_key:")
+    assert verb(keyed, "resume", run_id).returncode == DONE
+    poll_until(lambda: happened(home.run_directory(run_id), "run_resumed"))
+    assert verb(keyed, "cancel", run_id).returncode == DONE
+
+
+async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:
+    run_id = await start(home, home.config("stuck", STUCK))
+    command = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+    async with spawned(home, *command, stderr=subprocess.PIPE) as watching:
+        assert watching.stdout
+        assert watching.stderr
+        assert b"started" in await watching.stdout.receive()
+        end(watching.pid, signal.SIGINT)
+        assert await watching.wait() == STOPPED
+        assert [chunk async for chunk in watching.stderr] == []
+    assert verb(home, "status", run_id).stdout.startswith(f"{run_id}: running")
+
+
+async def test_a_reader_that_has_seen_enough_ends_a_watch_quietly(home: TempHome) -> None:
+    run_id = await start(home, SCRIPTED)
+    line = f"{sys.executable} -m {SERVER_MODULE} watch {run_id} | head -1"
+    done = await anyio.run_process(["bash", "-c", line], env=home.environ)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == b""
+
+
+def test_configs_are_listed_and_shown(home: TempHome) -> None:
+    listed = verb(home, "configs")
+    assert listed.returncode == DONE
+    assert "two_providers: Two strong models" in listed.stdout
+    assert "(set OPENAI_API_KEY, ANTHROPIC_API_KEY)" in listed.stdout
+    assert verb(home, "configs", "scripted").stdout.startswith("# Three scripted agents")
+    unknown = verb(home, "configs", "scriptd")
+    assert unknown.returncode == FAILED
+    assert "did you mean @examples/scripted?" in unknown.stderr
+
+
+USAGES: dict[str, Sequence[str]] = {
+    "no such verb": ["wiat", "x"],
+    "no id": ["wait"],
+    "a timeout that is none": ["wait", "x", "--timeout", "soon"],
+    "an endless number": ["wait", "x", "--timeout", "inf"],
+    "no such state": ["runs", "--state", "done"],
+    "no such limit": ["runs", "--limit", "0"],
+    "two views at once": ["result", "x", "--view", "votes", "--agent", "agent_a"],
+    "a cut option": ["wait", "x", "--time", "1"],
+}
+
+
+@pytest.mark.parametrize("arguments", USAGES.values(), ids=USAGES)
+def test_a_wrong_command_line_cannot_be_taken_for_an_answer(
+    arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        parse(arguments)
+    assert left.value.code == USAGE
+    printed = capsys.readouterr()
+    assert "ERROR invalid_arguments: " in printed.err
+    assert printed.out == ""
+
+
+def test_a_state_directory_that_cannot_be_used_has_an_exit_code_of_its_own(home: TempHome, tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a directory should be")
+    done = verb(TempHome(blocked / "home", home.work), "runs")
+    assert done.returncode == BROKEN
+    assert done.stderr.startswith("ERROR store_unavailable: ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,116 @@
+"""Every file of `examples/` is run here, with the commands as they are installed."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.manager import RunManager
+from tests.harness import ROOT, TempHome, agent, home
+
+__all__ = ["home"]
+
+EXAMPLES = ROOT / "examples"
+ELSEWHERE = {"__init__.py"}
+"""Not an example. The simulation, a package, has tests of its own."""
+
+
+@pytest.fixture
+def installed(home: TempHome) -> TempHome:
+    return home.with_variables(PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def run(home: TempHome, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    program: Sequence[str] = [sys.executable] if name.endswith(".py") else []
+    return subprocess.run(
+        [*program, str(EXAMPLES / name), *arguments],
+        cwd=home.work, env=home.environ, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+
+
+def test_no_example_escapes_these_tests() -> None:
+    files = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - ELSEWHERE
+    assert files == set(re.findall(r'run\(\w+, "(\w+\.\w+)"', Path(__file__).read_text()))
+
+
+def test_a_batch_keeps_each_answer_in_a_file_of_its_own(installed: TempHome) -> None:
+    done = run(installed, "batch.sh", "answers", "Question 1", "Question 2", "Question 3")
+    assert done.returncode == 0, done.stderr
+    folder = installed.work / "answers"
+    assert sorted(path.name for path in folder.iterdir()) == ["answer_0.txt", "answer_1.txt", "answer_2.txt"]
+    assert all(path.read_text().startswith("Neither") for path in folder.iterdir())
+    questions = re.findall(r"^QUESTION: (.*)$", done.stdout, re.MULTILINE)
+    assert questions == ["Question 1", "Question 2", "Question 3"]
+    outputs = re.findall(r"^OUTPUT_FILE: (.*)$", done.stdout, re.MULTILINE)
+    assert outputs == [str(folder / f"answer_{i}.txt") for i in range(3)]
+
+
+def test_a_batch_tells_how_many_failed(installed: TempHome) -> None:
+    broken = installed.with_variables(CONFIG=installed.config("broken", agent("a", {"fail": "auth"})))
+    done = run(broken, "batch.sh", "answers", "Question 1", "Question 2")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].endswith("2 of 2 failed.")
+
+
+def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
+    def told(*agents: dict[str, object], **settings: object) -> str:
+        return run(installed, "exit_codes.sh", installed.config("team", *agents, **settings), "q").stdout
+
+    assert re.fullmatch(r"answered by agent_a: /.*/final/agent_a/answer.txt\n", told(agent("a", {"answer": "x"})))
+    assert told(agent("a b")) == "mend the command line, the config or the keys\n"
+    assert told(agent("a", {"fail": "auth"})).startswith("the team failed: auth: ")
+    limits = {"orchestrator_timeout_seconds": 0.5}
+    late = told(agent("a", {"answer": "early"}), agent("b", {"hang": True}), timeout_settings=limits)
+    assert late == "out of time; so far: early\n"
+
+
+def test_a_diff_is_reviewed(installed: TempHome) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        subprocess.run(["git", *identity, *arguments], cwd=installed.work, check=True, capture_output=True)
+
+    git("init")
+    (installed.work / "code.py").write_text("old\n")
+    git("add", ".")
+    git("commit", "-m", "first")
+    (installed.work / "code.py").write_text("new\n")
+    done = run(installed, "review_a_diff.sh", installed.config("team", agent("a")))
+    assert done.returncode == 0, done.stderr
+    review = (installed.work / "review.md").read_text()
+    assert "Review this change." in review
+    assert "+new" in review, "a scripted agent without a script repeats the question"
+
+
+async def test_a_run_in_the_background_is_operated_by_its_id(installed: TempHome) -> None:
+    manager = RunManager(find_home(installed.environ), installed.environ)
+    view, _ = await manager.start("q", load_config("@examples/scripted", environ={}), source="test")
+    done = run(installed, "background_run.sh", view.row.run_id, "60")
+    assert done.returncode == 0, done.stderr
+    assert "4. Set an end date for the old code" in done.stdout
+    stuck = load_config(installed.config("stuck", agent("a", {"hang": True})), environ={})
+    view, _ = await manager.start("q", stuck, source="test")
+    assert f"{view.row.run_id}: cancelled" in run(installed, "background_run.sh", view.row.run_id, "0.1").stdout
+    manager.close()
+
+
+def test_a_nested_run_is_followed_by_its_status_file(installed: TempHome) -> None:
+    done = run(installed, "nested_run.py", "@examples/scripted", "q")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    percentages = [int(line.partition(" %: ")[0]) for line in lines if " %: " in line]
+    assert percentages[-1] == 100
+    assert len(percentages) > 2, "it was seen on its way"
+    assert "4. Set an end date for the old code, and hold it." in lines
+
+
+def test_a_client_delegates_over_mcp(installed: TempHome) -> None:
+    done = run(installed, "mcp_client.py", "scripted", "q")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Neither: replace it piece by piece.")
+    assert "agent_b won with {" in done.stdout
