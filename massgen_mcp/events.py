@@ -18,6 +18,9 @@ CallPurpose = Literal["coordinate", "present", "evaluate"]
 InputKind = Literal["budget_reached", "question", "permission"]
 """What a run may wait for its asker for."""
 
+Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
+"""Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
+
 
 def public_agent_name(place: int) -> str:
     """The public name of the agent at `place` (0-based) in the config: agent_a, agent_b, …, agent_z, agent_aa."""
@@ -196,6 +199,15 @@ class ModelCallStarted(Event):
     purpose: CallPurpose
     repeated: bool = False
     """The call was in flight when a runner was lost; it may have been paid for before."""
+
+
+class ModelCallWaiting(Event):
+    """A call, or its next try, has to wait before it is sent; other calls are on their way to the same provider."""
+
+    type: Literal["model_call_waiting"] = "model_call_waiting"
+    agent: str
+    call_id: str
+    obstacle: Obstacle
 
 
 class TextDelta(Event):
@@ -392,6 +404,7 @@ AnyEvent = Annotated[
     | MessagesShown
     | BallotChanged
     | ModelCallStarted
+    | ModelCallWaiting
     | TextDelta
     | ModelCallRetried
     | ModelReplied

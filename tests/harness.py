@@ -54,13 +54,14 @@ class TempHome:
     @property
     def environ(self) -> dict[str, str]:
         """Our own environment without anybody's keys and addresses, pointing at this home."""
-        foreign = re.compile(r"MASSGEN_|NO_COLOR$|FORCE_COLOR$|.*_(API_KEY|BASE_URL)$")
+        foreign = re.compile(r"MASSGEN_|NO_COLOR$|FORCE_COLOR$|.*_(API_KEY|BASE_URL|OAUTH_TOKEN)$")
         inherited = {name: value for name, value in os.environ.items() if not foreign.match(name)}
         return {
             **inherited,
             "MASSGEN_MCP_HOME": str(self.path),
             "MASSGEN_MCP_RUNNER_IDLE_SECONDS": RUNNER_IDLE_SECONDS,
             "MASSGEN_CONFIG_HOME": str(self.work / "no-such-config-home"),
+            "CLAUDE_CONFIG_DIR": str(self.work / "no-such-login"),
             **self.extra,
         }
 

@@ -87,13 +87,20 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True)
 class UsagePart:
-    """Tokens of this call as the provider counted them. `input_tokens` includes cached ones."""
+    """Tokens of this call as the provider counted them.
+
+    Cached and cache-written tokens are part of `input_tokens`, reasoning tokens of `output_tokens`, whatever the
+    provider's own way of counting is. `cost_usd` is what the provider says that it charges, where it does.
+    """
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     model: str = ""
+    cache_write_tokens: int = 0
+    web_searches: int = 0
+    cost_usd: float | None = None
 
 
 StopReason = Literal["end", "tool_calls", "length", "refusal"]

@@ -6,6 +6,7 @@ Must not know what a reply is for. Backends never retry; this does, so that noth
 import random
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 import anyio
@@ -23,7 +24,9 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
+from massgen_mcp.backends.traffic import Lane
 from massgen_mcp.errors import BackendError
+from massgen_mcp.events import Obstacle
 
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 
@@ -66,19 +69,24 @@ async def call_model(
     deadline_seconds: float,
     on_text: Callable[[str], None],
     on_retry: Callable[[int, BackendError, float], None],
+    lane: Lane | None = None,
+    on_wait: Callable[[Obstacle], None] = lambda _: None,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
+    Every try goes through `lane`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
     `on_text` hears text as it arrives. `on_retry` hears (failed attempt from 1, its error, wait in seconds) and means
-    that all text so far is void. Raises `BackendError`, with reason "timeout" when `deadline_seconds` have passed.
+    that all text so far is void. No wait is begun that the caller, the round and the run have no time for. Raises
+    `BackendError`, with reason "timeout" when `deadline_seconds` have passed.
     """
     started = time.monotonic()
-    deadline = anyio.current_time() + deadline_seconds
-    with anyio.CancelScope(deadline=deadline):
+    with anyio.CancelScope(deadline=anyio.current_time() + deadline_seconds):
+        deadline = anyio.current_effective_deadline()
         failures = 0
         while True:
             try:
-                return await _one_reply(backend, request, on_text, started)
+                async with _let_through(lane, on_wait) as answered:
+                    return await _one_reply(backend, request, on_text, answered, started)
             except BackendError as error:
                 failures += 1
                 wait = policy.wait(failures, error)
@@ -90,17 +98,35 @@ async def call_model(
     raise BackendError("timeout", f"call_timeout_seconds: no whole reply within {deadline_seconds:g} s")
 
 
-async def _one_reply(backend: Backend, request: ModelRequest, on_text: Callable[[str], None], started: float) -> Reply:
+def _let_through(
+    lane: Lane | None, on_wait: Callable[[Obstacle], None]
+) -> AbstractAsyncContextManager[Callable[[], None]]:
+    return nullcontext(lambda: None) if lane is None else lane.crossing(on_wait)
+
+
+async def _one_reply(
+    backend: Backend,
+    request: ModelRequest,
+    on_text: Callable[[str], None],
+    answered: Callable[[], None],
+    started: float,
+) -> Reply:
     parts = backend.stream(request)
     try:
-        return await _collect(parts, backend.model, on_text, started)
+        return await _collect(parts, backend.model, on_text, answered, started)
     finally:
         # A stream that is left half read would keep its connection until the garbage collector came.
         with anyio.move_on_after(5, shield=True):
             await parts.aclose()
 
 
-async def _collect(parts: AsyncIterator[Part], model: str, on_text: Callable[[str], None], started: float) -> Reply:
+async def _collect(
+    parts: AsyncIterator[Part],
+    model: str,
+    on_text: Callable[[str], None],
+    answered: Callable[[], None],
+    started: float,
+) -> Reply:
     texts: list[str] = []
     reasoning: list[str] = []
     calls: list[ToolCall] = []
@@ -108,6 +134,7 @@ async def _collect(parts: AsyncIterator[Part], model: str, on_text: Callable[[st
     stop: StopPart | None = None
     size = 0
     async for part in parts:
+        answered()
         match part:
             case TextPart(text):
                 texts.append(text)

@@ -4,15 +4,19 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.traffic import Destination
+from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     AzureBackendConfig,
     BackendConfig,
+    ClaudeCodeBackendConfig,
     HttpBackend,
     LocalBackendConfig,
     ScriptedBackendConfig,
@@ -28,13 +32,63 @@ NO_KEY = "not-needed"
 """What servers are sent that need no key: the SDKs insist on one."""
 
 
-def make_backend(config: BackendConfig, environ: Mapping[str, str]) -> Backend:
-    """The backend for `config`, with its key out of `environ`. Raises `BackendError` if a required key is missing."""
+@dataclass(frozen=True, slots=True)
+class Premises:
+    """Where an agent that is a program of its own may work."""
+
+    private: Path | None = None
+    """For its own files; deleted with the backend."""
+    workspace: Path | None = None
+    may_write: bool = True
+    """Whether it may change the workspace by itself, instead of through our tools."""
+
+
+def make_backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises | None = None) -> Backend:
+    """The backend for `config`, with its key out of `environ`.
+
+    Raises `BackendError` if a required key, or something that has to be installed, is missing.
+    """
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 
         return ScriptedBackend(config)
+    if isinstance(config, ClaudeCodeBackendConfig):
+        return _claude_code(config, environ, premises or Premises())
     return _http_backend(config, environ)
+
+
+def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
+    """Whom calls of this backend go to, for `traffic`; None if it calls nobody."""
+    if isinstance(config, ScriptedBackendConfig):
+        return None
+    if isinstance(config, ClaudeCodeBackendConfig):
+        login = find_login(config, environ)
+        return Destination("claude_code", login.value if login else "")
+    return Destination(provider_for(config, environ).base_url.rstrip("/"), find_key(config, environ) or "")
+
+
+def _claude_code(config: ClaudeCodeBackendConfig, environ: Mapping[str, str], premises: Premises) -> Backend:
+    login, path = find_login(config, environ), find_cli(environ)
+    if missing := lack(environ):
+        raise BackendError("bad_request", missing)
+    if login is None or path is None:
+        names = " or ".join(missing_login(config, environ)[0])
+        raise BackendError("auth", f"claude_code is not logged in: set {names}, or log in with `claude`")
+    from massgen_mcp.backends.claude_code import ClaudeCodeBackend, Cli
+
+    return ClaudeCodeBackend(
+        Cli(
+            path=path,
+            model=config.model,
+            login=login,
+            environ=environ,
+            effort=config.reasoning_effort,
+            max_turns=config.max_turns,
+            workspace=premises.workspace,
+            may_write=premises.may_write,
+            private=premises.private,
+        )
+    )
 
 
 def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, cast
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
-from massgen_mcp.config.models import AgentConfig, BackendConfig, Config, ScriptedBackendConfig
+from massgen_mcp.config import agent_clis
+from massgen_mcp.config.models import (
+    AgentConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    ProviderBackendConfig,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.providers import PROVIDERS, detect_backend, find_key, named_provider
 from massgen_mcp.errors import MassgenError
 
@@ -72,6 +80,8 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         raise MassgenError("config_invalid", f"a model's name has 1 to {MAX_MODEL_NAME} characters")
     if provider == "scripted":
         return ScriptedBackendConfig(type="scripted", model=model)
+    if provider == "claude_code":
+        return ClaudeCodeBackendConfig(type="claude_code", model=model)
     data = {"type": named_provider(provider).type, "model": model}
     try:
         return _BACKEND.validate_python(data if base_url is None else {**data, "base_url": base_url})
@@ -81,7 +91,8 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
 
 
 async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS) -> Config:
-    """The team for a caller who names none: a strong model of each provider whose key is set, else a local server's.
+    """The team for a caller who names none: a strong model of each provider whose key is set, else a local server's,
+    else Claude Code where it is installed and logged in.
 
     Never the scripted backend. Raises `MassgenError("no_default_team")` that names the ways out.
     """
@@ -92,13 +103,28 @@ async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[Lo
     for server in await find_local_servers(local_servers):
         backend = backend_of("chatcompletion", server.models[0], base_url=server.base_url)
         return Config(agents=(AgentConfig(id=_agent_id(server.name, server.models[0], 1), backend=backend),))
+    claude_code = ClaudeCodeBackendConfig(type="claude_code")
+    if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
+        return Config(agents=(AgentConfig(id="claude_code-1", backend=claude_code),))
     keys = " or ".join(row.key_variables[0] for row in PROVIDERS if row.strong_model)
     ports = ", ".join(str(server.port) for server in local_servers)
     raise MassgenError(
         "no_default_team",
-        f"no team to start with: no key of a provider is set and no model server answers on ports {ports} of this "
-        f"machine. Set {keys}, name a config or models, or try @examples/scripted, which calls no model.",
+        f"no team to start with: no key of a provider is set, no model server answers on ports {ports} of this "
+        f"machine, and Claude Code is not installed here with a login ({agent_clis.EXTRA}). "
+        f"Set {keys}, name a config or models, or try @examples/scripted, which calls no model.",
     )
+
+
+def told_default(team: Config) -> str:
+    """In words, what a default team was made of."""
+    match team.agents[0].backend:
+        case ClaudeCodeBackendConfig():
+            return "default team: Claude Code as installed here; no key of a provider is set, no model server answers"
+        case ProviderBackendConfig(type="chatcompletion", base_url=address):
+            return f"default team: the model server at {address}; no key of a provider is set"
+        case _:
+            return "default team of the keys that are set"
 
 
 async def find_local_servers(
@@ -161,7 +187,7 @@ def _ids(listed: object) -> list[str]:
 
 def _has_key(model: str, environ: Mapping[str, str]) -> bool:
     backend = backend_of(*detect_backend(model))
-    return not isinstance(backend, ScriptedBackendConfig) and find_key(backend, environ) is not None
+    return isinstance(backend, ProviderBackendConfig) and find_key(backend, environ) is not None
 
 
 def _agent(provider: str, model: str, place: int) -> AgentConfig:

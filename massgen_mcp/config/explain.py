@@ -176,9 +176,10 @@ def _kinds(known: FieldInfo) -> Mapping[str, type[BaseModel]]:
 
 
 def _item(annotation: object) -> object:
-    """What a list of this type holds."""
+    """What a list, or a mapping, of this type holds."""
     if get_origin(annotation) in (Union, UnionType):
         annotation = next((option for option in get_args(annotation) if option is not type(None)), None)
     if get_origin(annotation) is Literal:
         return None
-    return next(iter(get_args(annotation)), None)
+    held = get_args(annotation)
+    return held[get_origin(annotation) is dict] if held else None

@@ -3,8 +3,9 @@
 Must not know where a config came from or what is done with it. Keys follow the YAML files of MassGen.
 """
 
+import difflib
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -174,11 +175,32 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     """Name of the deployment. Default: `model`."""
 
 
+class ClaudeCodeBackendConfig(Settings, frozen=True):
+    """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
+
+    type: Literal["claude_code"]
+    model: str = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$", max_length=200)
+    """`default`: whatever the CLI takes."""
+    api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
+    """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
+    reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    max_turns: int = Field(default=50, ge=1, le=1000)
+    """Model calls within one step, while it uses its own tools."""
+
+
 HttpBackend = ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig
 BackendConfig = Annotated[
-    ScriptedBackendConfig | ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig,
+    ScriptedBackendConfig | ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig | ClaudeCodeBackendConfig,
     Field(discriminator="type"),
 ]
+
+
+LIMITED_TYPES: tuple[str, ...] = tuple(
+    name
+    for model in (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig, ClaudeCodeBackendConfig)
+    for name in get_args(model.model_fields["type"].annotation)
+)
+"""The backend types that call somebody."""
 
 
 class AgentConfig(Settings, frozen=True):
@@ -267,12 +289,43 @@ class EarlierTurn(Settings, frozen=True):
     answer: str
 
 
+class ProviderLimits(Settings, frozen=True):
+    """How much all runs of a runner together may ask of one provider with one key. Of two runs that disagree, the
+    smaller number holds while both go on.
+    """
+
+    concurrency: int = Field(default=100, ge=1, le=10_000)
+    """Calls under way at once. Each of `claude_code`'s is a process, so its default is 4."""
+    requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Calls begun in any 60 s, retries included. None: no limit of ours."""
+
+
+CLI_CONCURRENCY = 4
+
+
 class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
     orchestrator: OrchestratorConfig = OrchestratorConfig()
     timeout_settings: TimeoutConfig = TimeoutConfig()
+    limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
+    """By backend type."""
+
+    def limits_of(self, backend_type: str) -> ProviderLimits:
+        """What is set for this type, else the defaults."""
+        concurrency = {"concurrency": CLI_CONCURRENCY} if backend_type == "claude_code" else {}
+        return self.limits.get(backend_type, ProviderLimits(**concurrency))
+
+    @field_validator("limits")
+    @classmethod
+    def _known_types(cls, limits: dict[str, ProviderLimits]) -> dict[str, ProviderLimits]:
+        for name in limits:
+            if name not in LIMITED_TYPES:
+                near = difflib.get_close_matches(name[:100], LIMITED_TYPES, n=1)
+                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(LIMITED_TYPES)}"
+                raise ValueError(f"{name[:80]!a} is no backend type that calls a provider; {hint}")
+        return limits
 
     @field_validator("orchestrator")
     @classmethod

@@ -125,6 +125,10 @@ PROVIDERS = (
 )
 
 
+WITHOUT_PROVIDER = ("scripted", "claude_code")
+"""Backend types that are no model behind an HTTP API; they too may stand before the slash of a model."""
+
+
 def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
     """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
 
@@ -183,14 +187,14 @@ def credential_variables() -> tuple[str, ...]:
 
 
 def detect_backend(model: str) -> tuple[str, str]:
-    """Split `provider/model`, or recognise a plain model name; returns the provider's (or `scripted`) and the model.
+    """Split `provider/model`, or recognise a plain model name; returns the backend's type and the model.
 
     Raises `MassgenError("config_invalid")` when the provider is unknown or cannot be told from the name.
     """
     prefix, slash, name = model.strip().partition("/")
     if slash and prefix and name:
-        if prefix == "scripted":
-            return "scripted", name
+        if prefix in WITHOUT_PROVIDER:
+            return prefix, name
         return named_provider(prefix).type, name
     for row in PROVIDERS:
         if row.plain_models and re.fullmatch(row.plain_models, prefix) and not slash:
@@ -214,7 +218,7 @@ def named_provider(name: str) -> Provider:
 
 def provider_names() -> list[str]:
     """What may stand before the slash of a model, aliases included."""
-    return [*_names(), "scripted"]
+    return [*_names(), *WITHOUT_PROVIDER]
 
 
 def is_loopback(url: str) -> bool:

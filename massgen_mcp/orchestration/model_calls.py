@@ -16,7 +16,9 @@ from massgen_mcp.events import (
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
+    Obstacle,
     TextDelta,
     ToolCallRecord,
     Usage,
@@ -55,6 +57,9 @@ async def ask(
             )
         )
 
+    def on_wait(obstacle: Obstacle) -> None:
+        floor.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
+
     try:
         reply = await call_model(
             member.backend,
@@ -63,6 +68,8 @@ async def ask(
             deadline_seconds=limits.call_seconds,
             on_text=deltas.add,
             on_retry=on_retry,
+            lane=member.lane,
+            on_wait=on_wait,
         )
     except BackendError as error:
         floor.record(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
+from massgen_mcp.backends.traffic import Lane
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.tools.base import Tool
@@ -30,6 +31,8 @@ class Member:
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
+    lane: Lane | None = None
+    """What its calls share with all others to the same provider. None: they share nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 Must not know journals, views or what the team will do.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.traffic import Lane
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
@@ -20,15 +22,19 @@ from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, ski
 from massgen_mcp.workspace.directory import Workspace
 
 
-def assemble(run: RunDirectory, run_id: str, request: Request, backends: list[Backend]) -> Assignment:
-    """The team with its tools and rules. Workspaces and memories that are there are gone on with."""
+def assemble(
+    run: RunDirectory, run_id: str, request: Request, backends: list[Backend], lanes: list[Lane | None]
+) -> Assignment:
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends and lanes
+    are one per agent.
+    """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     desk = Desk() if orchestrator.allow_questions else None
     team = tuple(
-        _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk)
-        for place, (agent, backend) in enumerate(zip(config.agents, backends, strict=True))
+        replace(_member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk), lane=lane)
+        for place, (agent, backend, lane) in enumerate(zip(config.agents, backends, lanes, strict=True))
     )
     return Assignment(
         question=request.question,

@@ -7,7 +7,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
 
-from massgen_mcp.config.models import Config, HttpBackendConfig
+from massgen_mcp.config import agent_clis
+from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config, HttpBackendConfig
 from massgen_mcp.config.providers import credential_variables
 
 
@@ -16,9 +17,9 @@ def variables_of(config: Config) -> tuple[str, ...]:
     named = {
         agent.backend.api_key_env
         for agent in config.agents
-        if isinstance(agent.backend, HttpBackendConfig) and agent.backend.api_key_env
+        if isinstance(agent.backend, HttpBackendConfig | ClaudeCodeBackendConfig) and agent.backend.api_key_env
     }
-    return tuple(sorted(named.union(credential_variables())))
+    return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES)))
 
 
 def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:

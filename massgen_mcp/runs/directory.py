@@ -84,6 +84,10 @@ class RunDirectory:
     def workspace_of(self, agent: str) -> Path:
         return self.path / "workspaces" / agent
 
+    def private_of(self, agent: str) -> Path:
+        """For an agent that is a program of its own: its home, while it works."""
+        return self.path / "private" / agent
+
     def final_of(self, agent: str) -> Path:
         return self.path / "final" / agent
 

@@ -14,7 +14,8 @@ from typing import cast
 import anyio
 
 from massgen_mcp import __version__
-from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.backends.registry import Premises, destination_of, make_backend
+from massgen_mcp.backends.traffic import Lane, Traffic
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
@@ -48,10 +49,12 @@ async def execute_run(
     environ: Mapping[str, str],
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
+    traffic: Traffic | None = None,
 ) -> RunSnapshot:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
+    Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
     request = run.read_request()
@@ -70,10 +73,14 @@ async def execute_run(
         log = cleanup.enter_context(run.log.open("a", encoding="utf-8", errors="replace"))
         journal.listen(lambda record: _write_log(log.write, record))
         journal.listen(on_record)
-        backends = [make_backend(agent.backend, environ) for agent in config.agents]
+        backends = [
+            make_backend(agent.backend, environ, _premises(run, config, place))
+            for place, agent in enumerate(config.agents)
+        ]
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
-        assignment = assemble(run, run_id, request, backends)
+        lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
+        assignment = assemble(run, run_id, request, backends, lanes)
         for member in assignment.team:
             if member.workspace is not None:
                 cleanup.callback(member.workspace.close)
@@ -105,6 +112,26 @@ def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWri
     records = JournalReader(run.events).read()
     run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
     _StatusFile(run, snapshot, journal).write()
+
+
+def _premises(run: RunDirectory, config: Config, place: int) -> Premises:
+    name = public_agent_name(place)
+    orchestrator = config.orchestrator
+    return Premises(
+        private=run.private_of(name),
+        workspace=run.workspace_of(name) if orchestrator.enable_filesystem else None,
+        may_write=not orchestrator.coordination.enable_planning_mode,
+    )
+
+
+def _lanes(config: Config, environ: Mapping[str, str], traffic: Traffic, cleanup: AsyncExitStack) -> list[Lane | None]:
+    """One per agent; None for those that call nobody."""
+    lanes: list[Lane | None] = []
+    for agent in config.agents:
+        destination = destination_of(agent.backend, environ)
+        limits = config.limits_of(agent.backend.type)
+        lanes.append(destination and cleanup.enter_context(traffic.lane(destination, limits)))
+    return lanes
 
 
 def _root_cause(error: BaseException) -> str:

@@ -22,6 +22,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
+from massgen_mcp.backends.traffic import Traffic
 from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
@@ -52,6 +53,7 @@ class Runner:
         self._fingerprint = fingerprint
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._traffic = Traffic()
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunSnapshot] = {}
         """Runs whose end the store does not know yet."""
@@ -168,7 +170,8 @@ class Runner:
                 told = f"{row.resumes} runners were lost with this run"
                 self._ended[run_id] = await _break_off(directory, "runner_lost", told)
             else:
-                self._ended[run_id] = await execute_run(directory, run_id, environ=self._environ, on_start=started)
+                run = execute_run(directory, run_id, environ=self._environ, on_start=started, traffic=self._traffic)
+                self._ended[run_id] = await run
         except Exception as error:
             if (fault := storage_fault(error)) is not None:
                 logger.warning("run %s has to wait: %s", run_id, fault)

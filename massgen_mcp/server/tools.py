@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from massgen_mcp.config.builder import config_from_models, default_team
+from massgen_mcp.config.builder import config_from_models, default_team, told_default
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.errors import MassgenError
@@ -162,7 +162,8 @@ async def _team(config: str | None, models: list[str] | None, num_agents: int | 
         return config_from_models(models, num_agents=num_agents), f"models: {', '.join(models)}"
     if num_agents is not None:
         raise MassgenError("invalid_arguments", "`num_agents` goes with `models`")
-    return await default_team(os.environ), "default team of the keys that are set"
+    team = await default_team(os.environ)
+    return team, told_default(team)
 
 
 def _source(config: str) -> str:

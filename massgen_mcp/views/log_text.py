@@ -22,6 +22,7 @@ from massgen_mcp.events import (
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     PresentationFailed,
     PresentationStarted,
@@ -100,6 +101,8 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "INFO", f"{event.agent}: is shown the new answers"
         case ModelCallStarted():
             return "DEBUG", f"{event.agent}: model call {event.call_id}"
+        case ModelCallWaiting():
+            return "DEBUG", f"{event.agent}: {event.call_id} waits for its turn ({event.obstacle})"
         case ModelReplied():
             tools = ", ".join(call.name for call in event.tool_calls) or "no tool"
             return "DEBUG", f"{event.agent}: {event.model} replied in {event.seconds:.2f} s, calling {tools}"

@@ -6,14 +6,15 @@ import sys
 SCRIPT = """
 import sys
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import AzureBackendConfig, LocalBackendConfig
+from massgen_mcp.config.models import AzureBackendConfig, ClaudeCodeBackendConfig, LocalBackendConfig
 from massgen_mcp.config.models import ProviderBackendConfig, ScriptedBackendConfig
 make_backend(ScriptedBackendConfig(type="scripted"), {})
 for kind in ("openai", "chatcompletion", "claude"):
     make_backend(ProviderBackendConfig(type=kind, model="m"), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
 make_backend(LocalBackendConfig(type="vllm"), {})
 make_backend(AzureBackendConfig(type="azure_openai", model="m", endpoint="http://127.0.0.1:1"), {})
-print(sorted({"openai", "anthropic"} & set(sys.modules)))
+make_backend(ClaudeCodeBackendConfig(type="claude_code"), {"ANTHROPIC_API_KEY": "k"})
+print(sorted({"openai", "anthropic", "claude_agent_sdk", "mcp"} & set(sys.modules)))
 """
 
 

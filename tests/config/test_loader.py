@@ -13,7 +13,8 @@ from massgen_mcp.config.models import Config, HttpBackendConfig, LocalBackendCon
 from massgen_mcp.errors import MassgenError
 
 KINDS = (
-    "azure_openai, cerebras, chatcompletion, claude, fireworks, gemini, grok, groq, lmstudio, openai, openrouter, "
+    "azure_openai, cerebras, chatcompletion, claude, claude_code, fireworks, gemini, grok, groq, lmstudio, openai, "
+    "openrouter, "
     "scripted, sglang, together, vllm, zai"
 )
 OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"

@@ -1,0 +1,92 @@
+"""Claude Code, the agent CLI that may be a team member: whether it is installed here, and whose login it would have.
+
+Must not start it, nor import its SDK. Reads one file of the user's, the login that the CLI keeps, and writes none.
+"""
+
+import importlib.util
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from massgen_mcp.config.models import ClaudeCodeBackendConfig
+
+EXTRA = 'pip install "massgen-mcp[claude-code]"'
+API_KEY, TOKEN = "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
+BASE_URL = "ANTHROPIC_BASE_URL"
+CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
+CREDENTIAL_VARIABLES = (API_KEY, TOKEN, BASE_URL, CONFIG_DIRECTORY)
+"""What decides who is asked with whose login."""
+
+SPARE_SECONDS = 60.0
+"""A login that ends sooner than this is as good as ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What the CLI is given to log in with: this value in this environment variable."""
+
+    variable: str
+    value: str = field(repr=False)
+
+
+def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> Login | None:
+    """The key or token in the environment, else the token of the user's own login to Claude Code while it is valid.
+
+    Of that login only the short-lived access token is used: whoever renewed it would log the user out elsewhere.
+    """
+    if config.api_key_env is not None:
+        key = environ.get(config.api_key_env, "").strip()
+        return Login(API_KEY, key) if key else None
+    for variable in (API_KEY, TOKEN):
+        if value := environ.get(variable, "").strip():
+            return Login(variable, value)
+    token = _own_login(environ)
+    return Login(TOKEN, token) if token else None
+
+
+def missing_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
+    if find_login(config, environ) is not None:
+        return []
+    return [(config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)]
+
+
+def find_cli(environ: Mapping[str, str]) -> str | None:
+    """The CLI's path: the one that comes with the SDK, else the one on the user's PATH. None without the extra."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None or spec.origin is None:
+        return None
+    bundled = Path(spec.origin).parent / "_bundled" / "claude"
+    return str(bundled) if bundled.is_file() else shutil.which("claude", path=environ.get("PATH"))
+
+
+def lack(environ: Mapping[str, str]) -> str | None:
+    """What has to be installed before the CLI can work here; None when nothing is missing."""
+    if importlib.util.find_spec("claude_agent_sdk") is None:
+        return f"claude_code needs an extra: {EXTRA}"
+    if find_cli(environ) is None:
+        return "claude_code needs the Claude Code CLI: npm install -g @anthropic-ai/claude-code"
+    return None
+
+
+def _own_login(environ: Mapping[str, str]) -> str | None:
+    home = environ.get("HOME")
+    directory = environ.get(CONFIG_DIRECTORY) or (f"{home}/.claude" if home else None)
+    if directory is None:
+        return None
+    try:
+        stored: object = json.loads((Path(directory) / ".credentials.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    login = cast("Mapping[str, object]", stored).get("claudeAiOauth") if isinstance(stored, dict) else None
+    if not isinstance(login, dict):
+        return None
+    values = cast("Mapping[str, object]", login)
+    token, ends = values.get("accessToken"), values.get("expiresAt")
+    if not isinstance(token, str) or not isinstance(ends, int | float):
+        return None
+    return token if ends / 1000 > time.time() + SPARE_SECONDS else None

@@ -1,0 +1,580 @@
+"""Claude Code as a model: the real CLI on a double of the Messages API."""
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    Backend,
+    JsonObject,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
+from massgen_mcp.backends.claude_code import ClaudeCodeBackend, render
+from massgen_mcp.backends.claude_code_rules import refusal
+from massgen_mcp.backends.claude_code_step import Cli
+from massgen_mcp.backends.registry import Premises, make_backend
+from massgen_mcp.config import agent_clis
+from massgen_mcp.config.builder import config_from_models, default_team
+from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
+from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
+from massgen_mcp.errors import BackendError, DropReason, MassgenError
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.views.snapshot import RunSnapshot
+from tests.backends.wires import LOOK, VOTE, text_in
+from tests.busy_double import BusyDouble, busy_server
+from tests.harness import TempHome, call, home, wait_until
+from tests.raw_double import reply, sse
+
+__all__ = ["home"]
+
+NUMBERS = itertools.count(1)
+KEY = "sk-ant-secret-0123456789"
+
+
+def said(*blocks: dict[str, Any], stop: str = "end_turn") -> bytes:
+    """A streamed reply of the Messages API with these content blocks."""
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 7, "output_tokens": 1}
+    message: dict[str, Any] = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x",
+        "content": [],
+        "usage": usage,
+    }
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**message, "stop_reason": None}}]
+    for index, block in enumerate(blocks):
+        delta, empty = _streamed(block)
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": empty},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    end = {"stop_reason": stop, "stop_sequence": None}
+    events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}, {"type": "message_stop"}]
+    return reply(sse(*events))
+
+
+def _streamed(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    match block["type"]:
+        case "text":
+            return {"type": "text_delta", "text": block["text"]}, {"type": "text", "text": ""}
+        case "thinking":
+            empty = {"type": "thinking", "thinking": "", "signature": ""}
+            return {"type": "thinking_delta", "thinking": block["thinking"]}, empty
+        case _:
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            return delta, {**block, "input": {}}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def use(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{next(NUMBERS)}", "name": name, "input": arguments}
+
+
+def refused(status: str) -> bytes:
+    body = json.dumps({"type": "error", "error": {"type": "some_error", "message": f"no, with {KEY}"}}).encode()
+    return reply(body, status=status, media_type="application/json")
+
+
+class Place:
+    """A workspace, a secret beside it, and a home that must stay as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self.workspace = path / "workspace"
+        self.private = path / "private"
+        self.home = path / "home"
+        self.secret = path / "secret.txt"
+        self.workspace.mkdir()
+        (self.home / ".claude").mkdir(parents=True)
+        hook = {"hooks": [{"type": "command", "command": f"touch {path}/hook-ran"}]}
+        settings = {"hooks": {"PreToolUse": [hook], "SessionStart": [hook]}, "permissions": {"allow": ["Bash"]}}
+        (self.home / ".claude" / "settings.json").write_text(json.dumps(settings))
+        (self.workspace / ".claude").mkdir()
+        (self.workspace / ".claude" / "settings.json").write_text(json.dumps(settings))
+        (self.workspace / "CLAUDE.md").write_text("PROJECT MEMORY")
+        (self.workspace / "notes.md").write_text("six times seven")
+        (self.workspace / "way-out").symlink_to(path)
+        self.secret.write_text("the secret")
+        self.before = self.user_files()
+
+    def user_files(self) -> dict[str, str]:
+        return {str(file): file.read_text() for file in self.home.rglob("*") if file.is_file()}
+
+    def environ(self, url: str, **more: str) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": KEY,
+            "OPENAI_API_KEY": "sk-of-somebody-else",
+            **more,
+        }
+
+    def backend(self, url: str, *, may_write: bool = True, files: bool = True, **settings: Any) -> Backend:
+        config = ClaudeCodeBackendConfig(type="claude_code", model="claude-x", **settings)
+        workspace = self.workspace if files else None
+        return make_backend(config, self.environ(url), Premises(self.private, workspace, may_write))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def step(*words: str) -> ModelRequest:
+    return ModelRequest("You are the system.", tuple(map(UserMessage, words)), (VOTE, LOOK), must_call_tool=True)
+
+
+async def parts_of(backend: Backend, request: ModelRequest) -> list[Part]:
+    try:
+        return [part async for part in backend.stream(request)]
+    finally:
+        await backend.aclose()
+
+
+def calls_in(parts: list[Part]) -> list[tuple[str, Any]]:
+    return [(part.call.name, json.loads(part.call.arguments)) for part in parts if isinstance(part, ToolCallPart)]
+
+
+def bodies(double: BusyDouble) -> list[dict[str, Any]]:
+    return [json.loads(body) for body in double.bodies if body]
+
+
+async def test_a_call_of_a_team_tool_ends_the_step_and_is_handed_over(place: Place) -> None:
+    thinks = {"type": "thinking", "thinking": "hm"}
+    voted = said(thinks, text("I vote."), use(f"mcp__team__{VOTE.name}", agent_id="agent1"), stop="tool_use")
+    async with busy_server(voted) as double:
+        parts = await parts_of(place.backend(double.url), step("What is six times seven?", "Ballot"))
+        (body,) = bodies(double)
+        (head,) = double.heads
+    assert text_in(parts) == "I vote."
+    assert ReasoningPart("hm") in parts
+    assert calls_in(parts) == [("vote", {"agent_id": "agent1"})]
+    assert parts[-1] == StopPart("tool_calls")
+    (usage,) = [part for part in parts if isinstance(part, UsagePart)]
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens) == (107, 7, 20)
+    assert usage.cost_usd is not None
+    assert usage.cost_usd > 0
+    assert usage.model == "claude-x"
+    offered = {tool["name"]: tool for tool in body["tools"]}
+    assert set(offered) == {"Read", "Glob", "Grep", "Write", "Edit", "mcp__team__vote", "mcp__team__look"}
+    assert offered["mcp__team__vote"]["input_schema"]["required"] == ["agent_id"]
+    assert "You are the system." in json.dumps(body["system"])
+    asked = json.dumps(body["messages"])
+    assert "What is six times seven?\\n\\nBallot" in asked
+    assert "PROJECT MEMORY" not in asked
+    assert f"x-api-key: {KEY}" in head.lower()
+
+
+async def test_its_own_tools_work_in_the_workspace_within_the_step(place: Place) -> None:
+    read = said(text("I look."), use("Read", file_path="notes.md"), stop="tool_use")
+    wrote = said(use("Write", file_path=str(place.workspace / "new.md"), content="42"), stop="tool_use")
+    looked = said(text("Done."), use("mcp__team__look", where="here"), stop="tool_use")
+    async with busy_server(read, wrote, looked) as double:
+        parts = await parts_of(place.backend(double.url), step("?"))
+        assert "six times seven" in json.dumps(bodies(double)[1]["messages"])
+    assert (place.workspace / "new.md").read_text() == "42"
+    assert text_in(parts) == "I look.\n\nDone."
+    assert calls_in(parts) == [("look", {"where": "here"})]
+    (usage,) = [part for part in parts if isinstance(part, UsagePart)]
+    assert (usage.input_tokens, usage.output_tokens) == (321, 60)
+    assert parts[-1] == StopPart(
+        "tool_calls", ({"own_tools": [f"Read {place.workspace}/notes.md", f"Write {place.workspace}/new.md"]},)
+    )
+
+
+async def test_nothing_outside_the_workspace_is_read_written_or_run(place: Place, tmp_path: Path) -> None:
+    outside = tmp_path / "written.txt"
+    attempts = said(
+        use("Bash", command=f"touch {outside}"),
+        use("Read", file_path=str(place.secret)),
+        use("Read", file_path="../secret.txt", limit=1),
+        use("Read", file_path="way-out/secret.txt", limit=1, offset=1),
+        use("Write", file_path=str(outside), content="x"),
+        use("Write", file_path="way-out/written.txt", content="x"),
+        use("Glob", pattern=f"{tmp_path}/*"),
+        use("Glob", pattern="*", path=str(tmp_path)),
+        use("Grep", pattern="the", path="..", output_mode="content"),
+        use("Grep", pattern="the", glob="../*", output_mode="content"),
+        use("WebFetch", url="http://127.0.0.1:1/", prompt="x"),
+        use("Task", description="x", prompt="y", subagent_type="general-purpose"),
+        stop="tool_use",
+    )
+    async with busy_server(attempts, said(use("mcp__team__vote", agent_id="a"), stop="tool_use")) as double:
+        parts = await parts_of(place.backend(double.url), step("?"))
+        told = json.dumps(bodies(double)[1]["messages"][1:])
+    assert calls_in(parts) == [("vote", {"agent_id": "a"})]
+    assert not outside.exists()
+    assert "the secret" not in told
+    assert told.count('"is_error": true') == 12
+    assert parts[-1] == StopPart("tool_calls")
+
+
+async def test_in_planning_mode_its_own_tools_only_read(place: Place) -> None:
+    wrote = said(use("Write", file_path="new.md", content="42"), stop="tool_use")
+    async with busy_server(wrote, said(use("mcp__team__vote", agent_id="a"), stop="tool_use")) as double:
+        await parts_of(place.backend(double.url, may_write=False), step("?"))
+        assert "Write" not in [tool["name"] for tool in bodies(double)[0]["tools"]]
+    assert not (place.workspace / "new.md").exists()
+
+
+async def test_without_a_workspace_there_are_only_the_tools_of_the_team(place: Place) -> None:
+    async with busy_server(said(use("mcp__team__vote", agent_id="a"), stop="tool_use")) as double:
+        await parts_of(place.backend(double.url, files=False), step("?"))
+        assert sorted(tool["name"] for tool in bodies(double)[0]["tools"]) == ["mcp__team__look", "mcp__team__vote"]
+
+
+async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place: Place) -> None:
+    request = ModelRequest("Write the final answer.", (UserMessage("@/etc/hostname /help"),))
+    async with busy_server(said(text("Forty-two."))) as double:
+        parts = await parts_of(place.backend(double.url), request)
+        (body,) = bodies(double)
+    assert text_in(parts) == "Forty-two."
+    assert parts[-1] == StopPart("end")
+    assert body.get("tools", []) == []
+    assert "@/etc/hostname /help" in json.dumps(body["messages"])
+
+
+async def test_the_users_settings_and_home_are_neither_read_nor_written(place: Place, tmp_path: Path) -> None:
+    async with busy_server(said(use("Read", file_path="notes.md"), stop="tool_use"), said(text("ok"))) as double:
+        backend = place.backend(double.url)
+        await parts_of(backend, step("?"))
+    assert not (tmp_path / "hook-ran").exists()
+    assert place.user_files() == place.before
+    assert not place.private.exists()
+
+
+async def test_the_cli_gets_its_login_and_no_other_key(place: Place) -> None:
+    seen: dict[str, str] = {}
+    async with busy_server(b"", latency=3600) as silent:
+        backend = place.backend(silent.url)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(parts_of, backend, step("?"))
+            (pid,) = await wait_until(lambda: clis(place))
+            seen.update(environ_of(pid))
+            tasks.cancel_scope.cancel()
+    assert seen["ANTHROPIC_API_KEY"] == KEY
+    assert seen["HOME"] == str(place.private)
+    assert "OPENAI_API_KEY" not in seen
+    assert "sk-of-somebody-else" not in seen.values()
+
+
+async def test_a_cancelled_cli_is_gone_at_once(place: Place) -> None:
+    cancelled = 0.0
+    async with busy_server(b"", latency=3600) as silent:
+        backend = place.backend(silent.url)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(parts_of, backend, step("?"))
+            await wait_until(lambda: clis(place))
+            cancelled = time.monotonic()
+            tasks.cancel_scope.cancel()
+        assert clis(place) == []
+        assert time.monotonic() - cancelled < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "retryable"),
+    [
+        ("401 Unauthorized", "auth", False),
+        ("404 Not Found", "model_not_found", False),
+        ("429 Too Many Requests", "rate_limited", True),
+        ("529 Overloaded", "provider_error", True),
+        ("400 Bad Request", "bad_request", False),
+    ],
+)
+async def test_what_the_api_refuses_is_told_and_without_the_key(
+    place: Place, status: str, reason: DropReason, retryable: bool
+) -> None:
+    async with busy_server(refused(status)) as double:
+        with pytest.raises(BackendError, match="claude_code was answered") as caught:
+            await parts_of(place.backend(double.url), step("?"))
+        # Of a request that is refused for good the CLI may try plainer forms by itself; it retries nothing.
+        assert len(bodies(double)) <= (1 if retryable or reason == "auth" else 3)
+    assert (caught.value.reason, caught.value.retryable) == (reason, retryable)
+    assert KEY not in str(caught.value)
+
+
+async def test_a_reply_that_breaks_off_is_an_error_and_no_short_answer(place: Place) -> None:
+    whole = said(text("Forty-"))
+    cut = whole[: whole.index(b"event: content_block_stop")]
+    async with busy_server(cut) as double:
+        with pytest.raises(BackendError) as caught:
+            await parts_of(place.backend(double.url), ModelRequest("s", (UserMessage("?"),)))
+    assert caught.value.retryable
+
+
+async def test_an_api_that_cannot_be_reached_is_an_error_that_may_pass(place: Place) -> None:
+    async with busy_server(b"") as double:
+        url = double.url
+    with pytest.raises(BackendError) as caught:
+        await parts_of(place.backend(url), step("?"))
+    assert caught.value.retryable
+
+
+async def test_a_step_of_too_many_turns_is_ended(place: Place) -> None:
+    async with busy_server(said(use("Read", file_path="notes.md"), stop="tool_use")) as double:
+        with pytest.raises(BackendError, match="max_turns") as caught:
+            await parts_of(place.backend(double.url, max_turns=2), step("?"))
+        assert len(bodies(double)) == 2
+    assert (caught.value.reason, caught.value.retryable) == ("bad_reply", False)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"), [("echo it is broken >&2; exit 3", "it is broken"), (None, "cannot start")]
+)
+async def test_a_cli_that_does_not_work_is_told(place: Place, script: str | None, told: str) -> None:
+    broken = place.workspace / "claude"
+    if script:
+        broken.write_text(f"#!/bin/sh\n{script}\n")
+        broken.chmod(0o755)
+    login = agent_clis.Login("ANTHROPIC_API_KEY", KEY)
+    backend = ClaudeCodeBackend(Cli(str(broken), "default", login, {"PATH": os.environ["PATH"]}))
+    with pytest.raises(BackendError, match=told) as caught:
+        await parts_of(backend, step("?"))
+    assert caught.value.reason == "provider_error"
+
+
+def test_a_conversation_becomes_one_prompt() -> None:
+    call = ToolCall("c", "look", '{"where": "here"}')
+    replay: tuple[JsonObject, ...] = ({"own_tools": ["Write /w/a"]},)
+    told = render(
+        (
+            UserMessage("Question"),
+            AssistantMessage("I look.", (call,), replay),
+            ToolResultMessage("c", "look", "Nothing.", is_error=True),
+            AssistantMessage(""),
+            UserMessage("Go on"),
+        )
+    )
+    assert told == (
+        'Question\n\nYou said: I look.\nYou used Write /w/a.\nYou called look with {"where": "here"}\n\n'
+        "Result of look (an error):\nNothing.\n\nGo on"
+    )
+
+
+# -- in a run ---------------------------------------------------------------------------------------------------------
+
+
+def team_of(*others: dict[str, Any]) -> Config:
+    claude = {"id": "claude", "backend": {"type": "claude_code", "model": "claude-x"}}
+    return config_from_data({"agents": [claude, *others]}, "test")
+
+
+async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunSnapshot, RunDirectory]:
+    directory = RunDirectory.create(path / "run", "What is six times seven?", config)
+    return await execute_run(directory, "run-1", environ=environ), directory
+
+
+async def test_it_writes_a_file_answers_votes_and_presents_in_a_team(place: Place, tmp_path: Path) -> None:
+    replies = (
+        said(use("Write", file_path="work.md", content="6 * 7 = 42"), stop="tool_use"),
+        said(use("mcp__team__new_answer", content="It is 42, by multiplication."), stop="tool_use"),
+        said(use("mcp__team__vote", agent_id="agent2", reason="Mine shows why."), stop="tool_use"),
+        said(text("Forty-two.")),
+    )
+    other = {"id": "other", "backend": {"type": "scripted", "script": [{"answer": "41"}, {"vote": "multiplication"}]}}
+    async with busy_server(*replies) as double:
+        run, directory = await run_it(tmp_path, team_of(other), place.environ(double.url))
+    assert (run.state, run.degraded) == ("completed", [])
+    assert run.final_answer == "Forty-two."
+    assert {answer.content for answer in run.answers} == {"It is 42, by multiplication.", "41"}
+    assert len(run.votes) == 2
+    kept = list(directory.path.rglob("work.md"))
+    assert any("workspaces" not in file.parts for file in kept), "the file belongs to the answer"
+    assert not directory.private_of("agent_a").exists()
+    assert place.user_files() == place.before
+
+
+async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> None:
+    handles: list[RunHandle] = []
+    directory = RunDirectory.create(tmp_path / "run", "?", team_of())
+
+    def alive() -> bool:
+        mine = f"HOME={directory.private_of('agent_a')}".encode()
+        return any(mine in raw_environ(int(e.name)) for e in Path("/proc").iterdir() if e.name.isdigit())
+
+    async with busy_server(b"", latency=3600) as silent, anyio.create_task_group() as tasks:
+        environ = place.environ(silent.url)
+        tasks.start_soon(lambda: execute_run(directory, "run-1", environ=environ, on_start=handles.append))
+        await wait_until(alive)
+        await wait_until(lambda: silent.heads)
+        cancelled = time.monotonic()
+        handles[0].conductor.cancel()
+        await wait_until(lambda: not alive(), 2)
+        assert time.monotonic() - cancelled < 2
+        await wait_until(lambda: not directory.private_of("agent_a").exists())
+        tasks.cancel_scope.cancel()
+
+
+async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome, tmp_path: Path) -> None:
+    own = logged_in(tmp_path / "own", seconds=3600)
+    config = await default_team({"PATH": os.environ["PATH"], **own}, local_servers=())
+    assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code-1", "claude_code")]
+    keyed = await default_team({**own, "OPENAI_API_KEY": "k"}, local_servers=())
+    assert [agent.backend.type for agent in keyed.agents] == ["openai"]
+    async with home.with_variables(**own).client() as client:
+        planned = await call(client, "start_run", question="q", dry_run=True)
+    assert "Claude Code" in planned["source"]
+    assert planned["missing_keys"] == []
+
+
+def test_its_login_counts_as_a_key_and_is_told_when_it_is_missing(tmp_path: Path) -> None:
+    config = team_of()
+    assert missing_keys(config, {}) == ["ANTHROPIC_API_KEY"]
+    with pytest.raises(MassgenError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"):
+        require_keys(config, {})
+    for environ in ({"CLAUDE_CODE_OAUTH_TOKEN": "t"}, logged_in(tmp_path / "own", seconds=3600)):
+        assert missing_keys(config, environ) == []
+        require_keys(config, environ)
+
+
+def test_it_may_be_named_like_any_model() -> None:
+    config = config_from_models(["claude_code/claude-x", "claude_code/default"], num_agents=None)
+    assert [agent.backend.model for agent in config.agents] == ["claude-x", "default"]
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Bash", {"command": "true"}),
+        ("NotebookEdit", {"notebook_path": "a.ipynb"}),
+        ("Read", {"file_path": "/etc/passwd"}),
+        ("Read", {"file_path": "~/x"}),
+        ("Read", {"file_path": "a\0b"}),
+        ("Read", {"file_path": 7}),
+        ("Edit", {"file_path": "a/../../x"}),
+        ("Glob", {"pattern": "a/../../*"}),
+        ("Glob", {"pattern": "{a,../..}/*"}),
+        ("Glob", {"pattern": "..\\*"}),
+        ("Grep", {"pattern": "x", "glob": "/etc/*"}),
+        ("Grep", {"pattern": "x", "path": "/"}),
+    ],
+)
+def test_refused(tool: str, arguments: Mapping[str, object], tmp_path: Path) -> None:
+    assert refusal(tool, arguments, tmp_path.resolve(), may_write=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Read", {"file_path": "a..b"}),
+        ("Write", {"file_path": "sub/new.txt", "content": "/etc/passwd"}),
+        ("Glob", {"pattern": "**/*.{md,txt}", "path": "sub"}),
+        ("Grep", {"pattern": "../..", "glob": "*.py"}),
+    ],
+)
+def test_allowed(tool: str, arguments: Mapping[str, object], tmp_path: Path) -> None:
+    assert refusal(tool, arguments, tmp_path.resolve(), may_write=True) is None
+    assert (refusal(tool, arguments, tmp_path.resolve(), may_write=False) is None) == (tool != "Write")
+
+
+# -- logins -----------------------------------------------------------------------------------------------------------
+
+CONFIG = ClaudeCodeBackendConfig(type="claude_code")
+
+
+def logged_in(directory: Path, *, seconds: float) -> dict[str, str]:
+    directory.mkdir(exist_ok=True)
+    login = {"accessToken": "short-lived", "refreshToken": "never-used", "expiresAt": (time.time() + seconds) * 1000}
+    (directory / ".credentials.json").write_text(json.dumps({"claudeAiOauth": login}))
+    return {"CLAUDE_CONFIG_DIR": str(directory)}
+
+
+def test_the_login_is_the_key_or_token_that_is_set_or_the_users_own_while_it_is_valid(tmp_path: Path) -> None:
+    own = logged_in(tmp_path / "own", seconds=3600)
+    found = [
+        agent_clis.find_login(CONFIG, environ)
+        for environ in (
+            {"ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_OAUTH_TOKEN": "t", **own},
+            {"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": " ", **own},
+            own,
+            {"HOME": str(tmp_path)},
+            logged_in(tmp_path / "late", seconds=10),
+        )
+    ]
+    assert [login and (login.variable, login.value) for login in found] == [
+        ("ANTHROPIC_API_KEY", "k"),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "t"),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "short-lived"),
+        None,
+        None,
+    ]
+    (tmp_path / "own" / ".credentials.json").write_text("[]")
+    assert agent_clis.find_login(CONFIG, own) is None
+    assert "short-lived" not in repr(found)
+
+
+async def test_the_users_own_login_goes_out_as_a_token(place: Place, tmp_path: Path) -> None:
+    own = logged_in(tmp_path / "own", seconds=3600)
+    async with busy_server(said(text("hello"))) as double:
+        environ = {**place.environ(double.url, **own), "ANTHROPIC_API_KEY": ""}
+        backend = make_backend(CONFIG, environ, Premises(place.private))
+        parts = await parts_of(backend, ModelRequest("s", (UserMessage("?"),)))
+        (head,) = double.heads
+    assert text_in(parts) == "hello"
+    assert "authorization: bearer short-lived" in head.lower()
+
+
+def test_who_is_not_logged_in_is_told_what_to_set() -> None:
+    with pytest.raises(BackendError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN") as caught:
+        make_backend(CONFIG, {"PATH": os.environ["PATH"]})
+    assert caught.value.reason == "auth"
+
+
+def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
+    with pytest.raises(BackendError, match=r'pip install "massgen-mcp\[claude-code\]"'):
+        make_backend(CONFIG, {"ANTHROPIC_API_KEY": "k"})
+    with pytest.raises(MassgenError, match=r'pip install "massgen-mcp\[claude-code\]"') as caught:
+        require_keys(team_of(), {"ANTHROPIC_API_KEY": "k"})
+    assert caught.value.code == "config_invalid"
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def clis(place: Place) -> list[int]:
+    """Ids of the processes whose home is this place's."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if mark(place) in raw_environ(pid)]
+
+
+def mark(place: Place) -> bytes:
+    return f"HOME={place.private}".encode()
+
+
+def raw_environ(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def environ_of(pid: int) -> dict[str, str]:
+    pairs = (entry.decode().partition("=") for entry in raw_environ(pid) if entry)
+    return {name: value for name, _, value in pairs}

@@ -1,0 +1,142 @@
+"""Runs of one process to one provider, through `execute_run` and through a runner: what arrives there."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from massgen_mcp.backends.traffic import Traffic, TrafficPolicy
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import ModelCallWaiting
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.views.snapshot import RunSnapshot
+from tests.busy_double import busy_server
+from tests.harness import TempHome, call, home
+from tests.raw_double import reply, sse
+
+__all__ = ["home"]
+
+DOWN = reply(b'{"error": {"message": "overloaded"}}', status="503 Service Unavailable", media_type="application/json")
+IMPATIENT = TrafficPolicy(first_break=0.02, patience=0.1)
+CARELESS = TrafficPolicy(failures=10_000)
+
+
+def answering() -> bytes:
+    """A reply that gives an answer."""
+    function = {"name": "new_answer", "arguments": '{"content": "42"}'}
+    delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": function}]}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+    return reply(sse({**chunk, "choices": [{"index": 0, "delta": delta}]}, {**chunk, "choices": [end]}))
+
+
+def agents(url: str, count: int = 1) -> list[dict[str, Any]]:
+    backend = {"type": "chatcompletion", "model": "m", "base_url": f"{url}/v1"}
+    return [{"id": f"a{place}", "backend": backend} for place in range(count)]
+
+
+async def run_together(
+    path: Path, url: str, *, runs: int, team: int = 1, traffic: list[Traffic], **settings: Any
+) -> list[RunSnapshot]:
+    """Execute that many runs at once, each with the next of `traffic`."""
+    config = config_from_data({"agents": agents(url, team), **settings}, "test")
+    ended: list[RunSnapshot] = []
+
+    async def one(number: int) -> None:
+        directory = RunDirectory.create(path / f"run{number}", "What is six times seven?", config)
+        shared = traffic[number % len(traffic)]
+        ended.append(await execute_run(directory, f"run-{number}", environ={}, traffic=shared))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(runs):
+            tasks.start_soon(one, number)
+    return ended
+
+
+async def test_three_runs_of_ten_agents_do_not_hammer_a_provider_that_is_down(tmp_path: Path) -> None:
+    limits = {"chatcompletion": {"concurrency": 4}}
+    async with busy_server(DOWN) as server:
+        ended = await run_together(tmp_path, server.url, runs=3, team=10, traffic=[Traffic(IMPATIENT)], limits=limits)
+    assert {run.state for run in ended} == {"failed"}
+    assert all("circuit open" in dropped[2] for run in ended for dropped in run.degraded[-3:])
+    # Five open the circuit, three are on their way then; the tries are spread over some seconds, in which there is time
+    # for about ten probes, each after twice the time. Without all this it were 120.
+    assert len(server.heads) <= 5 + 3 + 10
+
+
+async def test_without_a_circuit_every_agent_asks_a_provider_that_is_down_to_the_last_try(tmp_path: Path) -> None:
+    async with busy_server(DOWN) as server:
+        await run_together(tmp_path, server.url, runs=1, team=10, traffic=[Traffic(CARELESS)])
+    assert len(server.heads) == 40
+
+
+async def test_runs_go_on_when_a_provider_comes_back(tmp_path: Path) -> None:
+    async with busy_server(*[DOWN] * 8, answering()) as server:
+        limits = {"chatcompletion": {"concurrency": 2}}
+        policy = TrafficPolicy(first_break=0.02)
+        ended = await run_together(tmp_path, server.url, runs=8, traffic=[Traffic(policy)], limits=limits)
+    assert {run.final_answer for run in ended} == {"42"}
+    assert len(server.heads) == 8 + 8
+
+
+async def test_runs_that_share_the_traffic_keep_to_the_limit_together(tmp_path: Path) -> None:
+    async with busy_server(answering(), latency=0.3) as server:
+        limits = {"chatcompletion": {"concurrency": 2}}
+        ended = await run_together(tmp_path, server.url, runs=6, traffic=[Traffic()], limits=limits)
+    assert {run.final_answer for run in ended} == {"42"}
+    assert (len(server.heads), server.most_at_once) == (6, 2)
+    records = [record.event for n in range(6) for record in JournalReader(tmp_path / f"run{n}/events.jsonl").read()]
+    assert {event.obstacle for event in records if isinstance(event, ModelCallWaiting)} == {"concurrency"}
+
+
+async def test_runs_that_share_nothing_exceed_the_limit_together(tmp_path: Path) -> None:
+    async with busy_server(answering(), latency=0.5) as server:
+        limits = {"chatcompletion": {"concurrency": 2}}
+        traffic = [Traffic() for _ in range(6)]
+        await run_together(tmp_path, server.url, runs=6, traffic=traffic, limits=limits)
+    assert server.most_at_once > 2
+
+
+async def test_a_runner_keeps_its_runs_to_the_limit_together(home: TempHome) -> None:
+    async with busy_server(answering(), latency=0.1) as server, home.client() as client:
+        config = home.config("team", *agents(server.url), limits={"chatcompletion": {"concurrency": 1}})
+        started = [await call(client, "start_run", question=f"q{n}?", config=config) for n in range(4)]
+        for run in started:
+            ended = await call(client, "wait_run", run_id=run["run_id"], timeout_seconds=30)
+            assert ended["status"] == "completed"
+    assert (len(server.heads), server.most_at_once) == (4, 1)
+
+
+async def test_a_pause_longer_than_the_run_ends_it_with_its_cause(tmp_path: Path) -> None:
+    busy = reply(
+        b'{"error": {"message": "slow down"}}',
+        status="429 Too Many Requests",
+        media_type="application/json",
+        headers={"Retry-After": "40"},
+    )
+    async with busy_server(busy) as server:
+        timeouts = {"orchestrator_timeout_seconds": 30}
+        with anyio.fail_after(20):
+            (run,) = await run_together(tmp_path, server.url, runs=1, traffic=[Traffic()], timeout_settings=timeouts)
+    assert run.state == "failed"
+    assert run.degraded[0][1] == "rate_limited"
+    assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        ({"opnai": {"concurrency": 1}}, "did you mean 'openai'"),
+        ({"scripted": {}}, "no backend type that calls a provider"),
+        ({"openai": {"concurrency": 0}}, r"limits\.openai\.concurrency: "),
+        ({"openai": {"rpm": 5}}, "requests_per_minute"),
+    ],
+)
+def test_wrong_limits_are_told(limits: dict[str, Any], told: str) -> None:
+    backend = {"type": "scripted"}
+    with pytest.raises(MassgenError, match=told):
+        config_from_data({"agents": [{"id": "a", "backend": backend}], "limits": limits}, "test")
