@@ -1,0 +1,97 @@
+"""A server, a runner and a run on a disk that fills up, is emptied, and becomes read-only: a program of its own.
+
+`python -m tests.runs.small_disk DIRECTORY [mount]`; with `mount` on a small tmpfs, for which it must be in a mount
+namespace of its own, otherwise by limits on the sizes of files.
+"""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+
+from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, call, expect_error, happened, wait_until
+
+SCRIPTED = {"question": "q", "models": ["scripted/x"]}
+LONG = "kept " * 1_900
+"""A reply that needs more room than is left in the last block of a journal."""
+
+
+class Disk:
+    def __init__(self, home: TempHome, *, mounted: bool) -> None:
+        self._home = home
+        self._mounted = mounted
+        if mounted:
+            home.path.mkdir()
+            self._mount("-t", "tmpfs", "-o", "size=4m,mode=0700", "none")
+
+    def fill(self) -> None:
+        if not self._mounted:
+            return self._limit(100)
+        with (self._home.path / "filler").open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                return None
+
+    def empty(self) -> None:
+        if not self._mounted:
+            return self._limit(resource.RLIM_INFINITY)
+        (self._home.path / "filler").unlink()
+        return None
+
+    def read_only(self, *, yes: bool) -> None:
+        if self._mounted:
+            self._mount("-o", f"remount,{'ro' if yes else 'rw'},size=4m", "none")
+        else:
+            self._limit(100 if yes else resource.RLIM_INFINITY)
+
+    def _limit(self, size: int) -> None:
+        for pid in [*self._home.processes(SERVER_MODULE), *self._home.processes(RUNNER_MODULE)]:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def _mount(self, *arguments: str) -> None:
+        subprocess.run(["mount", *arguments, str(self._home.path)], check=True)
+
+
+async def outlive(home: TempHome, disk: Disk) -> None:
+    config = home.config("slow", agent("solo", {"answer": LONG, "delay_seconds": 1}))
+    async with home.client() as client:
+        earlier = (await call(client, "start_run", **SCRIPTED, wait_seconds=30))["run_id"]
+        running = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: happened(home.run_directory(running), "model_call_started"))
+        disk.fill()
+        assert (await expect_error(client, "start_run", **SCRIPTED))[0] == "disk_full"
+        assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
+        await anyio.sleep(2)  # the run's reply comes in this time, and finds no room
+        assert (await call(client, "get_status", run_id=running))["status"] == "running"
+        assert not happened(home.run_directory(running), "model_replied")
+        disk.empty()
+        assert (await call(client, "wait_run", run_id=running, timeout_seconds=40))["status"] == "completed"
+        assert (await call(client, "get_result", run_id=running))["answer"] == LONG
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+
+        disk.read_only(yes=True)
+        code, told = await expect_error(client, "start_run", **SCRIPTED)
+        assert code in ("store_unavailable", "disk_full"), told
+        assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
+        disk.read_only(yes=False)
+        assert (await call(client, "start_run", **SCRIPTED, wait_seconds=30))["status"] == "completed"
+    assert len(home.runs) == 3, "refused starts leave nothing behind"
+
+
+def main() -> None:
+    work = Path(sys.argv[1]) / "small"
+    work.mkdir()
+    home = TempHome(Path(sys.argv[1]) / "disk", work)
+    try:
+        anyio.run(outlive, home, Disk(home, mounted="mount" in sys.argv))
+    finally:
+        home.close()
+    print("outlived")
+
+
+if __name__ == "__main__":
+    main()
