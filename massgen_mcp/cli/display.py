@@ -3,6 +3,8 @@
 Must not know what is printed before and after a run; that is the report's business (`one_run`).
 """
 
+import sys
+from collections.abc import Mapping
 from typing import Protocol
 
 import anyio
@@ -67,10 +69,25 @@ class DebugLines(Silent):
             complain(line)
 
 
-def choose_display(options: Options) -> Display:
+def person_at_terminal(environ: Mapping[str, str]) -> bool:
+    """Whether somebody sits at a terminal that can do more than print lines."""
+    if environ.get("TERM", "dumb") in ("dumb", "unknown", "") or environ.get("CI"):
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def shown_live(options: Options, environ: Mapping[str, str]) -> bool:
+    """Whether somebody follows the run on a terminal, and may say something to it."""
+    return not (options.debug or options.automation or options.no_display) and person_at_terminal(environ)
+
+
+def choose_display(options: Options, environ: Mapping[str, str]) -> Display:
     """The display for this command line and this standard output."""
+    if shown_live(options, environ):
+        from massgen_mcp.cli.live import LiveView  # a terminal library, for terminals only
+        from massgen_mcp.cli.terminal import Terminal
+
+        return LiveView(Terminal(environ))
     if options.debug:
         return DebugLines()
-    if options.automation or options.no_display:
-        return Silent()
-    return PlainLines()
+    return Silent() if options.automation or options.no_display else PlainLines()

@@ -27,6 +27,10 @@ def _do(options: Options) -> int:
         from massgen_mcp.cli.validating import validate
 
         return validate(options.validate, environ=os.environ)
+    if options.list_sessions:
+        from massgen_mcp.cli.sessions import show_sessions
+
+        return show_sessions(Path.cwd())
     if options.select:
         from massgen_mcp.cli.choosing import choose_config
 
@@ -70,7 +74,11 @@ def _converse(options: Options) -> int:
 
     if options.automation:
         raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
-    raise MassgenError("invalid_arguments", "give a QUESTION, or - to read it from standard input")
+    import anyio
+
+    from massgen_mcp.cli.chat import chat
+
+    return anyio.run(chat, options)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from massgen_mcp.cli.debug_log import DebugLog
-from massgen_mcp.cli.display import choose_display
+from massgen_mcp.cli.display import choose_display, shown_live
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
 from massgen_mcp.cli.saying import say, say_text
+from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
@@ -23,6 +24,7 @@ from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_n
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
+from massgen_mcp.runs.session_directory import Session
 from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 
@@ -38,20 +40,23 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
     _check_output(options.output_file)
-    with _place(options) as parent:
-        run = _new_run_directory(parent, question, _asking_nobody(team.config))
+    with place(options) as parent, resumed_session(options, Path.cwd()) as session:
+        run = new_run_directory(parent, question, answerable(team.config, options), session)
+        turn = session.begin_turn(question, run.path) if session else None
         say(f"LOG_DIR: {run.path}")
         say(f"STATUS: {run.status}")
         say(f"AGENTS: {_members(team.config)}")
         say(f"QUESTION: {preview(question)}")
         say("[Coordination in progress - monitor status.json for real-time updates]")
-        snapshot = await _execute(run, options, parent)
+        snapshot = await execute_shown(run, options, parent)
+        if session and turn:
+            session.end_turn(turn, run, snapshot)
         return _report(snapshot, run, options)
 
 
-async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
+async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
-    display = choose_display(options)
+    display = choose_display(options, os.environ)
     debug_log = DebugLog(run.path) if options.debug else None
     handles: list[RunHandle] = []
 
@@ -68,6 +73,7 @@ async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnap
         cancelled = False
         async for _ in signals:
             if cancelled or not handles:
+                display.close()
                 if options.no_logs:
                     shutil.rmtree(parent, ignore_errors=True)
                 os._exit(EXIT_INTERRUPTED)
@@ -89,7 +95,7 @@ async def _execute(run: RunDirectory, options: Options, parent: Path) -> RunSnap
 
 
 @contextmanager
-def _place(options: Options) -> Generator[Path]:
+def place(options: Options) -> Generator[Path]:
     """The directory for the run's own one; with --no-logs it is gone when this ends."""
     if not options.no_logs:
         yield Path.cwd() / LOGS
@@ -98,8 +104,10 @@ def _place(options: Options) -> Generator[Path]:
         yield Path(temporary)
 
 
-def _asking_nobody(config: Config) -> Config:
-    """The config without questions of agents: here is nobody who answers them."""
+def answerable(config: Config, options: Options) -> Config:
+    """The config, without questions of agents where nobody is there to answer them."""
+    if shown_live(options, os.environ):
+        return config
     return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
 
 
@@ -163,13 +171,19 @@ def _cause(run: RunSnapshot) -> str:
             return run.state
 
 
-def _new_run_directory(parent: Path, question: str, config: Config) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment."""
+def new_run_directory(parent: Path, question: str, config: Config, session: Session | None) -> RunDirectory:
+    """A directory of this run alone, however many are started in the same moment. As a turn of a session the run knows
+    the earlier turns, and every agent begins with the files that they left.
+    """
+    history = session.history if session else ()
     while True:
         try:
-            return RunDirectory.create(parent / f"log_{timestamp()}", question, config)
+            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history)
         except FileExistsError:
             continue
+        if session and config.orchestrator.enable_filesystem:
+            session.lay_out_files(run, len(config.agents))
+        return run
 
 
 def _check_output(path: Path | None) -> None:

@@ -52,6 +52,11 @@ def example_path(name: str) -> Path:
     raise MassgenError("config_not_found", f"no example {shown}; {hint}")
 
 
+def example_name(path: Path) -> str | None:
+    """The name of the packaged config at `path`; None if it is somebody's own file."""
+    return next((example.name for example in list_examples() if example.path == path), None)
+
+
 def _directory() -> Path | None:
     """Beside the package's modules in a wheel, at the root of the repository in a checkout."""
     package = Path(__file__).parent.parent

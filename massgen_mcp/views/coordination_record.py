@@ -41,8 +41,8 @@ from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 WIDTH = 100
+MIN_WIDTH = 40
 _TIME, _AGENT = 9, 9
-_DETAIL = WIDTH - _TIME - _AGENT - 4
 
 
 def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[str, Any]:
@@ -77,29 +77,30 @@ def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[
     }
 
 
-def coordination_table(run: RunSnapshot, records: Iterable[LogRecord]) -> str:
-    """The run as a table of at most 100 columns: seconds since its start, who, and what."""
-    lines = [f"Question: {preview(run.question, WIDTH - 10)}"]
-    lines += [_member(view.info) for view in run.agents.values()]
-    lines += ["", f"{'seconds':>{_TIME}}  {'agent':<{_AGENT}}  what happened", "-" * WIDTH]
+def coordination_table(run: RunSnapshot, records: Iterable[LogRecord], *, width: int = WIDTH) -> str:
+    """The run as a table of at most `width` columns (between 40 and 100): seconds since its start, who, and what."""
+    width = max(MIN_WIDTH, min(WIDTH, width))
+    lines = [f"Question: {preview(run.question, width - 10)}"]
+    lines += [_member(view.info, width) for view in run.agents.values()]
+    lines += ["", f"{'seconds':>{_TIME}}  {'agent':<{_AGENT}}  what happened", "-" * width]
     for record in records:
         if told := _told(record.event):
             seconds = record.time - (run.started_at or record.time)
-            lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", ""), told[1])
-    lines.append("-" * WIDTH)
+            lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", None) or "", told[1], width)
+    lines.append("-" * width)
     if run.winner:
         votes = ", ".join(f"{label}: {count}" for label, count in run.winner.votes.items())
-        lines += textwrap.wrap(f"Votes: {votes}", WIDTH)
+        lines += textwrap.wrap(f"Votes: {votes}", width)
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _member(info: AgentInfo) -> str:
-    return preview(f"{info.name} = {info.id} ({info.backend}/{info.model})", WIDTH)
+def _member(info: AgentInfo, width: int) -> str:
+    return preview(f"{info.name} = {info.id} ({info.backend}/{info.model})", width)
 
 
-def _row(seconds: str, agent: str, text: str) -> list[str]:
-    first, *rest = textwrap.wrap(plain(text), _DETAIL) or [""]
+def _row(seconds: str, agent: str, text: str, width: int) -> list[str]:
+    first, *rest = textwrap.wrap(plain(text), width - _TIME - _AGENT - 4) or [""]
     head = f"{seconds:>{_TIME}}  {agent[:_AGENT]:<{_AGENT}}  {first}"
     return [head, *(f"{'':<{_TIME + _AGENT + 4}}{line}" for line in rest)]
 

@@ -1,0 +1,85 @@
+"""A run's result as a person reads it on a terminal. Pure: text in, styled lines out; nothing of the text is lost.
+
+Must not know terminals.
+"""
+
+import re
+
+from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.views.live_view import clock, count
+from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.styled import Line, Span, Style, wrap
+
+MAX_WIDTH = 100
+"""Wider lines are hard to read."""
+
+_FENCE = re.compile(r"\s*(```|~~~)")
+_HEADING = re.compile(r"#{1,6} ")
+_ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,3}[.)]) +)")
+_MARKED = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
+
+
+def answer_lines(text: str, width: int) -> list[Line]:
+    """Markdown as it was written, with headings, bold and code set off. Prose is broken at words; code is left to the
+    terminal, so that it can be copied.
+    """
+    lines, fenced = list[Line](), False
+    for raw in text.splitlines():
+        row = plain(raw.expandtabs(4)).rstrip()
+        if _FENCE.match(row):
+            fenced = not fenced
+            lines.append((Span(row, "dim"),))
+        elif fenced:
+            lines.append((Span(row, "accent"),))
+        else:
+            lines += _prose(row, min(width, MAX_WIDTH))
+    return lines
+
+
+def _prose(row: str, width: int) -> list[Line]:
+    if _HEADING.match(row):
+        return [(Span(part, "title"),) for part in wrap(row, width)]
+    item = _ITEM.match(row)
+    return [_marked(part) for part in wrap(row, width, indent=len(item[0]) if item else 0)]
+
+
+def _marked(row: str) -> Line:
+    spans: list[Span] = []
+    for place, part in enumerate(_MARKED.split(row)):
+        style: Style = "" if place % 2 == 0 else "accent" if part.startswith("`") else "strong"
+        if part:
+            spans.append(Span(part, style))
+    return tuple(spans)
+
+
+def outcome_line(run: RunSnapshot) -> Line:
+    """How the run ended, in a line above its answer."""
+    spent = run.spent.input_tokens + run.spent.output_tokens
+    figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *([f"{count(spent)} tokens"] if spent else [])])
+    match run.state:
+        case "completed":
+            return (Span(f"★ {_author(run)}", "good"), Span(f" · {_agreement(run)} · {figures}", "dim"))
+        case "cancelled":
+            return (Span(f"Cancelled{_best(run)}", "busy"), Span(f" · {figures}", "dim"))
+        case "timed_out":
+            why = run.end.message if isinstance(run.end, RunTimedOut) else ""
+            return (Span(plain(f"Timed out{_best(run)}: {why}"), "busy"), Span(f" · {figures}", "dim"))
+        case _:
+            why = f" ({run.end.reason}): {preview(run.end.message, 500)}" if isinstance(run.end, RunFailed) else ""
+            return (Span(plain(f"✗ Failed{why}"), "bad"),)
+
+
+def _author(run: RunSnapshot) -> str:
+    name = getattr(run.end, "winner", None)
+    return run.agents[name].info.id if name in run.agents else "the team"
+
+
+def _agreement(run: RunSnapshot) -> str:
+    if run.winner is None or len(run.agents) == 1:
+        return "answered"
+    return f"{run.winner.outcome}, {run.winner.votes.get(run.winner.label, 0)} of {len(run.agents)} votes"
+
+
+def _best(run: RunSnapshot) -> str:
+    return "; there is no answer yet" if run.best_answer is None else f"; the best answer so far is {_author(run)}'s"

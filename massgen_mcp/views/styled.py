@@ -1,0 +1,128 @@
+"""Lines of styled text for a terminal, and how wide they are there. Whatever is put in comes out as plain text.
+
+Must not know escape codes or colours: a style is a word for what the text means.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from wcwidth import wcwidth
+
+from massgen_mcp.views.log_text import plain
+
+Style = Literal["", "strong", "dim", "frame", "title", "busy", "good", "bad", "accent"]
+
+
+class Span(NamedTuple):
+    text: str
+    style: Style = ""
+
+
+Line = tuple[Span, ...]
+
+
+def line(*spans: Span | str) -> Line:
+    """A line of these, made safe for a terminal."""
+    return tuple(
+        Span(plain(span), "") if isinstance(span, str) else Span(plain(span.text), span.style) for span in spans
+    )
+
+
+def width_of(text: str) -> int:
+    """Columns that `text` takes. Its characters are printable."""
+    return sum(max(0, wcwidth(character)) for character in text)
+
+
+def text_of(styled: Line) -> str:
+    return "".join(span.text for span in styled)
+
+
+def clip(text: str, width: int) -> str:
+    """`text` in at most `width` columns; what is cut off ends in an ellipsis."""
+    if width_of(text) <= width:
+        return text
+    kept, room = "", width - 1
+    for character in text:
+        room -= max(0, wcwidth(character))
+        if room < 0:
+            break
+        kept += character
+    return f"{kept}…" if width > 0 else ""
+
+
+def fit(text: str, width: int) -> str:
+    """`text` in exactly `width` columns."""
+    clipped = clip(text, width)
+    return clipped + " " * (width - width_of(clipped))
+
+
+def clip_line(styled: Line, width: int) -> Line:
+    """The line in at most `width` columns."""
+    kept, room = list[Span](), width
+    for span in styled:
+        text = clip(span.text, room)
+        kept.append(Span(text, span.style))
+        room -= width_of(text)
+        if text != span.text:
+            break
+    return tuple(kept)
+
+
+def fit_line(styled: Line, width: int) -> Line:
+    """The line in exactly `width` columns."""
+    clipped = clip_line(styled, width)
+    return (*clipped, Span(" " * (width - width_of(text_of(clipped)))))
+
+
+def wrap(text: str, width: int, *, indent: int = 0) -> list[str]:
+    """One line of text as lines of at most `width` columns, broken at spaces where that is possible; all but the first
+    begin with `indent` spaces. Spaces within stay as they are.
+    """
+    lines, rest, room = list[str](), plain(text), max(2, width)
+    prefix = ""
+    while width_of(rest) > room - width_of(prefix):
+        head = _head(rest, room - width_of(prefix))
+        lines.append(prefix + head.rstrip())
+        rest = rest[len(head) :].lstrip()
+        prefix = " " * min(indent, room // 2)
+    return [*lines, prefix + rest] if rest or not lines else lines
+
+
+def _head(text: str, width: int) -> str:
+    """As much of `text` as fits, up to its last space if there is one after something else."""
+    end, room = 0, width
+    for character in text:
+        room -= max(0, wcwidth(character))
+        if room < 0:
+            break
+        end += 1
+    end = max(1, end)
+    at = text.rfind(" ", 0, end + 1)
+    return text[: at + 1] if at > 0 and text[:at].strip() else text[:end]
+
+
+def box(title: Line, body: Iterable[Line], foot: Line, width: int) -> list[Line]:
+    """`body` in a frame of `width` columns, with a line of text in its upper and in its lower edge."""
+    inner = width - 4
+    return [
+        _edge("┌", title, "┐", width),
+        *((Span("│ ", "frame"), *fit_line(row, inner), Span(" │", "frame")) for row in body),
+        _edge("└", foot, "┘", width),
+    ]
+
+
+def _edge(left: str, text: Line, right: str, width: int) -> Line:
+    clipped = clip_line(text, width - 6)
+    if not text_of(clipped):
+        return (Span(left + "─" * (width - 2) + right, "frame"),)
+    rest = width - 5 - width_of(text_of(clipped))
+    return (Span(f"{left}─ ", "frame"), *clipped, Span(f" {'─' * rest}{right}", "frame"))
+
+
+def columns(cells: Sequence[tuple[Span | str, int]]) -> Line:
+    """Cells side by side, each in its own width, one space between them."""
+    row: list[Span] = []
+    for cell, width in cells:
+        span = Span(cell) if isinstance(cell, str) else cell
+        row += [Span(fit(plain(span.text), width), span.style), Span(" ")]
+    return tuple(row[:-1])

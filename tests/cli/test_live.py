@@ -1,0 +1,202 @@
+"""The live view of a run, on the screen of a real pseudo-terminal."""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.harness import TempHome, agent, happened
+from tests.terminal import Resizing, Terminal, only_child, terminal
+from tests.wire_double import Aimock
+
+INTERRUPTED = 4
+HANG = {"hang": True}
+FRAME = "┌─ "
+TMUX = {"push": {"TMUX": "none,1,0"}, "crop": {}}
+
+NAIVE_FRAME = """
+import os, shutil, signal, sys
+def draw(*_):
+    width = shutil.get_terminal_size().columns
+    sys.stdout.write("\\x1b[6A\\r\\x1b[J" + "".join(f"{row}─ {'─' * (width - 3)}\\r\\n" for row in "┌│││└ "))
+    sys.stdout.flush()
+signal.signal(signal.SIGWINCH, draw)
+sys.stdout.write("\\r\\n" * 6)
+draw()
+while True:
+    signal.pause()
+"""
+
+
+def waiting_team(home: TempHome) -> str:
+    """One agent has answered, the other one never will."""
+    return home.config("waiting", agent("ada", {"answer": "Forty-two, as ever."}), agent("bo", HANG))
+
+
+@contextmanager
+def watched(home: TempHome, *arguments: str, **settings: Any) -> Generator[Terminal]:
+    """A run with one agent that hangs, its frame on the screen."""
+    with terminal(home, "--config", waiting_team(home), *arguments, "What is it?", **settings) as window:
+        window.wait_for("Complete ✓", "Generating…")
+        yield window
+
+
+def frames(window: Terminal) -> int:
+    return window.everything.count(FRAME)
+
+
+def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home: TempHome) -> None:
+    with watched(home) as window:
+        text = window.wait_for("Initial Answer Generation", "◆ answer agent1.1: Forty-two, as ever.")
+        assert re.search(r"│ ada +Complete ✓ +agent1\.1 +- ", text), text
+        assert re.search(r"│ bo +Generating… +- +- ", text), text
+        assert "r coordination history · Ctrl+C cancel" in text
+        assert b"\x1b[?1049h" not in window.bytes, "the alternate screen was taken"
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+        assert frames(window) == 0
+        assert "◆ answer agent1.1" in window.everything
+        assert happened(only_child(home.work / ".massgen" / "massgen_logs"), "run_cancelled")
+
+
+def test_a_whole_run_leaves_its_events_and_the_answer_and_no_frame(home: TempHome) -> None:
+    with terminal(home, "--config", "@examples/scripted", "Rewrite it?", size=(120, 40)) as window:
+        window.wait_for("Coordination Round 1")
+        window.wait_for("★ wins with agent2.2")
+        assert window.leave() == 0
+        text = window.everything
+        assert frames(window) == 0
+        assert "votes for agent2.2: With the comparison in shadow mode" in text
+        assert "Every step is small and can be undone" in text
+        assert window.echoes
+
+
+def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
+    words = " ".join(f"word{number}" for number in range(200))
+    config = home.config(
+        "writer", agent("ada", {"answer": "one"}, presentation=words, chunk_delay_seconds=0.02), agent("bo")
+    )
+    with terminal(home, "--config", config, "Write") as window:
+        window.wait_until(lambda text: "Presenting…" in text and "word30" in text)
+        assert "└─ r coordination history" in window.text
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHome) -> None:
+    with watched(home) as window:
+        window.type("r")
+        text = window.wait_for(
+            "Coordination history", "round 1 begins", "answers (agent1.1): Forty-two", "End: running"
+        )
+        assert text.rindex(FRAME) > text.index("End: running")
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+@pytest.mark.parametrize("resizing", ["crop", "push"])
+def test_a_changed_window_leaves_no_frame_behind(home: TempHome, resizing: Resizing) -> None:
+    with watched(home, size=(100, 24), **TMUX[resizing]) as window:
+        for columns, rows in [(60, 24), (61, 24), (90, 12), (40, 20), (120, 40), (80, 24)]:
+            window.resize(columns, rows)
+            window.wait_until(lambda _, wide=columns: _framed(window, wide))
+            assert frames(window) == 1, window.everything
+            assert window.everything.count("└─ ") == 1, window.everything
+            assert window.everything.count("◆ answer agent1.1") == 1, "what stood above the frame is gone"
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+def _framed(window: Terminal, columns: int) -> bool:
+    """Whether the frame fits the window: its upper edge reaches the last column, and it is whole."""
+    return any(len(row) == columns and row.startswith(FRAME) for row in window.rows) and "└─ " in window.text
+
+
+def test_a_naive_frame_would_be_left_behind(home: TempHome) -> None:
+    """The known-bad twin: a frame that is erased from below, as many rows up as it was high."""
+    with terminal(home, python=NAIVE_FRAME, size=(100, 24), **TMUX["push"]) as window:
+        window.wait_until(lambda _: _framed(window, 100))
+        for columns, rows in [(60, 24), (90, 12), (40, 24), (120, 40)]:
+            window.resize(columns, rows)
+            window.wait_until(lambda _, wide=columns: _framed(window, wide))
+        assert frames(window) > 1
+
+
+def test_ten_agents_fit_into_a_window_of_twenty_lines(home: TempHome) -> None:
+    agents = [agent(f"agent-number-{number}", HANG) for number in range(10)]
+    with terminal(home, "--config", home.config("ten", *agents), "What?", size=(80, 20)) as window:
+        text = window.wait_for("agent-number-0", "agent-number-9", FRAME, "└─ ")
+        assert max(map(len, text.splitlines())) <= 80
+        window.resize(80, 11)
+        window.wait_for("agent-number-0", "… and 4 more agents", FRAME, "└─ ")
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+def test_without_colour_no_attribute_is_set(home: TempHome) -> None:
+    with watched(home, NO_COLOR="1") as window:
+        assert set(re.findall(rb"\x1b\[([0-9;]*)m", window.bytes)) <= {b"", b"0"}
+    with watched(home) as window:
+        assert len(set(re.findall(rb"\x1b\[([0-9;]*)m", window.bytes))) > 3
+
+
+def test_a_terminal_that_can_do_nothing_gets_plain_lines(home: TempHome) -> None:
+    with terminal(home, "--config", "@examples/scripted", "Rewrite it?", TERM="dumb") as window:
+        assert window.leave() == 0
+        assert b"\x1b" not in window.bytes
+        assert "votes for agent2.2" in window.everything
+
+
+async def test_what_a_model_writes_can_do_nothing_to_the_terminal(home: TempHome, aimock: Aimock) -> None:
+    evil = "Calm.\x1b]0;owned\x07\x1b[2J\x1b[31m\u202eno\x9b1m"
+    aimock.load(
+        {"match": {"model": "m"}, "response": {"toolCalls": [{"name": "new_answer", "arguments": {"content": evil}}]}}
+    )
+    backend = {"type": "chatcompletion", "model": "m", "base_url": f"{aimock.url}/v1"}
+    config = home.config("evil", {"id": "ada", "backend": backend}, agent("bo", HANG))
+    with terminal(home, "--config", config, "What?") as window:
+        window.wait_for("Calm. ]0;owned")
+        window.type("r")
+        window.wait_for("answers (agent1.1): Calm.")
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+        for harmful in (b"\x1b]0;owned", b"\x1b[2J", "\u202e".encode(), "\x9b".encode()):
+            assert harmful not in window.bytes
+
+
+def test_two_interrupts_leave_at_once_and_the_terminal_is_as_it_was(home: TempHome) -> None:
+    with watched(home) as window:
+        assert not window.echoes
+        window.type("\x03\x03")
+        assert window.leave() == INTERRUPTED
+        assert frames(window) == 0
+        assert window.echoes
+        assert b"\x1b[?25l" in window.bytes
+        assert window.bytes.rindex(b"\x1b[?25h") > window.bytes.rindex(b"\x1b[?25l"), "the cursor stayed hidden"
+
+
+def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -> None:
+    with watched(home) as window:
+        window.type("s")
+        window.wait_for("To the team: ▏")
+        window.type("Mind the rests\x7f\x7f")
+        window.wait_for("To the team: Mind the res▏")
+        window.type("\r")
+        window.wait_for("you said: Mind the res", "r coordination history")
+        window.type("s\x1b")
+        window.wait_for("r coordination history", absent="To the team")
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+def test_a_person_answers_what_an_agent_asks(home: TempHome) -> None:
+    ask = {"call": "ask_the_asker", "arguments": {"question": "For which of the two countries is it meant, " * 3}}
+    config = home.config("asker", agent("ada", ask, {"answer": "done"}), orchestrator={"allow_questions": True})
+    with terminal(home, "--config", config, "Do it") as window:
+        text = window.wait_for("Waiting for you", "? asks you: For which", "Your answer: ▏")
+        assert " ".join(text.split()).count("For which of the two countries") == 3, "the question is cut off"
+        window.type("srinagar is not one\r")
+        assert window.leave() == 0
+        assert "you decided (question): srinagar is not one" in window.everything

@@ -1,0 +1,120 @@
+"""The live view as a pure function: what it shows of a run at every moment, in every size of window."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.answer_text import answer_lines, outcome_line
+from massgen_mcp.views.live_view import clock, count, event_line, live_view
+from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
+from tests.harness import without_escapes
+from tests.teams import Ended, Script, run_team, team
+
+CHANGED_MIND: tuple[Script, ...] = (
+    [{"answer": "one"}, {"vote": "own"}, {"vote": "two, improved"}],
+    [{"answer": "two"}, {"answer": "two, improved", "delay_seconds": 0.2}, {"vote": "own"}],
+    [{"fail": "auth"}],
+)
+EVIL = "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e\r\n wide: 漢字 🤖 e\u0301"
+SIZES = [(10, 5), (24, 8), (40, 12), (79, 20), (80, 24), (120, 40), (300, 100)]
+
+
+def moments(ended: Ended) -> Iterator[tuple[RunSnapshot, Activities, LogRecord]]:
+    run, doing = RunSnapshot(), Activities()
+    for record in ended.records:
+        run.apply(record)
+        doing.apply(record)
+        yield run, doing, record
+
+
+def text(lines: list[Line]) -> str:
+    return "\n".join(map(text_of, lines))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path, size: tuple[int, int]) -> None:
+    width, height = size
+    evil: tuple[Script, ...] = ([{"say": EVIL}, {"answer": EVIL}, {"vote": "own", "reason": EVIL}], [{"answer": "x"}])
+    for scripts in (evil, CHANGED_MIND):
+        ended = await run_team(tmp_path / str(len(scripts)), team(*scripts))
+        for run, doing, record in moments(ended):
+            for typed in (None, EVIL * 20):
+                lines = live_view(run, doing, width=width, height=height, now=record.time, typed=typed)
+                assert len(lines) < height
+                for shown in lines:
+                    assert width_of(text_of(shown)) <= width
+                    assert without_escapes(text_of(shown))
+            if told := event_line(record, run):
+                assert without_escapes(text_of(told))
+
+
+async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
+    seen = list[str]()
+    for run, doing, record in moments(await run_team(tmp_path, team(*CHANGED_MIND))):
+        seen.append(text(live_view(run, doing, width=120, height=30, now=record.time)))
+    phases = ["Initial Answer Generation", "Coordination Round 1", "Final Presentation"]
+    first = [next(at for at, shown in enumerate(seen) if phase in shown) for phase in phases]
+    assert first == sorted(first)
+    everything = "\n".join(seen)
+    for state in ("Generating…", "Complete ✓", "Failed ✗", "Voting…", "Voted ✓", "Restarting ↻", "Presenting…"):
+        assert state in everything, state
+    assert "Converged ✓" in seen[-1]
+    assert "Winner ★" in seen[-1]
+    ada, bo = (next(row for row in seen[-1].splitlines() if f"agent{n}." in row) for n in (1, 2))
+    assert "Self" in bo
+    assert "Self" not in ada
+
+
+async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Path) -> None:
+    script: Script = [{"fail": "broken_stream"}, {"answer": "one"}]
+    ended = await run_team(tmp_path, team(script, [{"answer": "two"}]))
+    shown = [text(live_view(run, doing, width=200, height=30, now=0)) for run, doing, _ in moments(ended)]
+    retried = next(at for at, record in enumerate(ended.records) if record.event.type == "model_call_retried")
+    assert "next try in" in shown[retried]
+    assert "breaks off" not in "".join(shown[retried:])
+    deltas = [record for record in ended.records if isinstance(record.event, TextDelta)]
+    assert all(event_line(record, ended.snapshot) is None for record in deltas)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ([{"answer": "one"}], "★ "),
+        ([{"fail": "auth"}], "✗ Failed (auth)"),
+    ],
+    ids=["completed", "failed"],
+)
+async def test_the_outcome_is_told_in_one_line(tmp_path: Path, script: Script, said: str) -> None:
+    ended = await run_team(tmp_path, team(script))
+    assert text_of(outcome_line(ended.snapshot)).startswith(said)
+
+
+def test_an_answer_is_broken_at_words_and_nothing_of_it_is_lost() -> None:
+    answer = (
+        "# Head\n\n- an item that is **long** and goes on and `on`\n\n```py\nx = 1  # as long as it is, it stays\n```"
+    )
+    lines = answer_lines(answer, 24)
+    shown = [text_of(one) for one in lines]
+    assert shown[2:5] == ["- an item that is", "  **long** and goes on", "  and `on`"]
+    assert "x = 1  # as long as it is, it stays" in shown
+    assert "".join("".join(shown).split()) == "".join(answer.split())
+    assert Span("**long**", "strong") in lines[3]
+    assert lines[0] == (Span("# Head", "title"),)
+
+
+def test_text_is_measured_in_columns() -> None:
+    assert width_of("漢字e\u0301") == 5
+    assert clip("漢字漢字", 5) == "漢字…"
+    assert width_of(fit("漢字", 9)) == 9
+    assert wrap("漢字漢字漢字", 4) == ["漢字"] * 3
+    assert wrap("", 10) == [""]
+    assert text_of(line("a\x1b[1mb\n", Span("\u202ec", "bad"))) == "a [1mb  c"
+
+
+def test_figures_are_short() -> None:
+    assert [clock(seconds) for seconds in (0, 75, 3723)] == ["00:00", "01:15", "1:02:03"]
+    assert [count(n) for n in (850, 3_140, 37_200, 1_240_000)] == ["850", "3.1k", "37k", "1.2M"]
