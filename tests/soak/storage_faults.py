@@ -1,0 +1,160 @@
+"""Death, EIO and ENOSPC at the k-th write, sync or rename of everything that takes part in a run, for every k.
+
+`strace` puts the fault into server-side start and runner alike (it counts per thread). Afterwards, without a fault, the
+same start under the same key must give one whole run that completes.
+"""
+
+import random
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import RunCompleted, RunFailed
+from massgen_mcp.home import Home
+from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.views.snapshot import TERMINAL_STATES
+from tests.harness import TempHome, agent
+from tests.soak.subject import QUESTION
+
+KINDS = {
+    "write": "write,pwrite64,writev",
+    "sync": "fsync,fdatasync",
+    "rename": "rename,renameat,renameat2",
+    "make": "mkdir,mkdirat,openat",
+}
+"""The calls that change what is stored; of `openat` only those that create a file would matter, and all are tried."""
+FAULTS = {
+    "death": "signal=KILL:when={k}",
+    "EIO once": "error=EIO:when={k}",
+    "EIO for ever": "error=EIO:when={k}+",
+    "ENOSPC once": "error=ENOSPC:when={k}",
+    "ENOSPC for ever": "error=ENOSPC:when={k}+",
+}
+PATIENCE = 60
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str
+    name: str
+    k: int
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.kind} {self.k}"
+
+
+@dataclass
+class Findings:
+    tried: int = 0
+    refused: int = 0
+    """Starts that were refused with a typed error."""
+    acknowledged: int = 0
+    failed: int = 0
+    """Runs that ended as failed, with a reason, and say so."""
+    bad: list[str] = field(default_factory=list[str])
+
+    def judged(self) -> str:
+        told = (
+            f"{self.tried} faults: {self.acknowledged} starts acknowledged, {self.refused} refused with a typed error, "
+            f"{self.failed} runs failed with a reason, {len(self.bad)} bad states"
+        )
+        assert not self.bad, f"{told}: {'; '.join(self.bad)}"
+        return told
+
+
+def every_fault(most: dict[str, int]) -> list[Fault]:
+    """All faults up to the highest k that a run reaches; `most` as `count_calls` gives it."""
+    return [Fault(kind, name, k) for kind, last in most.items() for name in FAULTS for k in range(1, last + 1)]
+
+
+async def storage_faults(home: TempHome, *, sample: int | None = None, seed: int = 1) -> str:
+    """Try every fault, or a random `sample` of them; returns the figures."""
+    if shutil.which("strace") is None:
+        raise AssertionError("strace is not installed")
+    config = home.config(
+        "team",
+        agent("one", {"call": "write_file", "arguments": {"path": "a.txt", "content": "a"}}, {"answer": "42"}),
+        agent("two", {"answer": "forty-two"}),
+    )
+    faults = every_fault(await count_calls(home, config))
+    if sample is not None:
+        faults = random.Random(seed).sample(faults, sample)
+    findings = Findings()
+    for number, fault in enumerate(faults):
+        place = TempHome(home.path / f"fault-{number}", home.work, home.extra)
+        try:
+            await _try(place, config, fault, findings)
+        finally:
+            place.close()
+        shutil.rmtree(place.path, ignore_errors=True)
+    return findings.judged()
+
+
+async def count_calls(home: TempHome, config: str) -> dict[str, int]:
+    """How often the busiest thread makes the calls of each kind in a run without a fault."""
+    place = TempHome(home.path / "counted", home.work, home.extra)
+    log = home.work / "calls"
+    await _under_strace(place, config, ["-ff", "-o", str(log), "-e", f"trace={','.join(KINDS.values())}"])
+    place.close()
+    most: dict[str, int] = {}
+    for kind, calls in KINDS.items():
+        names = tuple(f"{call}(" for call in calls.split(","))
+        made = [
+            sum(line.startswith(names) for line in path.read_text(errors="replace").splitlines())
+            for path in home.work.glob("calls.*")
+        ]
+        most[kind] = max(made)
+    return most
+
+
+async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) -> None:
+    inject = f"inject={KINDS[fault.kind]}:{FAULTS[fault.name].format(k=fault.k)}"
+    done = await _under_strace(
+        home, config, ["-f", "-o", "/dev/null", "-e", f"trace={KINDS[fault.kind]}", "-e", inject]
+    )
+    told = done.stdout.decode().split()
+    findings.tried += 1
+    findings.acknowledged += bool(told)
+    findings.refused += done.returncode == 3
+    if b"Traceback" in done.stderr and b"KeyboardInterrupt" not in done.stderr:
+        findings.bad.append(f"{fault}: untyped error {done.stderr[-300:]!r}")
+    home.close()
+    manager = RunManager(Home(home.path, runner_idle_seconds=0.5), home.environ)
+    try:
+        view, _ = await manager.start(
+            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key="key"
+        )
+        run_id = view.row.run_id
+        if told and told[-1] != run_id:
+            findings.bad.append(f"{fault}: the acknowledged run {told[-1]} is lost")
+        with anyio.move_on_after(PATIENCE):
+            while view.row.state not in TERMINAL_STATES:
+                view = await manager.wait(run_id, until="terminal", seconds=5, cursor=None)
+        records = JournalReader(home.run_directory(run_id) / "events.jsonl").read()
+        ends = [record.event for record in records if isinstance(record.event, RunCompleted | RunFailed)]
+        if [record.seq for record in records] != list(range(1, len(records) + 1)) or len(ends) != 1:
+            findings.bad.append(f"{fault}: {len(records)} events, {len(ends)} ends, state {view.row.state}")
+        findings.failed += any(isinstance(end, RunFailed) for end in ends)
+    except MassgenError as error:
+        findings.bad.append(f"{fault}: {error.code} after the fault is gone: {error}")
+    finally:
+        manager.close()
+
+
+async def _under_strace(home: TempHome, config: str, options: list[str]) -> subprocess.CompletedProcess[bytes]:
+    command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
+    subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
+    environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*command, *subject], env=environ, capture_output=True, timeout=180, check=False)
+
+    return await anyio.to_thread.run_sync(run)

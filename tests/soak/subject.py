@@ -1,0 +1,39 @@
+"""What a fault is put into: start a run under a key and see it to its end, then leave. Prints the id it was told.
+
+`python -m tests.soak.subject CONFIG KEY`, in the home of its environment. A refusal ends it with exit code 3.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from massgen_mcp.config.loader import load_config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.manager import RunManager
+
+QUESTION = "What is six times seven?"
+PATIENCE = 20
+
+
+async def main(config: str, key: str) -> int:
+    manager = RunManager(find_home(os.environ), os.environ)
+    try:
+        view, _ = await manager.start(
+            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key=key
+        )
+        print(view.row.run_id, flush=True)
+        with anyio.move_on_after(PATIENCE):
+            await manager.wait(view.row.run_id, until="terminal", seconds=PATIENCE, cursor=None)
+    except MassgenError as refused:
+        print(f"ERROR {refused.code}: {refused}", file=sys.stderr)
+        return 3
+    finally:
+        manager.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main, sys.argv[1], sys.argv[2]))
