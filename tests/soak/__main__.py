@@ -18,6 +18,7 @@ from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
+from tests.soak.storage_faults import storage_faults
 
 HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "one-key": lambda home: one_key(home, clients=50, starts=20),
@@ -25,6 +26,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "many-runs": lambda home: many_runs(home, runs=1_000),
     "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
+    "storage-faults": storage_faults,
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 

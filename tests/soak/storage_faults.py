@@ -28,9 +28,9 @@ KINDS = {
     "write": "write,pwrite64,writev",
     "sync": "fsync,fdatasync",
     "rename": "rename,renameat,renameat2",
-    "make": "mkdir,mkdirat,openat",
+    "make": "mkdir,mkdirat",
 }
-"""The calls that change what is stored; of `openat` only those that create a file would matter, and all are tried."""
+"""The calls that change what is stored."""
 FAULTS = {
     "death": "signal=KILL:when={k}",
     "EIO once": "error=EIO:when={k}",
