@@ -24,7 +24,7 @@ test: $(VENV)/developed node_modules/installed
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
 
-# The long harnesses: faults, thousands of starts and runs. About a quarter of an hour.
+# The long harnesses: faults, thousands of starts and runs. About half an hour; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
 

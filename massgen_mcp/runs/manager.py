@@ -234,6 +234,8 @@ class RunManager:
             idempotency_key=key,
             session_id=session_id,
         )
+        if (added := self._store.reusable(run, on_conflict)) is not None:
+            return added, History()
         with making(self._home):
             while True:
                 path = self._home.runs / run.run_id

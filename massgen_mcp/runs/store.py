@@ -159,6 +159,17 @@ class Store:
             )
             return Added(_existing(db, run.run_id), replaced=earlier)
 
+    def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
+        """What `add` would give for a taken key, without adding anything; None if it would add the run.
+
+        Raises `MassgenError` idempotency_conflict.
+        """
+        if run.idempotency_key is None or on_conflict == "cancel_existing":
+            return None
+        with self._database.reading() as db:
+            earlier = _one(db, "idempotency_key = ?", run.idempotency_key)
+        return None if earlier is None else Added(_reusable(earlier, run, on_conflict), reused=True)
+
     # -- looking --------------------------------------------------------------------------------------------------
 
     def get(self, run_id: str) -> RunRow:

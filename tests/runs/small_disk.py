@@ -21,13 +21,13 @@ LONG = "kept " * 1_900
 class Disk:
     def __init__(self, home: TempHome, *, mounted: bool) -> None:
         self._home = home
-        self._mounted = mounted
+        self.mounted = mounted
         if mounted:
             home.path.mkdir()
             self._mount("-t", "tmpfs", "-o", "size=4m,mode=0700", "none")
 
     def fill(self) -> None:
-        if not self._mounted:
+        if not self.mounted:
             return self._limit(100)
         with (self._home.path / "filler").open("wb", buffering=0) as file:
             try:
@@ -37,16 +37,15 @@ class Disk:
                 return None
 
     def empty(self) -> None:
-        if not self._mounted:
+        if not self.mounted:
             return self._limit(resource.RLIM_INFINITY)
         (self._home.path / "filler").unlink()
         return None
 
-    def read_only(self, *, yes: bool) -> None:
-        if self._mounted:
-            self._mount("-o", f"remount,{'ro' if yes else 'rw'},size=4m", "none")
-        else:
-            self._limit(100 if yes else resource.RLIM_INFINITY)
+    def remount(self, how: str) -> None:
+        """Read-only (`ro`) or not (`rw`). Not while anybody has a file open for writing."""
+        if self.mounted:
+            self._mount("-o", f"remount,{how},size=4m", "none")
 
     def _limit(self, size: int) -> None:
         for pid in [*self._home.processes(SERVER_MODULE), *self._home.processes(RUNNER_MODULE)]:
@@ -72,12 +71,17 @@ async def outlive(home: TempHome, disk: Disk) -> None:
         assert (await call(client, "wait_run", run_id=running, timeout_seconds=40))["status"] == "completed"
         assert (await call(client, "get_result", run_id=running))["answer"] == LONG
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
-
-        disk.read_only(yes=True)
-        code, told = await expect_error(client, "start_run", **SCRIPTED)
-        assert code in ("store_unavailable", "disk_full"), told
+    disk.remount("ro")
+    async with home.client() as client:
+        if not disk.mounted:
+            disk.fill()
+        for tool, arguments in (("start_run", SCRIPTED), ("control_run", {"run_id": earlier, "action": "cancel"})):
+            code, told = await expect_error(client, tool, **arguments)
+            assert code in ("store_unavailable", "disk_full"), told
+        disk.remount("rw")
+        if not disk.mounted:
+            disk.empty()
         assert (await call(client, "get_result", run_id=earlier))["status"] == "completed"
-        disk.read_only(yes=False)
         assert (await call(client, "start_run", **SCRIPTED, wait_seconds=30))["status"] == "completed"
     assert len(home.runs) == 3, "refused starts leave nothing behind"
 
