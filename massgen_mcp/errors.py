@@ -33,6 +33,7 @@ DropReason = Literal[
     "bad_reply",
     "timeout",
     "no_action",
+    "budget",
     "internal",
 ]
 """Why one agent fell out of a run. Finer than `FailureReason`: what to mend differs."""

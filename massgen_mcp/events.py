@@ -15,6 +15,9 @@ Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "be
 
 CallPurpose = Literal["coordinate", "present", "evaluate"]
 
+PriceSource = Literal["config", "provider", "genai-prices"]
+"""Who said what a call cost: the user's config, the provider's reply, or a public price list."""
+
 InputKind = Literal["budget_reached", "question", "permission"]
 """What a run may wait for its asker for."""
 
@@ -53,12 +56,28 @@ class BallotEntry(Event):
 
 
 class Usage(Event):
-    """Tokens of one model call. `input_tokens` includes cached ones."""
+    """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    web_searches: int = 0
+    """Searches that the provider ran itself; they are billed apart."""
+    estimated: bool = False
+    """Counted by us from the length of the texts, because the provider told no numbers (see `money.metering`)."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class Cost(Event):
+    """What a model call cost. `usd` None: nobody knows a price, which is not the same as nothing."""
+
+    usd: float | None = None
+    source: PriceSource | None = None
 
 
 class ToolCallRecord(Event):
@@ -77,6 +96,8 @@ class RunStarted(Event):
     run_id: str
     question: str
     agents: tuple[AgentInfo, ...]
+    max_usd: float | None = None
+    max_tokens: int | None = None
 
 
 class AttemptStarted(Event):
@@ -92,6 +113,45 @@ class FinishRequested(Event):
     """Somebody asked to end coordination with what is there."""
 
     type: Literal["finish_requested"] = "finish_requested"
+
+
+class BudgetMark(Event):
+    """This much of the budget is spent, of money or of tokens, whichever is more. `usd` is the known part."""
+
+    type: Literal["budget_mark"] = "budget_mark"
+    percent: int
+    usd: float
+    tokens: int
+
+
+class BudgetReached(Event):
+    """A call did not fit into what is left: no answer is begun any more, those that are there are voted on."""
+
+    type: Literal["budget_reached"] = "budget_reached"
+    agent: str
+    """Whose call it was."""
+    message: str
+
+
+class BudgetRaised(Event):
+    """The asker allowed more: `max_usd` is the new cap, and the cap of tokens grew in proportion."""
+
+    type: Literal["budget_raised"] = "budget_raised"
+    control: int
+    """Number of the order in the run store: an order that is carried out twice counts once."""
+    max_usd: float
+
+
+class ReservationExceeded(Event):
+    """A call used more than the worst that was set aside for it; `usd` None: its price is unknown."""
+
+    type: Literal["reservation_exceeded"] = "reservation_exceeded"
+    agent: str
+    call_id: str
+    reserved_usd: float
+    usd: float | None
+    reserved_tokens: int
+    tokens: int
 
 
 class RunResumed(Event):
@@ -199,6 +259,9 @@ class ModelCallStarted(Event):
     purpose: CallPurpose
     repeated: bool = False
     """The call was in flight when a runner was lost; it may have been paid for before."""
+    usage: Usage | None = None
+    """What the lost call that this one repeats used, by our estimate."""
+    cost: Cost | None = None
 
 
 class ModelCallWaiting(Event):
@@ -229,6 +292,9 @@ class ModelCallRetried(Event):
     reason: DropReason
     message: str
     wait_seconds: float
+    usage: Usage | None = None
+    """What the failed try used, by our estimate. None: it was refused before the model worked on it."""
+    cost: Cost | None = None
 
 
 class ModelReplied(Event):
@@ -246,6 +312,7 @@ class ModelReplied(Event):
     stop: Literal["end", "tool_calls", "length", "refusal"]
     replay: tuple[dict[str, Any], ...] = ()
     usage: Usage | None = None
+    cost: Cost = Cost()
     seconds: float
 
 
@@ -257,6 +324,9 @@ class ModelCallFailed(Event):
     call_id: str
     reason: DropReason
     message: str
+    usage: Usage | None = None
+    """As in `ModelCallRetried`, for the last try."""
+    cost: Cost | None = None
     seconds: float
 
 
@@ -266,6 +336,9 @@ class ModelCallAborted(Event):
     type: Literal["model_call_aborted"] = "model_call_aborted"
     agent: str
     call_id: str
+    usage: Usage | None = None
+    """What was used until then, by our estimate."""
+    cost: Cost | None = None
     seconds: float
 
 
@@ -392,6 +465,10 @@ AnyEvent = Annotated[
     RunStarted
     | AttemptStarted
     | FinishRequested
+    | BudgetMark
+    | BudgetReached
+    | BudgetRaised
+    | ReservationExceeded
     | RunResumed
     | AskerSaid
     | InputRequired

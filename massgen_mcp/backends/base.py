@@ -60,12 +60,16 @@ Message = UserMessage | AssistantMessage | ToolResultMessage
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it."""
+    """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it.
+
+    `max_output_tokens` goes before the limit of the agent's config: it is what the budget leaves for this call.
+    """
 
     system: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     must_call_tool: bool = False
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,13 +71,16 @@ async def call_model(
     on_retry: Callable[[int, BackendError, float], None],
     lane: Lane | None = None,
     on_wait: Callable[[Obstacle], None] = lambda _: None,
+    on_try: Callable[[], None] = lambda: None,
+    on_part: Callable[[Part], None] = lambda _: None,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
     Every try goes through `lane`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
-    `on_text` hears text as it arrives. `on_retry` hears (failed attempt from 1, its error, wait in seconds) and means
-    that all text so far is void. No wait is begun that the caller, the round and the run have no time for. Raises
-    `BackendError`, with reason "timeout" when `deadline_seconds` have passed.
+    `on_try` hears that a try begins, `on_text` text as it arrives, `on_part` everything. `on_retry` hears (failed
+    attempt from 1, its error, wait in seconds) and means that all text so far is void. No wait is begun that the
+    caller, the round and the run have no time for. Raises `BackendError`, with reason "timeout" when
+    `deadline_seconds` have passed.
     """
     started = time.monotonic()
     with anyio.CancelScope(deadline=anyio.current_time() + deadline_seconds):
@@ -86,7 +89,13 @@ async def call_model(
         while True:
             try:
                 async with _let_through(lane, on_wait) as answered:
-                    return await _one_reply(backend, request, on_text, answered, started)
+                    on_try()
+
+                    def hear(part: Part, answered: Callable[[], None] = answered) -> None:
+                        answered()
+                        on_part(part)
+
+                    return await _one_reply(backend, request, on_text, hear, started)
             except BackendError as error:
                 failures += 1
                 wait = policy.wait(failures, error)
@@ -108,12 +117,12 @@ async def _one_reply(
     backend: Backend,
     request: ModelRequest,
     on_text: Callable[[str], None],
-    answered: Callable[[], None],
+    on_part: Callable[[Part], None],
     started: float,
 ) -> Reply:
     parts = backend.stream(request)
     try:
-        return await _collect(parts, backend.model, on_text, answered, started)
+        return await _collect(parts, backend.model, on_text, on_part, started)
     finally:
         # A stream that is left half read would keep its connection until the garbage collector came.
         with anyio.move_on_after(5, shield=True):
@@ -124,7 +133,7 @@ async def _collect(
     parts: AsyncIterator[Part],
     model: str,
     on_text: Callable[[str], None],
-    answered: Callable[[], None],
+    on_part: Callable[[Part], None],
     started: float,
 ) -> Reply:
     texts: list[str] = []
@@ -134,7 +143,7 @@ async def _collect(
     stop: StopPart | None = None
     size = 0
     async for part in parts:
-        answered()
+        on_part(part)
         match part:
             case TextPart(text):
                 texts.append(text)

@@ -28,7 +28,8 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.failures import cut_off, failure, translated
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, tool_name
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, dollars, tool_name
+from massgen_mcp.config.providers import CostField
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -128,7 +129,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
-        limit: endpoint.max_output_tokens,
+        limit: request.max_output_tokens or endpoint.max_output_tokens,
         **_effort(endpoint),
     }
     body.update({name: value for name, value in settings.items() if value is not None})
@@ -228,7 +229,7 @@ class _Reply:
         calls = [ToolCall(ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls]
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
-            yield _usage(self._usage, self._model)
+            yield _usage(self._usage, self._model, self._endpoint.cost_field)
         end: StopReason = "tool_calls" if self._calls else "end"
         yield StopPart("refusal" if self._refused else _STOPS.get(finish, end), replay=self._replay(calls))
 
@@ -321,18 +322,25 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _usage(usage: "CompletionUsage", model: str) -> UsagePart:
+def _usage(usage: "CompletionUsage", model: str, cost_field: CostField | None) -> UsagePart:
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    read = count(getattr(usage, "prompt_tokens", 0))
+    reasoning = count(completion.reasoning_tokens if completion else 0)
     return UsagePart(
-        input_tokens=count(getattr(usage, "prompt_tokens", 0)),
+        input_tokens=read,
         cached_input_tokens=count(prompt.cached_tokens if prompt else 0),
-        output_tokens=_output(usage),
-        reasoning_tokens=count(completion.reasoning_tokens if completion else 0),
+        output_tokens=_output(usage, read, reasoning),
+        reasoning_tokens=reasoning,
         model=clean(model),
+        cache_write_tokens=count(prompt.cache_write_tokens if prompt else 0),
+        cost_usd=dollars(usage.model_extra or {}, cost_field),
     )
 
 
-def _output(usage: "CompletionUsage") -> int:
+def _output(usage: "CompletionUsage", read: int, reasoning: int) -> int:
     """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
-    written, total = count(getattr(usage, "completion_tokens", 0)), count(getattr(usage, "total_tokens", 0))
-    return max(written, total - count(getattr(usage, "prompt_tokens", 0)))
+    written = count(getattr(usage, "completion_tokens", 0))
+    total = count(getattr(usage, "total_tokens", 0))
+    if total:
+        return max(written, total - read)
+    return written + reasoning if reasoning > written else written

@@ -29,6 +29,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.failures import cut_off, translated
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
 from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, count, tool_name
+from massgen_mcp.config.providers import MESSAGES_OUTPUT
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from anthropic.types.raw_content_block_start_event import ContentBlock
 
 ANTHROPIC = "https://api.anthropic.com"
-
-MAX_TOKENS = 16_000
-"""The API insists on a limit; this is ours where the config sets none."""
 
 _STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -76,7 +74,7 @@ class ClaudeBackend:
                     # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
                     model=self.model,
                     messages=(),
-                    max_tokens=MAX_TOKENS,
+                    max_tokens=MESSAGES_OUTPUT,
                     stream=True,
                     extra_body=body,
                 ) as events:
@@ -116,7 +114,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[
     begun: list[JsonValue] = [{"role": "assistant", "content": list(so_far)}] if so_far else []
     body: JsonObject = {
         "model": endpoint.model,
-        "max_tokens": endpoint.max_output_tokens or MAX_TOKENS,
+        "max_tokens": request.max_output_tokens or endpoint.max_output_tokens or MESSAGES_OUTPUT,
         "system": request.system,
         "messages": [*_turns(request.messages), *begun],
         "stream": True,
@@ -220,6 +218,7 @@ class _Reply:
         self._usage = UsagePart()
         self._uncached = 0
         self._cache_written = 0
+        self._searches = 0
 
     def read(self, event: "RawMessageStreamEvent") -> Iterator[Part]:
         match event.type:
@@ -247,7 +246,7 @@ class _Reply:
     def resume(self) -> list[JsonObject]:
         """Get ready for the rest of a paused reply; returns the blocks that are there."""
         self._spent, self._usage, self._stopped, self._stop_reason = self._total(), UsagePart(), False, ""
-        self._uncached = self._cache_written = 0
+        self._uncached = self._cache_written = self._searches = 0
         return list(self._blocks)
 
     def finish(self) -> Iterator[Part]:
@@ -318,6 +317,8 @@ class _Reply:
             output_tokens=one.output_tokens + other.output_tokens,
             reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
             model=other.model or one.model,
+            cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+            web_searches=one.web_searches + other.web_searches,
         )
 
     def _count(self, usage: "Usage | MessageDeltaUsage | None") -> None:
@@ -327,6 +328,8 @@ class _Reply:
         cached = count(usage.cache_read_input_tokens) or self._usage.cached_input_tokens
         self._cache_written = count(usage.cache_creation_input_tokens) or self._cache_written
         self._uncached = count(usage.input_tokens) or self._uncached
+        served = usage.server_tool_use
+        self._searches = count(served.web_search_requests if served else 0) or self._searches
         details = usage.output_tokens_details
         self._usage = UsagePart(
             input_tokens=self._uncached + cached + self._cache_written,
@@ -334,4 +337,6 @@ class _Reply:
             output_tokens=count(usage.output_tokens) or self._usage.output_tokens,
             reasoning_tokens=count(details.thinking_tokens if details else 0) or self._usage.reasoning_tokens,
             model=self._usage.model,
+            cache_write_tokens=self._cache_written,
+            web_searches=self._searches,
         )

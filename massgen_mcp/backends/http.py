@@ -15,6 +15,7 @@ import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.config.native_tools import NativeTool
+from massgen_mcp.config.providers import CostField
 from massgen_mcp.errors import BackendError
 
 TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
@@ -47,6 +48,8 @@ class Endpoint:
     """Azure's name for the model, which it is asked for in place of `model`."""
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """Parameters of every request's address."""
+    cost_field: CostField | None = None
+    """Where the provider's usage says what a call cost."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
 
 

@@ -95,7 +95,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
-        "max_output_tokens": endpoint.max_output_tokens,
+        "max_output_tokens": request.max_output_tokens or endpoint.max_output_tokens,
         "reasoning": {"effort": endpoint.reasoning_effort} if endpoint.reasoning_effort else None,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
@@ -224,6 +224,11 @@ def _reasoning_item(item: "ResponseReasoningItem", encrypted: str) -> JsonObject
     return clean_object({"type": "reasoning", "id": item.id, "summary": summary, "encrypted_content": encrypted})
 
 
+def _is_search(item: "ResponseOutputItem") -> bool:
+    """Searches are billed; opening a page or looking into it is not."""
+    return item.type == "web_search_call" and getattr(getattr(item, "action", None), "type", "search") == "search"
+
+
 def _usage(end: "Response") -> UsagePart | None:
     usage = end.usage
     if usage is None:
@@ -237,4 +242,6 @@ def _usage(end: "Response") -> UsagePart | None:
         output_tokens=count(usage.output_tokens),
         reasoning_tokens=count(getattr(output_details, "reasoning_tokens", 0)),
         model=clean(end.model or ""),
+        cache_write_tokens=count(getattr(input_details, "cache_write_tokens", 0)),
+        web_searches=sum(map(_is_search, end.output or ())),
     )

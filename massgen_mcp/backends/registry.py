@@ -129,6 +129,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
         reasoning_effort=config.reasoning_effort,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
+        cost_field=provider.cost_field,
         extra_body=config.extra_body,
     )
     return _at_azure(config, endpoint) if isinstance(config, AzureBackendConfig) else endpoint

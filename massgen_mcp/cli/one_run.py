@@ -27,6 +27,7 @@ from massgen_mcp.runs.manager import new_run_id
 from massgen_mcp.runs.session_directory import Session
 from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.spent import spent_text
 
 LOGS = Path(".massgen") / "massgen_logs"
 MAX_LINES = 20
@@ -138,6 +139,7 @@ def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tup
     winner = run.winner.agent if run.winner and run.final_answer else None
     lines = [f"WINNER: {winner}"] if winner else []
     lines.append(f"DURATION: {seconds:.1f}s")
+    lines.append(f"COST: {spent_text(run.spent)}")
     if winner and not options.no_logs:
         lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
     if run.best_answer is not None:
@@ -158,6 +160,7 @@ def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tup
 def _warnings(run: RunSnapshot, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    told += run.money_notes
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
 
 

@@ -50,6 +50,27 @@ class Settings(BaseModel, frozen=True):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
+class Price(Settings, frozen=True):
+    """What a model costs, in US dollars. It goes before every other source of a price."""
+
+    input_usd_per_million: float = Field(ge=0, le=100_000)
+    output_usd_per_million: float = Field(ge=0, le=100_000)
+    """Reasoning tokens are output."""
+    cached_input_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
+    """Input read from the provider's cache. Default: as other input."""
+    cache_write_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
+    """Input written to the provider's cache. Default: as other input."""
+    web_search_usd_per_thousand: float = Field(default=0, ge=0, le=100_000)
+    """Searches that the provider runs itself."""
+
+
+class PricedBackendConfig(Settings, frozen=True):
+    """Base of every backend: each may say what its model costs."""
+
+    price: Price | None = None
+    """Default: what the provider reports for a call, else a public price list, else unknown."""
+
+
 class ScriptStep(Settings, frozen=True):
     """One model call of a scripted agent. Exactly one of the actions is set.
 
@@ -90,7 +111,7 @@ class ScriptStep(Settings, frozen=True):
         return self
 
 
-class ScriptedBackendConfig(Settings, frozen=True):
+class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody.
 
     `script` is worked off one step per model call; when it is used up (or absent) the agent answers once, votes for
@@ -106,7 +127,7 @@ class ScriptedBackendConfig(Settings, frozen=True):
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
-class HttpBackendConfig(Settings, frozen=True):
+class HttpBackendConfig(PricedBackendConfig, frozen=True):
     """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
     type: str
@@ -175,7 +196,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     """Name of the deployment. Default: `model`."""
 
 
-class ClaudeCodeBackendConfig(Settings, frozen=True):
+class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
 
     type: Literal["claude_code"]
@@ -282,6 +303,16 @@ class OrchestratorConfig(Settings, frozen=True):
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
 
 
+class BudgetConfig(Settings, frozen=True):
+    """What a run may cost (see docs/budget.md). Calls of unknown price count with their tokens only."""
+
+    max_usd: float = Field(default=10, gt=0, le=100_000)
+    max_tokens: int = Field(default=10_000_000, ge=1_000, le=10_000_000_000)
+    """Input and output of all calls together."""
+    at_cap: Literal["finish", "ask"] = "finish"
+    """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""
+
+
 class EarlierTurn(Settings, frozen=True):
     """A turn of the same session that has ended: what was asked, and the final answer."""
 
@@ -309,6 +340,7 @@ class Config(Settings, frozen=True):
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
     orchestrator: OrchestratorConfig = OrchestratorConfig()
     timeout_settings: TimeoutConfig = TimeoutConfig()
+    budget: BudgetConfig = BudgetConfig()
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
     """By backend type."""
 

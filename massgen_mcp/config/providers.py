@@ -17,6 +17,11 @@ from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
 from massgen_mcp.errors import MassgenError
 
 Wire = Literal["chat", "responses", "messages"]
+CostField = Literal["cost", "cost_in_usd_ticks"]
+"""What a provider calls the money in its usage: OpenRouter's US dollars, xAI's tenths of a billionth of one."""
+
+MESSAGES_OUTPUT = 16_000
+"""The Messages API insists on a limit of tokens for every reply; this is ours where the config sets none."""
 
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -40,6 +45,8 @@ class Provider:
     base_url_variable: str | None = None
     """Environment variable with which an operator moves the default address."""
     aliases: tuple[str, ...] = ()
+    cost_field: CostField | None = None
+    """Where its replies say what they cost; None if they do not."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
 
@@ -91,6 +98,7 @@ PROVIDERS = (
         strong_model="grok-4.7",
         hosts=("api.x.ai",),
         aliases=("xai",),
+        cost_field="cost_in_usd_ticks",
         plain_models=r"grok-\S+",
     ),
     Provider("groq", "chat", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1", hosts=("api.groq.com",)),
@@ -109,7 +117,14 @@ PROVIDERS = (
         "https://api.fireworks.ai/inference/v1",
         hosts=("api.fireworks.ai",),
     ),
-    Provider("openrouter", "chat", ("OPENROUTER_API_KEY",), "https://openrouter.ai/api/v1", hosts=("openrouter.ai",)),
+    Provider(
+        "openrouter",
+        "chat",
+        ("OPENROUTER_API_KEY",),
+        "https://openrouter.ai/api/v1",
+        hosts=("openrouter.ai",),
+        cost_field="cost",
+    ),
     Provider("zai", "chat", ("ZAI_API_KEY",), "https://api.z.ai/api/paas/v4", hosts=("api.z.ai",)),
     Provider(
         "azure_openai",

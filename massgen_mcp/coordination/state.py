@@ -32,6 +32,8 @@ from massgen_mcp.events import (
     AttemptStarted,
     BallotChanged,
     BallotEntry,
+    BudgetRaised,
+    BudgetReached,
     Event,
     FinishRequested,
     FirstAnswersClosed,
@@ -78,6 +80,8 @@ class Coordination:
     revision: int = 0
     stragglers_given_up: bool = False
     finish_requested: bool = False
+    closing: bool = False
+    """The budget is reached: who has answered votes, and no answer is begun."""
     winner: WinnerChosen | None = field(default=None)
 
     @classmethod
@@ -137,6 +141,10 @@ class Coordination:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
 
     def may_answer(self, agent: str) -> bool:
+        """Whether the agent may begin an answer now."""
+        return not self.closing and self._within_limit(agent)
+
+    def _within_limit(self, agent: str) -> bool:
         limit = self.rules.max_answers
         return limit is None or len(self.seats[agent].answers) < limit
 
@@ -171,7 +179,7 @@ class Coordination:
             return Violation("empty_answer")
         if len(text) > MAX_ANSWER_CHARACTERS:
             return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
-        if not self.may_answer(agent):
+        if not self._within_limit(agent):
             return Violation("answer_limit")
         for entry in shown.entries:
             if self.content(entry.label).strip() == text:
@@ -266,7 +274,7 @@ class Coordination:
         leader = max(tally, key=lambda label: tally[label])
         if mode == "majority":
             return tally[leader] * 2 > len(self.live)
-        if any(self.may_answer(agent) for agent in undecided):
+        if any(self._within_limit(agent) for agent in undecided):
             return False
         order = list(tally)
         return all(
@@ -300,6 +308,8 @@ class Coordination:
                 return replace(self, seats=seats, revision=0, stragglers_given_up=False, winner=None)
             case FinishRequested():
                 return replace(self, finish_requested=True)
+            case BudgetReached() | BudgetRaised():
+                return replace(self, closing=isinstance(event, BudgetReached))
             case WinnerChosen():
                 return replace(self, winner=event)
             case _:

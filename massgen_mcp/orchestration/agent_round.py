@@ -92,14 +92,17 @@ class Round:
         That is so when an agent that may only vote has an outdated ballot: its vote would be refused as stale.
         """
         failure: BackendError | None = None
+        might_answer = self._floor.state.may_answer(self._member.name)
         async with anyio.create_task_group() as tasks:
-            if not self._floor.state.may_answer(self._member.name):
+            if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
                 await self._talk.ask(self._system(), self._tools(), "coordinate", must_call_tool=True)
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
+        if failure and failure.reason == "budget" and might_answer and self._ballot.entries:
+            return  # no answer is begun any more; a vote may still fit
         if failure:
             raise failure
         if self._talk.reply is None:

@@ -16,6 +16,7 @@ from massgen_mcp.events import (
     AnswerPresented,
     AskerSaid,
     AttemptStarted,
+    BudgetRaised,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -28,12 +29,14 @@ from massgen_mcp.events import (
     RunTimedOut,
     WinnerChosen,
 )
+from massgen_mcp.money.budget import Budget
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.floor import Floor, Journal
 from massgen_mcp.orchestration.past import Final, Past, past_of
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
+from massgen_mcp.orchestration.purse import Purse
 from massgen_mcp.orchestration.team import Assignment, Member
 from massgen_mcp.tools.base import decoded
 
@@ -46,7 +49,7 @@ class Conductor:
     def __init__(self, assignment: Assignment, journal: Journal) -> None:
         self._assignment = assignment
         names = tuple(member.name for member in assignment.team)
-        self._floor = Floor(Coordination.begin(names, assignment.rules), journal)
+        self._floor = Floor(Coordination.begin(names, assignment.rules), journal, _purse(assignment))
         if assignment.desk is not None:
             assignment.desk.open(self._floor)
         self._run = anyio.CancelScope()
@@ -77,7 +80,17 @@ class Conductor:
     def finish_now(self) -> None:
         """End coordination with the answers that are there; with none yet, at the first one."""
         if not self._floor.state.finish_requested and self._floor.state.winner is None:
+            if self._floor.asked is not None and self._floor.asked.kind == "budget_reached":
+                self._floor.record(InputGiven(kind="budget_reached", text="finish with what is there"))
             self._floor.record(FinishRequested())
+
+    def raise_budget(self, control: int, max_usd: float) -> None:
+        """Let the run cost this much altogether. Nothing if that is no more than it may cost already."""
+        if self._floor.has_heard(control) or max_usd <= self._floor.purse.budget.max_usd:
+            return
+        self._floor.record(BudgetRaised(control=control, max_usd=max_usd))
+        if self._floor.asked is not None and self._floor.asked.kind == "budget_reached":
+            self._floor.record(InputGiven(kind="budget_reached", text=f"max_usd {max_usd:g}"))
 
     def steer(self, control: int, message: str) -> None:
         """Have every agent read this at its next step. The same `control` number twice is one message."""
@@ -132,7 +145,7 @@ class Conductor:
             failure = await self._attempt_once()
             if failure is not None:
                 return None if self._final else failure
-            if self._final is None or self._attempt > style.max_restarts or self._floor.state.finish_requested:
+            if self._final is None or self._attempt > style.max_restarts or self._is_closing():
                 return None
             judgement = await self._judge(self._final)
             if judgement.sufficient:
@@ -142,6 +155,9 @@ class Conductor:
             )
             self._past = Past(final=self._final, before=self._final)
             self._floor.record(begun)
+
+    def _is_closing(self) -> bool:
+        return self._floor.state.finish_requested or self._floor.purse.budget.reached
 
     def _open(self, begun: AttemptStarted) -> None:
         """What every conversation of this attempt opens with: a further one knows what the one before came to."""
@@ -297,8 +313,15 @@ class Conductor:
         dropped = self._floor.dropped
         reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
         causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
-        reason = reasons.pop() if len(reasons) == 1 else "no_quorum"
+        reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
         return RunFailed(reason=reason, message=f"no agent is left: {causes}")
+
+
+def _purse(assignment: Assignment) -> Purse:
+    config = assignment.budget
+    if config is None:
+        return Purse()
+    return Purse(Budget(config.max_usd, config.max_tokens), asks_first=config.at_cap == "ask")
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {
@@ -308,6 +331,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "model_not_found": "model_not_found",
     "timeout": "timeout",
     "no_action": "no_answer",
+    "budget": "budget",
     "bad_reply": "no_answer",
     "internal": "internal",
 }

@@ -17,11 +17,13 @@ from massgen_mcp.events import (
     AskerSaid,
     AttemptStarted,
     BallotEntry,
+    BudgetRaised,
     Event,
     InputGiven,
     InputRequired,
     VoteCast,
 )
+from massgen_mcp.orchestration.purse import Purse
 from massgen_mcp.orchestration.team import Gallery
 
 
@@ -38,14 +40,16 @@ class Journal(Protocol):
 
 
 class Floor:
-    def __init__(self, state: Coordination, journal: Journal) -> None:
+    def __init__(self, state: Coordination, journal: Journal, purse: Purse | None = None) -> None:
         self.state = state
+        self.purse = purse or Purse()
         self._journal = journal
         self._changed = anyio.Event()
         self._paths: dict[str, str | None] = {}
         self._votes: dict[str, VoteCast] = {}
         self._dropped: list[AgentDropped] = []
         self._said: dict[int, str] = {}
+        self._raises: set[int] = set()
         self._in_flight: dict[str, str] = {}
         self.asked: InputRequired | None = None
         """What the run waits for the asker for."""
@@ -76,8 +80,8 @@ class Floor:
         return self._decisions.get((agent, question))
 
     def has_heard(self, control: int) -> bool:
-        """Whether the asker's message of this number is among them."""
-        return control in self._said
+        """Whether the asker's order of this number, a message or a raise of the budget, has been carried out."""
+        return control in self._said or control in self._raises
 
     def was_in_flight(self, agent: str, call_id: str) -> bool:
         """Whether this call was made before the run was resumed, and its reply lost. True at most once for a call."""
@@ -116,7 +120,10 @@ class Floor:
         self._changed = anyio.Event()
 
     def _note(self, event: Event) -> None:
+        self.purse.note(event)
         match event:
+            case BudgetRaised():
+                self._raises.add(event.control)
             case AttemptStarted():
                 self._paths.clear()
                 self._votes.clear()

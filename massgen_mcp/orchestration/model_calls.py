@@ -4,6 +4,8 @@ Must not know what the reply means.
 """
 
 import time
+from dataclasses import replace
+from typing import TypedDict
 
 import anyio
 
@@ -12,6 +14,7 @@ from massgen_mcp.backends.calling import Reply, call_model
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     CallPurpose,
+    Cost,
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
@@ -23,7 +26,10 @@ from massgen_mcp.events import (
     ToolCallRecord,
     Usage,
 )
+from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.metering import Meter
+from massgen_mcp.orchestration.purse import Demand
 from massgen_mcp.orchestration.team import Limits, Member
 
 DELTA_CHARACTERS = 400
@@ -36,17 +42,42 @@ async def ask(
 ) -> ModelReplied:
     """Call the model. That the call is made is durable before it is, and the reply before it is returned.
 
-    Raises `BackendError` when the call failed for good, retries included.
+    Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
+    meter = Meter(request)
+    demand = Demand(member.tariff, meter.input_tokens)
+    while True:
+        reserve = await admit(floor, member, demand, purpose, call_id)
+        limited = replace(request, max_output_tokens=reserve.limit)
+        try:
+            return await _ask(member, limited, meter, call_id, purpose, floor, limits)
+        except BackendError as error:
+            if error.reason != "budget":
+                raise  # else a further try did not fit any more, and there may be room again
+        finally:
+            floor.purse.give_back(call_id)
+
+
+async def _ask(
+    member: Member,
+    request: ModelRequest,
+    meter: Meter,
+    call_id: str,
+    purpose: CallPurpose,
+    floor: Floor,
+    limits: Limits,
+) -> ModelReplied:
     repeated = floor.was_in_flight(member.name, call_id)
-    floor.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated))
+    lost = _estimate(member, meter) if repeated else _NOTHING
+    floor.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
     await floor.settle()
     began = time.monotonic()
     deltas = _Deltas(member.name, call_id, floor)
 
     def on_retry(attempt: int, error: BackendError, wait_seconds: float) -> None:
         deltas.drop()
-        floor.record(
+        _record_bill(
+            floor,
             ModelCallRetried(
                 agent=member.name,
                 call_id=call_id,
@@ -54,8 +85,12 @@ async def ask(
                 reason=error.reason,
                 message=str(error),
                 wait_seconds=wait_seconds,
-            )
+                **_bill(member, meter, error),
+            ),
         )
+        meter.wait()
+        if not floor.purse.holds(share_of(floor, member, purpose)):
+            raise BackendError("budget", "a further try does not fit into the budget")
 
     def on_wait(obstacle: Obstacle) -> None:
         floor.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
@@ -70,30 +105,66 @@ async def ask(
             on_retry=on_retry,
             lane=member.lane,
             on_wait=on_wait,
+            on_try=meter.begin,
+            on_part=meter.hear,
         )
     except BackendError as error:
-        floor.record(
+        _record_bill(
+            floor,
             ModelCallFailed(
                 agent=member.name,
                 call_id=call_id,
                 reason=error.reason,
                 message=str(error),
                 seconds=time.monotonic() - began,
-            )
+                **_bill(member, meter, error),
+            ),
         )
         raise
     except anyio.get_cancelled_exc_class():
-        floor.record(ModelCallAborted(agent=member.name, call_id=call_id, seconds=time.monotonic() - began))
+        seconds = time.monotonic() - began
+        bill = _bill(member, meter)
+        _record_bill(floor, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
         raise
     deltas.flush()
-    event = _replied(member, call_id, purpose, reply)
-    floor.record(event)
+    event = _replied(member, call_id, purpose, reply, meter)
+    _record_bill(floor, event)
     await floor.settle()
     return event
 
 
-def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply) -> ModelReplied:
-    usage = reply.usage
+def _record_bill(floor: Floor, event: ModelReplied | ModelCallRetried | ModelCallFailed | ModelCallAborted) -> None:
+    """What a call came to, and what that means for the budget."""
+    floor.record(event)
+    if event.usage is not None and event.cost is not None:
+        if exceeded := floor.purse.exceeded(event.agent, event.call_id, event.usage, event.cost):
+            floor.record(exceeded)
+        for mark in floor.purse.due():
+            floor.record(mark)
+
+
+class _Bill(TypedDict):
+    usage: Usage | None
+    cost: Cost | None
+
+
+_NOTHING: _Bill = {"usage": None, "cost": None}
+
+
+def _bill(member: Member, meter: Meter, error: BackendError | None = None) -> _Bill:
+    """What a try that brought no reply has to be paid for; both None where that is nothing."""
+    if not meter.billed(error):
+        return _NOTHING
+    return _estimate(member, meter)
+
+
+def _estimate(member: Member, meter: Meter) -> _Bill:
+    usage = meter.usage()
+    return {"usage": usage, "cost": member.tariff.cost(usage)}
+
+
+def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, meter: Meter) -> ModelReplied:
+    usage, reported = meter.usage(), reply.usage and reply.usage.cost_usd
     return ModelReplied(
         agent=member.name,
         call_id=call_id,
@@ -106,13 +177,8 @@ def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply) -
         ),
         stop=reply.stop,
         replay=reply.replay,
-        usage=usage
-        and Usage(
-            input_tokens=usage.input_tokens,
-            cached_input_tokens=usage.cached_input_tokens,
-            output_tokens=usage.output_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
-        ),
+        usage=usage,
+        cost=member.tariff.cost(usage, reported_usd=reported, model=reply.model),
         seconds=reply.seconds,
     )
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.traffic import Lane
-from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.config.models import BudgetConfig, EarlierTurn
 from massgen_mcp.coordination.state import Rules
+from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
 
@@ -33,6 +34,8 @@ class Member:
     workspace: Workspace | None = None
     lane: Lane | None = None
     """What its calls share with all others to the same provider. None: they share nothing."""
+    tariff: Tariff = field(default_factory=Tariff)
+    """What its model costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class Assignment:
     context_names: tuple[str, ...] = ()
     """Virtual paths of the asker's files, for the prompts."""
 
+    budget: BudgetConfig | None = None
+    """What the run may cost. None: whatever it takes."""
     desk: "Desk | None" = None
     """Where agents may ask the asker, if they may."""
 

@@ -11,6 +11,7 @@ from massgen_mcp.backends.traffic import Lane
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
+from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.desk import Desk, QuestionTool
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.runs.directory import AnswerGallery, Request, RunDirectory
@@ -23,18 +24,29 @@ from massgen_mcp.workspace.directory import Workspace
 
 
 def assemble(
-    run: RunDirectory, run_id: str, request: Request, backends: list[Backend], lanes: list[Lane | None]
+    run: RunDirectory,
+    run_id: str,
+    request: Request,
+    backends: list[Backend],
+    lanes: list[Lane | None],
+    tariffs: list[Tariff],
 ) -> Assignment:
-    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends and lanes
-    are one per agent.
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, lanes and
+    tariffs are one per agent.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     desk = Desk() if orchestrator.allow_questions else None
     team = tuple(
-        replace(_member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk), lane=lane)
-        for place, (agent, backend, lane) in enumerate(zip(config.agents, backends, lanes, strict=True))
+        replace(
+            _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk),
+            lane=lane,
+            tariff=tariff,
+        )
+        for place, (agent, backend, lane, tariff) in enumerate(
+            zip(config.agents, backends, lanes, tariffs, strict=True)
+        )
     )
     return Assignment(
         question=request.question,
@@ -58,6 +70,7 @@ def assemble(
         style=_style(orchestrator),
         shared_notes=board.text,
         desk=desk,
+        budget=config.budget,
         context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
     )
 

@@ -19,10 +19,12 @@ from massgen_mcp.backends.traffic import Lane, Traffic
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
+from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.log_text import log_line, plain_lines
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
@@ -73,6 +75,9 @@ async def execute_run(
         log = cleanup.enter_context(run.log.open("a", encoding="utf-8", errors="replace"))
         journal.listen(lambda record: _write_log(log.write, record))
         journal.listen(on_record)
+        if trace := await trace_of(run_id, _infos(config), environ):
+            journal.listen(trace.heard)
+            cleanup.push_async_callback(trace.flush)
         backends = [
             make_backend(agent.backend, environ, _premises(run, config, place))
             for place, agent in enumerate(config.agents)
@@ -80,7 +85,8 @@ async def execute_run(
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
         lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
-        assignment = assemble(run, run_id, request, backends, lanes)
+        tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+        assignment = assemble(run, run_id, request, backends, lanes, tariffs)
         for member in assignment.team:
             if member.workspace is not None:
                 cleanup.callback(member.workspace.close)
@@ -94,7 +100,7 @@ async def execute_run(
                 if past:
                     await conductor.resume(past)
                 else:
-                    journal.record(RunStarted(run_id=run_id, question=question, agents=_infos(config)))
+                    journal.record(_started(run_id, question, config))
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -165,6 +171,16 @@ class _StatusFile:
                     self.write()
                     await self._journal.drain()
             await anyio.sleep(STATUS_INTERVAL)
+
+
+def _started(run_id: str, question: str, config: Config) -> RunStarted:
+    return RunStarted(
+        run_id=run_id,
+        question=question,
+        agents=_infos(config),
+        max_usd=config.budget.max_usd,
+        max_tokens=config.budget.max_tokens,
+    )
 
 
 def _infos(config: Config) -> tuple[AgentInfo, ...]:

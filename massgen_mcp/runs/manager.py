@@ -6,6 +6,7 @@ know MCP, command lines or models.
 
 import hashlib
 import json
+import math
 import secrets
 import time
 from base64 import b32encode
@@ -160,16 +161,20 @@ class RunManager:
             view = await anyio.to_thread.run_sync(watch.look)
         return view
 
-    async def control(self, run_id: str, action: Action | Literal["resume"], message: str = "") -> RunView:
+    async def control(
+        self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None
+    ) -> RunView:
         """Ask for something to be done with the run: `steer` shows `message` to all agents, `answer` is what the asker
-        decided where input is required, `resume` lets an interrupted run go on with the keys of this process. Asking an
-        ended run to end changes nothing.
+        decided where input is required, `raise_budget` makes `value` the new `max_usd`, `resume` lets an interrupted
+        run go on with the keys of this process. Asking an ended run to end changes nothing.
 
         Raises `MassgenError` unknown_run, invalid_arguments, invalid_action, missing_key.
         """
         if action == "resume":
             return await self._resume(run_id)
         view = await self.look(run_id)
+        if action == "raise_budget":
+            message = _checked_raise(view, value)
         _check_action(view, action, message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
@@ -380,6 +385,19 @@ def _check_action(view: RunView, action: Action, message: str) -> None:
             raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
     if action == "answer" and view.snapshot.input_required is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state} and asks nothing; use steer")
+    asked = view.snapshot.input_required
+    if action == "answer" and asked is not None and asked.kind == "budget_reached":
+        raise MassgenError("invalid_action", "the run waits for its budget: use raise_budget, finish_now or cancel")
+
+
+def _checked_raise(view: RunView, value: float | None) -> str:
+    """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
+    if view.ended:
+        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
+    cap = view.snapshot.max_usd or 0.0
+    if value is None or not math.isfinite(value) or value <= cap:
+        raise MassgenError("invalid_arguments", f"raise_budget needs a `value` above the cap of {cap:g} US dollars")
+    return repr(value)
 
 
 def new_run_id() -> str:

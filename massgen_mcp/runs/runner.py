@@ -149,6 +149,8 @@ class Runner:
                     conductor.finish_now()
                 case "steer":
                     conductor.steer(control.number, control.message)
+                case "raise_budget":
+                    conductor.raise_budget(control.number, float(control.message))
                 case "answer":
                     conductor.answer(control.message)
             await conductor.settle()

@@ -21,7 +21,7 @@ from massgen_mcp.runs.database import Database
 from massgen_mcp.runs.turns import Waiting, share_out
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
-Action = Literal["cancel", "finish_now", "steer", "answer"]
+Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
 OnConflict = Literal["use_existing", "fail", "cancel_existing"]
 """What a start does when its idempotency key is taken."""

@@ -26,6 +26,7 @@ class Started(Model):
     team: list[Member]
     source: str
     missing_keys: list[str] = []
+    estimate: str
     answer: str | None = None
     poll_after_ms: int | None
     next_step: str
@@ -39,6 +40,9 @@ class Status(Model):
     elapsed_seconds: float
     model_calls: int
     tokens: int
+    spent_usd: float | None
+    max_usd: float | None
+    note: str | None = None
     agents: list[str]
     reason: str | None = None
     poll_after_ms: int | None
@@ -83,6 +87,9 @@ class Usage(Model):
     cached_input_tokens: int
     output_tokens: int
     calls_without_usage: int
+    cost_usd: float | None
+    unpriced_calls: int
+    max_usd: float | None
 
 
 class Result(Model):
@@ -99,6 +106,7 @@ class Result(Model):
     dissent: list[Dissent]
     degraded: list[Fallen]
     usage: Usage
+    note: str | None = None
     resumed: int = 0
     seconds: float
     paths: dict[str, str]

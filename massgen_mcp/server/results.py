@@ -11,6 +11,7 @@ from massgen_mcp.config.loader import load_config, missing_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.server.reply_models import (
     ConfigLine,
@@ -38,7 +39,7 @@ STATUS_REASON_CHARACTERS = 150
 DISSENT_CHARACTERS = 1_000
 
 
-def planned(config: Config, source: str, environ: Mapping[str, str]) -> Started:
+def planned(config: Config, source: str, expected: Estimate, environ: Mapping[str, str]) -> Started:
     missing = missing_keys(config, environ)
     next_step = f"Set {', '.join(missing)} first." if missing else "Call start_run without dry_run."
     return Started(
@@ -47,12 +48,13 @@ def planned(config: Config, source: str, environ: Mapping[str, str]) -> Started:
         team=_team(config),
         source=source,
         missing_keys=missing,
+        estimate=str(expected),
         poll_after_ms=None,
         next_step=next_step,
     )
 
 
-def started(view: RunView, config: Config, source: str, *, reused: bool, note: str) -> Started:
+def started(view: RunView, config: Config, source: str, expected: Estimate, *, reused: bool, note: str) -> Started:
     """`note`: what the start had to say about its session."""
     answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
     return Started(
@@ -61,6 +63,7 @@ def started(view: RunView, config: Config, source: str, *, reused: bool, note: s
         reused=reused,
         team=_team(config),
         source=source,
+        estimate=str(expected),
         answer=answer,
         poll_after_ms=_poll(view),
         next_step=note + _next_step(view),
@@ -123,7 +126,11 @@ def result(
             cached_input_tokens=usage.cached_input_tokens,
             output_tokens=usage.output_tokens,
             calls_without_usage=usage.calls_without_usage,
+            cost_usd=usage.rounded_usd,
+            unpriced_calls=usage.unpriced_calls,
+            max_usd=run.max_usd,
         ),
+        note=_note(view),
         resumed=run.resumed,
         seconds=round(view.elapsed, 3),
         paths=_paths(view, agent),
@@ -185,7 +192,10 @@ def _status(view: RunView) -> dict[str, object]:
         "progress_percent": run.progress,
         "elapsed_seconds": round(view.elapsed, 1),
         "model_calls": run.spent.calls,
-        "tokens": run.spent.input_tokens + run.spent.output_tokens,
+        "tokens": run.spent.tokens,
+        "spent_usd": run.spent.rounded_usd,
+        "max_usd": run.max_usd,
+        "note": _note(view),
         "agents": [_line(agent, run.votes.get(name)) for name, agent in run.agents.items()],
         "reason": _reason(view, STATUS_REASON_CHARACTERS),
         "poll_after_ms": _poll(view),
@@ -222,11 +232,18 @@ def _next_step(view: RunView) -> str:
         case "cancelled" | "timed_out":
             return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
         case "input_required":
-            return "Decide: control_run action=answer with message."
+            return _decide(view)
         case "interrupted":
             if view.held_up_by is None:
                 return "Its runner was lost and another one goes on with it; call wait_run."
             return "The run waits for its keys: set them where the server starts, then control_run resume."
+
+
+def _decide(view: RunView) -> str:
+    asked = view.snapshot.input_required
+    if asked is not None and asked.kind == "budget_reached":
+        return "Decide: control_run raise_budget with value, finish_now, or cancel."
+    return "Decide: control_run action=answer with message."
 
 
 def _salvage(view: RunView) -> str:
@@ -234,6 +251,10 @@ def _salvage(view: RunView) -> str:
     agents = ", ".join(name for name, agent in view.snapshot.agents.items() if agent.answers)
     whole = f"get_result with view=agent has earlier answers of {agents}; " if agents else ""
     return f"{whole}files that were not damaged are in {view.directory.path}. Start a new run for the rest."
+
+
+def _note(view: RunView) -> str | None:
+    return " ".join(view.snapshot.money_notes) or None
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:

@@ -16,6 +16,7 @@ from massgen_mcp.config.builder import config_from_models, default_team, told_de
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.money.estimate import estimate
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.runs.store import OnConflict
 from massgen_mcp.server import reply_models, results
@@ -47,6 +48,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         context_paths: Annotated[
             list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
         ] = None,
+        max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
         max_answers: Annotated[int | None, Field(description="Answers per agent; then it only votes.", ge=1)] = None,
         idempotency_key: Annotated[
@@ -64,9 +66,9 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run goes on in the background, also when you or this server end. Results are kept."""
         team, source = await _team(config, models, num_agents)
-        team = _adjusted(team, context_paths, max_seconds, max_answers)
+        team = _adjusted(team, context_paths, max_usd, max_seconds, max_answers)
         if dry_run:
-            return results.planned(team, source, os.environ)
+            return results.planned(team, source, await estimate(team, question, os.environ), os.environ)
         view, reused = await manager.start(
             question,
             team,
@@ -78,7 +80,8 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         note = view.note
         if wait_seconds:
             view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
-        return results.started(view, team, source, reused=reused, note=note)
+        expected = await estimate(team, question, os.environ)
+        return results.started(view, team, source, expected, reused=reused, note=note)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -119,16 +122,18 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def control_run(
         run_id: RunId,
         action: Annotated[
-            Literal["cancel", "finish_now", "steer", "answer", "resume"],
+            Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
                 description="cancel: stop, keep the best answer. finish_now: decide with the answers there are. steer: "
-                "show `message` to all agents. answer: `message` decides what the run asks. resume: go on after a loss."
+                "show `message` to all agents. answer: `message` decides what the run asks. raise_budget: `value` is "
+                "the new max_usd. resume: go on after a loss."
             ),
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
+        value: Annotated[float | None, Field(gt=0, le=100_000)] = None,
     ) -> reply_models.Controlled:
         """Cancel, hasten, steer or resume a run. Takes effect within a moment."""
-        return results.controlled(await manager.control(run_id, action, message))
+        return results.controlled(await manager.control(run_id, action, message, value))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
@@ -173,10 +178,16 @@ def _source(config: str) -> str:
 
 
 def _adjusted(
-    config: Config, context_paths: list[str] | None, max_seconds: float | None, max_answers: int | None
+    config: Config,
+    context_paths: list[str] | None,
+    max_usd: float | None,
+    max_seconds: float | None,
+    max_answers: int | None,
 ) -> Config:
     """The config with this call's own limits."""
-    orchestrator, timeouts = config.orchestrator, config.timeout_settings
+    orchestrator, timeouts, budget = config.orchestrator, config.timeout_settings, config.budget
+    if max_usd is not None:
+        budget = budget.model_copy(update={"max_usd": max_usd})
     if context_paths:
         added = tuple(ContextPath(path=str(_existing(path))) for path in context_paths)
         orchestrator = orchestrator.model_copy(update={"context_paths": (*orchestrator.context_paths, *added)})
@@ -184,7 +195,7 @@ def _adjusted(
         orchestrator = orchestrator.model_copy(update={"max_new_answers_per_agent": max_answers})
     if max_seconds is not None:
         timeouts = timeouts.model_copy(update={"orchestrator_timeout_seconds": max_seconds})
-    return config.model_copy(update={"orchestrator": orchestrator, "timeout_settings": timeouts})
+    return config.model_copy(update={"orchestrator": orchestrator, "timeout_settings": timeouts, "budget": budget})
 
 
 def _existing(path: str) -> Path:

@@ -17,6 +17,8 @@ from massgen_mcp.events import (
     AskerSaid,
     AttemptStarted,
     BallotChanged,
+    BudgetRaised,
+    BudgetReached,
     Event,
     FinishRequested,
     FirstAnswersClosed,
@@ -38,6 +40,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.spent import spent_json, spent_text
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 WIDTH = 100
@@ -60,6 +63,7 @@ def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[
             "outcome": run.outcome,
             "final_winner": run.winner.agent if run.winner else None,
             "attempts": run.attempt,
+            "spent": spent_json(run.spent),
         },
         "vote_results": vote_results(run),
         "answers": answers(run),
@@ -91,6 +95,7 @@ def coordination_table(run: RunSnapshot, records: Iterable[LogRecord], *, width:
     if run.winner:
         votes = ", ".join(f"{label}: {count}" for label, count in run.winner.votes.items())
         lines += textwrap.wrap(f"Votes: {votes}", width)
+    lines.append(f"Spent: {spent_text(run.spent)}")
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -136,6 +141,10 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "input_required", f"waits for the asker ({event.kind}): {preview(event.text, 120)}"
         case InputGiven():
             return "input_given", f"the asker decided ({event.kind}): {preview(event.text, 120)}"
+        case BudgetReached():
+            return "budget_reached", f"no answer is begun any more: {event.message}"
+        case BudgetRaised():
+            return "budget_raised", f"the budget was raised to max_usd {event.max_usd:g}"
         case FinishRequested():
             return "finish_requested", "somebody asked to finish with what is there"
         case AgentDropped():

@@ -11,6 +11,9 @@ from massgen_mcp.events import (
     AskerSaid,
     AttemptStarted,
     BallotChanged,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
     Event,
     FinishRequested,
     FirstAnswersClosed,
@@ -26,6 +29,7 @@ from massgen_mcp.events import (
     ModelReplied,
     PresentationFailed,
     PresentationStarted,
+    ReservationExceeded,
     RoundStarted,
     RuleViolated,
     RunCancelled,
@@ -38,6 +42,7 @@ from massgen_mcp.events import (
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.views.spent import dollars
 
 PREVIEW = 200
 
@@ -90,6 +95,18 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "WARNING", f"waits for the asker ({event.kind}): {preview(event.text)}"
         case InputGiven():
             return "INFO", f"the asker decided ({event.kind}): {preview(event.text)}"
+        case BudgetMark():
+            told = f"{dollars(event.usd)} and {event.tokens:,} tokens"
+            return "INFO", f"{event.percent} % of the budget is spent: {told}"
+        case BudgetReached():
+            return "WARNING", f"{event.agent}: {event.message} No answer is begun any more; what is there is voted on"
+        case BudgetRaised():
+            return "INFO", f"the budget was raised to max_usd {event.max_usd:g}"
+        case ReservationExceeded():
+            usd = "an unknown sum" if event.usd is None else dollars(event.usd)
+            told = f"{usd} and {event.tokens:,} tokens"
+            aside = f"{dollars(event.reserved_usd)} and {event.reserved_tokens:,} tokens"
+            return "WARNING", f"{event.agent}: {event.call_id} used {told}; at the worst it should have been {aside}"
         case FinishRequested():
             return "INFO", "asked to finish with the answers that are there"
         case RoundStarted():
@@ -105,7 +122,9 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "DEBUG", f"{event.agent}: {event.call_id} waits for its turn ({event.obstacle})"
         case ModelReplied():
             tools = ", ".join(call.name for call in event.tool_calls) or "no tool"
-            return "DEBUG", f"{event.agent}: {event.model} replied in {event.seconds:.2f} s, calling {tools}"
+            price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)} ({event.cost.source})"
+            told = f"{event.agent}: {event.model} replied in {event.seconds:.2f} s for {price}, calling {tools}"
+            return "DEBUG", told
         case ModelCallRetried():
             return "WARNING", (
                 f"{event.agent}: try {event.attempt} of {event.call_id} failed ({event.reason}: "

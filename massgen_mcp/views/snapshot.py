@@ -13,12 +13,15 @@ from massgen_mcp.events import (
     AnswerPresented,
     AnswerSubmitted,
     AttemptStarted,
+    BudgetRaised,
+    BudgetReached,
     Event,
     InputGiven,
     InputRequired,
     LogRecord,
     ModelCallAborted,
     ModelCallFailed,
+    ModelCallRetried,
     ModelCallStarted,
     ModelReplied,
     Outcome,
@@ -31,10 +34,10 @@ from massgen_mcp.events import (
     RunResumed,
     RunStarted,
     RunTimedOut,
-    Usage,
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.views.spent import Spent, dollars
 
 RunState = Literal[
     "queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted"
@@ -62,30 +65,6 @@ class VoteView:
     label: str
     reason: str
     time: float
-
-
-@dataclass
-class Spent:
-    """Model calls and their tokens. A call without usage counts as a call, and in `calls_without_usage`."""
-
-    calls: int = 0
-    calls_without_usage: int = 0
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    seconds: float = 0.0
-
-    def add(self, usage: Usage | None, seconds: float) -> None:
-        self.calls += 1
-        self.seconds += seconds
-        if usage is None:
-            self.calls_without_usage += 1
-            return
-        self.input_tokens += usage.input_tokens
-        self.cached_input_tokens += usage.cached_input_tokens
-        self.output_tokens += usage.output_tokens
-        self.reasoning_tokens += usage.reasoning_tokens
 
 
 @dataclass
@@ -134,6 +113,9 @@ class RunSnapshot:
     repeated_calls: int = 0
     """Model calls made once more because their reply was lost with a process."""
     seq: int = 0
+    max_usd: float | None = None
+    """The cap as it stands; None where the run has none."""
+    budget_reached: bool = False
     spent: Spent = field(default_factory=Spent)
     spent_by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
     spent_by_model: dict[str, Spent] = field(default_factory=dict[str, Spent])
@@ -186,6 +168,16 @@ class RunSnapshot:
         return "best_so_far" if self.best_answer is not None else None
 
     @property
+    def money_notes(self) -> list[str]:
+        """What the sums alone do not tell about the budget."""
+        notes: list[str] = []
+        if self.budget_reached:
+            notes.append(f"The budget was reached at {dollars(self.spent.usd)} of max_usd {self.max_usd:g}.")
+        if self.max_usd is not None and (unpriced := self.spent.unpriced_calls):
+            notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
+        return notes
+
+    @property
     def degraded(self) -> list[tuple[str, str, str]]:
         """(agent, reason, message) of everybody who fell out."""
         rows = [(d.agent, d.reason, d.message) for view in self.agents.values() if (d := view.dropped)]
@@ -217,6 +209,7 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
         case RunStarted():
             run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
             run.agents = {info.name: AgentView(info) for info in event.agents}
+            run.max_usd = event.max_usd
         case RunResumed():
             run.resumed += 1
             for agent in run.agents:
@@ -234,9 +227,16 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
                 run.phase = "evaluating"
             run.agents[event.agent].status = "streaming"
             run.repeated_calls += event.repeated
+            _lose(run, event)
+        case BudgetReached() | BudgetRaised():
+            run.budget_reached = isinstance(event, BudgetReached)
+            run.max_usd = event.max_usd if isinstance(event, BudgetRaised) else run.max_usd
         case ModelReplied():
             _spend(run, event)
+        case ModelCallRetried():
+            _lose(run, event)
         case ModelCallFailed() | ModelCallAborted():
+            _lose(run, event)
             _idle(run, event.agent)
         case AnswerSubmitted():
             _answered(run, event)
@@ -270,9 +270,20 @@ def _new_attempt(run: RunSnapshot, event: AttemptStarted) -> None:
 
 
 def _spend(run: RunSnapshot, event: ModelReplied) -> None:
-    run.spent.add(event.usage, event.seconds)
-    run.spent_by_agent.setdefault(event.agent, Spent()).add(event.usage, event.seconds)
-    run.spent_by_model.setdefault(event.model, Spent()).add(event.usage, event.seconds)
+    for spent in _purses(run, event.agent, event.model):
+        spent.add_reply(event.usage, event.cost, event.seconds)
+
+
+def _lose(run: RunSnapshot, event: ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted) -> None:
+    if event.usage is None or event.cost is None:
+        return
+    for spent in _purses(run, event.agent, run.agents[event.agent].info.model):
+        spent.add_lost(event.usage, event.cost)
+
+
+def _purses(run: RunSnapshot, agent: str, model: str) -> tuple[Spent, Spent, Spent]:
+    by_agent, by_model = run.spent_by_agent, run.spent_by_model
+    return run.spent, by_agent.setdefault(agent, Spent()), by_model.setdefault(model, Spent())
 
 
 def _idle(run: RunSnapshot, agent: str) -> None:

@@ -5,7 +5,8 @@ Must not know files or clocks: the caller passes the time and writes the file.
 
 from typing import Any
 
-from massgen_mcp.views.snapshot import AgentView, RunSnapshot, Spent
+from massgen_mcp.views.snapshot import AgentView, RunSnapshot
+from massgen_mcp.views.spent import spent_json
 
 PREVIEW = 200
 REASON_PREVIEW = 100
@@ -36,8 +37,8 @@ def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) 
         },
         "telemetry": {
             "total_calls": run.spent.calls,
-            "by_model": {model: _spent(spent) for model, spent in run.spent_by_model.items()},
-            "by_agent": {agent: _spent(spent) for agent, spent in run.spent_by_agent.items()},
+            "by_model": {model: spent_json(spent) for model, spent in run.spent_by_model.items()},
+            "by_agent": {agent: spent_json(spent) for agent, spent in run.spent_by_agent.items()},
         },
     }
 
@@ -79,18 +80,4 @@ def _agent(run: RunSnapshot, view: AgentView) -> dict[str, Any]:
         "times_restarted": view.restarts,
         "last_activity": view.last_activity,
         "error": error,
-    }
-
-
-def _spent(spent: Spent) -> dict[str, Any]:
-    return {
-        "calls": spent.calls,
-        "tokens": spent.input_tokens + spent.output_tokens,
-        "input_tokens": spent.input_tokens,
-        "cached_input_tokens": spent.cached_input_tokens,
-        "output_tokens": spent.output_tokens,
-        "reasoning_tokens": spent.reasoning_tokens,
-        "calls_without_usage": spent.calls_without_usage,
-        "cost": None,
-        "latency": round(spent.seconds, 3),
     }

@@ -300,7 +300,9 @@ async def test_claudes_cached_input_counts_as_input() -> None:
     start = {"type": "message_start", "message": {**CLAUDE.whole[0]["message"], "usage": usage}}
     async with raw_server(reply(sse(start, *CLAUDE.whole[1:]))) as server:
         parts = await parts_of(CLAUDE.backend(server.url), ask("?"))
-    assert [part for part in parts if isinstance(part, UsagePart)] == [UsagePart(48, 40, 2, 0, "m")]
+    assert [part for part in parts if isinstance(part, UsagePart)] == [
+        UsagePart(48, 40, 2, 0, "m", cache_write_tokens=5)
+    ]
 
 
 async def test_chat_calls_without_ids_or_with_one_id_twice_stay_apart() -> None:

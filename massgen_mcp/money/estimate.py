@@ -1,0 +1,126 @@
+"""What a run will probably cost and take, told before it starts. The formula stands in docs/budget.md.
+
+A range, because nobody knows how much agents will write; where a price is unknown it says so. Must not know runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.events import Usage
+from massgen_mcp.money.tariff import Tariff, tariff_of
+
+CHARACTERS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """How a run goes: tokens of the framing, of an answer, of a vote; answers and tool calls; speed in seconds."""
+
+    frame: int
+    answer: int
+    vote: int
+    answers: int
+    tool_calls: int
+    seconds_per_call: float
+    tokens_per_second: float
+
+
+_BRIEF = _Course(1_000, 500, 100, 1, 0, 2.0, 80.0)
+_LONG = _Course(2_000, 6_000, 1_000, 2, 5, 5.0, 30.0)
+TOOL_TOKENS = 1_000
+"""What a tool call and its result add to what the model reads and writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """From a brief run to a long one. `usd` None: no price is known; `unpriced` counts the agents without one."""
+
+    calls: tuple[int, int]
+    seconds: tuple[float, float]
+    usd: tuple[float, float] | None
+    unpriced: int
+    max_usd: float
+
+    def __str__(self) -> str:
+        calls, seconds = self.calls, self.seconds
+        effort = f"{calls[0]} to {calls[1]} model calls, {seconds[0]:.0f} to {seconds[1]:.0f} s"
+        if self.usd is None:
+            return f"price unknown, {effort}"
+        unknown = f", and {self.unpriced} agents of unknown price" if self.unpriced else ""
+        return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{unknown} (max_usd {self.max_usd:g}), {effort}"
+
+
+async def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
+    """The estimate for one run of this question."""
+    tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+    for tariff in tariffs:
+        await tariff.ready()
+    asked = len(question) // CHARACTERS_PER_TOKEN
+    brief, long = (_plan(course, config, asked) for course in (_BRIEF, _LONG))
+    cap, limit = config.budget.max_usd, config.timeout_settings.orchestrator_timeout_seconds
+    low, high = (_usd(plan, tariffs) for plan in (brief, long))
+    return Estimate(
+        calls=(_calls(brief, tariffs), _calls(long, tariffs)),
+        seconds=(min(limit, _seconds(_BRIEF, brief)), min(limit, _seconds(_LONG, long))),
+        usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
+        unpriced=sum(tariff.cost(Usage()).usd is None for tariff in tariffs),
+        max_usd=cap,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The calls of each agent, one after the other, and the final answer."""
+
+    each: tuple[Usage, ...]
+    final: tuple[Usage, ...]
+
+
+def _plan(course: _Course, config: Config, asked: int) -> _Plan:
+    size, orchestrator = len(config.agents), config.orchestrator
+    answers = min(course.answers, orchestrator.max_new_answers_per_agent or course.answers)
+    tools = course.tool_calls if orchestrator.enable_filesystem else 0
+    first = course.frame + asked
+    ballot = first + size * course.answer
+    if size == 1:
+        return _Plan(tuple(_round(first, course.answer, tools)), ())
+    each = _round(first, course.answer, tools)
+    for _ in range(answers - 1):
+        each += _round(ballot, course.answer, tools)
+    each += _round(ballot, course.vote, 0)
+    reuses = orchestrator.final_answer_strategy == "winner_reuse"
+    final = () if reuses else tuple(_round(ballot + size * course.vote, course.answer, tools))
+    return _Plan(tuple(each), final)
+
+
+def _round(reads: int, writes: int, tools: int) -> list[Usage]:
+    return [
+        *(Usage(input_tokens=reads + done * TOOL_TOKENS, output_tokens=TOOL_TOKENS) for done in range(tools)),
+        Usage(input_tokens=reads + tools * TOOL_TOKENS, output_tokens=writes),
+    ]
+
+
+def _calls(plan: _Plan, tariffs: Sequence[Tariff]) -> int:
+    return len(plan.each) * len(tariffs) + len(plan.final)
+
+
+def _usd(plan: _Plan, tariffs: Sequence[Tariff]) -> float | None:
+    """Of the agents whose price is known; the final answer at the mean of their prices."""
+    each = [_sum(plan.each, tariff) for tariff in tariffs]
+    known = [usd for usd in each if usd is not None]
+    final = [usd for tariff in tariffs if (usd := _sum(plan.final, tariff)) is not None]
+    return sum(known) + sum(final) / len(final) if known and final else None
+
+
+def _sum(calls: Sequence[Usage], tariff: Tariff) -> float | None:
+    costs = [tariff.cost(usage).usd for usage in (*calls, Usage())]
+    known = [usd for usd in costs if usd is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def _seconds(course: _Course, plan: _Plan) -> float:
+    """Agents work at the same time, their calls follow each other."""
+    calls = (*plan.each, *plan.final)
+    written = sum(usage.output_tokens for usage in calls)
+    return course.seconds_per_call * len(calls) + written / course.tokens_per_second

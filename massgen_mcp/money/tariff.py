@@ -1,0 +1,140 @@
+"""What one agent's model calls cost: by its config, else as the provider reports, else by a public price list.
+
+A price that nobody knows is None and never 0. Must not know runs, budgets or wire formats. The price list is
+genai-prices, loaded when a call first needs it; where it was installed without bytecode that once takes 70 MB.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig, Price, ScriptedBackendConfig
+from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
+from massgen_mcp.events import Cost, Usage
+
+if TYPE_CHECKING:
+    from genai_prices import Usage as ListUsage
+    from genai_prices.types import PriceCalculation
+
+ANTHROPIC = "https://api.anthropic.com"
+"""Whose models the Claude Code CLI asks."""
+
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """Prices and bounds of the calls of one agent. The default knows no price."""
+
+    model: str = ""
+    price: Price | None = None
+    """The config's own."""
+    listed_at: str | None = None
+    """Address of a provider whose prices may be looked up. None: the price list has nothing to say."""
+    output_limit: int | None = None
+    """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
+    limitable: bool = True
+    """Whether a lower limit can be sent with a request."""
+
+    async def ready(self) -> None:
+        """Load the price list if it may be needed; it takes 20 ms of CPU, so it is done on a thread."""
+        if self.price is None and self.listed_at is not None:
+            await anyio.to_thread.run_sync(_load)
+
+    def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
+        """What a call cost. `model` is the provider's name for the one that replied."""
+        if self.price is not None:
+            return Cost(usd=float(_by_config(self.price, usage)), source="config")
+        if reported_usd is not None:
+            return Cost(usd=reported_usd, source="provider")
+        return self._listed(usage, model)
+
+    def worst_usd(self, input_tokens: int, output_tokens: int) -> float | None:
+        """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price."""
+        plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        written = plain.model_copy(update={"cache_write_tokens": input_tokens})
+        return max((usd for usage in (plain, written) if (usd := self.cost(usage).usd) is not None), default=None)
+
+    def _listed(self, usage: Usage, model: str) -> Cost:
+        if self.listed_at is None:
+            return Cost()
+        for name in dict.fromkeys((model, self.model)):
+            found = _look_up(name, self.listed_at, usage) if name else None
+            if found is not None:
+                return Cost(usd=float(found), source="genai-prices")
+        return Cost()
+
+
+def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
+    """The tariff of an agent with this backend. A model on one's own machine has no price but the config's."""
+    if isinstance(config, ScriptedBackendConfig):
+        return Tariff(config.model, config.price)
+    if isinstance(config, ClaudeCodeBackendConfig):
+        return Tariff(config.model, config.price, ANTHROPIC, limitable=False)
+    provider = provider_for(config, environ)
+    listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
+    own = _limits_in(config.extra_body)
+    usual = config.max_output_tokens or (MESSAGES_OUTPUT if provider.wire == "messages" else None)
+    return Tariff(config.model, config.price, listed_at, max(own, default=usual), limitable=not own)
+
+
+def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
+    """A limit that the user put into the request's body by hand stands there whatever we send."""
+    found = (extra_body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    return [limit for limit in found if isinstance(limit, int)]
+
+
+def _by_config(price: Price, usage: Usage) -> Decimal:
+    cached, written = _parts(usage)
+    plain = price.input_usd_per_million
+    rows = (
+        (usage.input_tokens - cached - written, plain),
+        (cached, plain if price.cached_input_usd_per_million is None else price.cached_input_usd_per_million),
+        (written, plain if price.cache_write_usd_per_million is None else price.cache_write_usd_per_million),
+        (usage.output_tokens, price.output_usd_per_million),
+        (usage.web_searches * 1000, price.web_search_usd_per_thousand),
+    )
+    return sum((tokens * Decimal(str(usd)) for tokens, usd in rows), Decimal(0)) / _MILLION
+
+
+def _parts(usage: Usage) -> tuple[int, int]:
+    """Cached and cache-written tokens, within the input whatever the provider says."""
+    cached = min(usage.cached_input_tokens, usage.input_tokens)
+    return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
+
+
+def _look_up(model: str, url: str, usage: Usage) -> Decimal | None:
+    from genai_prices import calc_price
+
+    try:
+        found = calc_price(_list_usage(usage), model, provider_api_url=url)
+    except (LookupError, ValueError):
+        return None
+    return found.total_price if _is_of_a_chat_model(found) else None
+
+
+def _list_usage(usage: Usage) -> "ListUsage":
+    from genai_prices import Usage as ListUsage
+
+    cached, written = _parts(usage)
+    return ListUsage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
+        output_tokens=usage.output_tokens,
+        web_searches=usage.web_searches,
+    )
+
+
+def _is_of_a_chat_model(found: "PriceCalculation") -> bool:
+    """Prices for hours of audio alone would make the tokens of a call look free."""
+    return found.model_price.input_mtok is not None and found.model_price.output_mtok is not None
+
+
+def _load() -> None:
+    from genai_prices.data import providers
+
+    del providers

@@ -1,0 +1,67 @@
+"""Lets a model call begin once the budget has room for it; where it never will, the run is told to come to its end.
+
+Votes and the final answer are what the money for answers was spent for, so a last part of the budget is theirs. Must
+not know what is asked or answered.
+"""
+
+from massgen_mcp.errors import BackendError
+from massgen_mcp.events import BudgetReached, CallPurpose, InputRequired
+from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.purse import Demand, Reserve
+from massgen_mcp.orchestration.team import Member
+
+ANSWERS_SHARE = 0.8
+"""So much of the budget is for answers, ..."""
+VOTES_SHARE = 0.9
+"""... so much for answers and votes; all of it for the final answer as well."""
+
+
+async def admit(floor: Floor, member: Member, demand: Demand, purpose: CallPurpose, call_id: str) -> Reserve:
+    """Set aside what the call may cost, waiting for calls in flight if need be. `floor.purse.give_back` it afterwards.
+
+    Raises `BackendError` with reason "budget" when it does not fit; then the run is at its cap, and knows it.
+    """
+    await member.tariff.ready()
+    purse = floor.purse
+    while True:
+        share = share_of(floor, member, purpose)
+        if reserve := purse.take(call_id, demand, share):
+            return reserve
+        if purse.may_fit(demand, share):
+            await purse.change()
+        elif purse.asks_first and not floor.state.finish_requested and not purse.budget.reached:
+            await _ask(floor)
+        else:
+            raise _at_cap(floor, member)
+
+
+def _at_cap(floor: Floor, member: Member) -> BackendError:
+    """The error for a call that does not fit; the first one of a run is recorded."""
+    message = _told(floor)
+    if not floor.purse.budget.reached:
+        floor.record(BudgetReached(agent=member.name, message=message))
+    return BackendError("budget", message)
+
+
+def share_of(floor: Floor, member: Member, purpose: CallPurpose) -> float:
+    """The part of the budget that must not be left by this call."""
+    if purpose != "coordinate" or len(floor.state.seats) == 1:
+        return 1.0
+    return ANSWERS_SHARE if floor.state.may_answer(member.name) else VOTES_SHARE
+
+
+async def _ask(floor: Floor) -> None:
+    """Have the asker raise the budget or finish; others may have asked for something else before."""
+    if floor.asked is None:
+        text = f"{_told(floor)} Raise it with raise_budget, or finish_now with what is there."
+        floor.record(InputRequired(kind="budget_reached", text=text))
+        await floor.settle()
+    await floor.change()
+
+
+def _told(floor: Floor) -> str:
+    budget = floor.purse.budget
+    return (
+        f"the next call does not fit into the budget: ${budget.usd:.4f} of ${budget.max_usd:g} (max_usd) and "
+        f"{budget.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent."
+    )

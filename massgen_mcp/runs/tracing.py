@@ -1,0 +1,86 @@
+"""Where a run's OpenTelemetry spans go: to the OTLP endpoint that the operator names, or nowhere.
+
+Nothing of OpenTelemetry is imported unless there is one. It needs the extra `otel`; without it a run goes on, and the
+log says so. Must not know what is in a span.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from massgen_mcp import __version__
+from massgen_mcp.events import AgentInfo, LogRecord
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from massgen_mcp.views.spans import Spans
+
+logger = logging.getLogger("massgen_mcp.tracing")
+
+TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+FLUSH_SECONDS = 2.0
+"""The end of a run waits this long at most for its last spans to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run's spans on their way out."""
+
+    _spans: "Spans"
+    _provider: "TracerProvider"
+
+    def heard(self, record: LogRecord) -> None:
+        self._spans.heard(record)
+
+    async def flush(self) -> None:
+        """Send what is pending, within bounds."""
+        with anyio.move_on_after(FLUSH_SECONDS, shield=True):
+            await anyio.to_thread.run_sync(self._provider.force_flush, abandon_on_cancel=True)
+
+
+async def trace_of(run_id: str, agents: tuple[AgentInfo, ...], environ: Mapping[str, str]) -> Trace | None:
+    """A trace for one run; None where the operator has named no endpoint, by the variables that OpenTelemetry reads."""
+    endpoint = _endpoint(environ)
+    if endpoint is None:
+        return None
+    provider = await anyio.to_thread.run_sync(_provider, endpoint)
+    if provider is None:
+        return None
+    from massgen_mcp.views.spans import Spans
+
+    wanted = environ.get(CONTENT, "").lower() in ("true", "1", "span_only", "span_and_event")
+    return Trace(Spans(provider.get_tracer("massgen_mcp", __version__), run_id, agents, with_content=wanted), provider)
+
+
+def _endpoint(environ: Mapping[str, str]) -> str | None:
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return None
+    if exact := environ.get(TRACES_ENDPOINT):
+        return exact
+    base = environ.get(ENDPOINT)
+    return f"{base.rstrip('/')}/v1/traces" if base else None
+
+
+@cache
+def _provider(endpoint: str) -> "TracerProvider | None":
+    """One for all runs of this process; it sends in the background and once more when the process leaves."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        logger.warning("an OTLP endpoint is set, but its exporter is missing: pip install 'massgen-mcp[otel]'")
+        return None
+    resource = Resource.create({"service.name": "massgen-mcp", "service.version": __version__})
+    provider = TracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    return provider

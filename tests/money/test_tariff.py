@@ -1,0 +1,118 @@
+"""What a call costs: the config's price first, then the provider's word, then a public list; else nobody knows."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.events import Cost, Usage
+from massgen_mcp.money.tariff import Tariff, tariff_of
+
+CALL = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+PRICE = {"input_usd_per_million": 1.25, "output_usd_per_million": 10}
+
+
+def tariff(backend: str = "openai", model: str = "gpt-5", **settings: Any) -> Tariff:
+    config: BackendConfig = TypeAdapter[BackendConfig](BackendConfig).validate_python(
+        {"type": backend, "model": model, **settings}
+    )
+    return tariff_of(config, {})
+
+
+def test_the_configs_price_goes_before_the_providers_and_the_lists() -> None:
+    assert tariff(price=PRICE).cost(CALL, reported_usd=99) == Cost(usd=11.25, source="config")
+
+
+def test_what_the_provider_reports_goes_before_the_list() -> None:
+    assert tariff().cost(CALL, reported_usd=0.75) == Cost(usd=0.75, source="provider")
+
+
+def test_without_both_the_public_list_knows_the_model_at_its_providers_own_address() -> None:
+    cost = tariff().cost(CALL)
+    assert cost.source == "genai-prices"
+    assert cost.usd is not None
+    assert cost.usd > 1
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        tariff(model="no-such-model"),
+        tariff(model="whisper-1"),  # billed by the hour: its tokens are not free
+        tariff(base_url="https://gateway.example.com/v1"),
+        tariff("chatcompletion", base_url="http://127.0.0.1:8080/v1"),
+        tariff("lmstudio"),
+        tariff("vllm"),
+        tariff("scripted"),
+        Tariff(),
+    ],
+    ids=lambda unknown: f"{unknown.model} at {unknown.listed_at}",
+)
+def test_an_unknown_price_is_unknown_and_never_nothing(unknown: Tariff) -> None:
+    assert unknown.cost(CALL) == Cost(usd=None, source=None)
+
+
+def test_a_price_of_nothing_in_the_config_is_known_to_be_nothing() -> None:
+    free = {"input_usd_per_million": 0, "output_usd_per_million": 0}
+    assert tariff("vllm", price=free).cost(CALL) == Cost(usd=0, source="config")
+
+
+def test_the_model_that_replied_counts_and_not_the_one_that_was_asked_for() -> None:
+    deployed = tariff("azure_openai", "our-deployment", endpoint="https://us.openai.azure.com")
+    assert deployed.cost(CALL) == Cost()
+    assert deployed.cost(CALL, model="gpt-5-2025-08-07").source == "genai-prices"
+
+
+def test_cached_and_cache_written_input_and_searches_have_prices_of_their_own() -> None:
+    price = {
+        **PRICE,
+        "cached_input_usd_per_million": 0.125,
+        "cache_write_usd_per_million": 2,
+        "web_search_usd_per_thousand": 10,
+    }
+    usage = Usage(
+        input_tokens=1_000_000,
+        cached_input_tokens=400_000,
+        cache_write_tokens=100_000,
+        output_tokens=10,
+        web_searches=3,
+    )
+    expected = 0.5 * 1.25 + 0.4 * 0.125 + 0.1 * 2 + 10 * 10e-6 + 0.03
+    assert tariff(price=price).cost(usage).usd == pytest.approx(expected, abs=1e-12)
+    assert tariff(price=PRICE).cost(usage).usd == pytest.approx(1.25 + 10 * 10e-6, abs=1e-12)
+
+
+def test_the_lists_cache_prices_are_used() -> None:
+    plain = tariff("claude", "claude-opus-5-5").cost(Usage(input_tokens=1_000_000)).usd
+    read = tariff("claude", "claude-opus-5-5").cost(Usage(input_tokens=1_000_000, cached_input_tokens=1_000_000)).usd
+    written = tariff("claude", "claude-opus-5-5").cost(Usage(input_tokens=1_000_000, cache_write_tokens=1_000_000)).usd
+    assert read is not None
+    assert plain is not None
+    assert written is not None
+    assert 0 < read < plain < written
+
+
+def test_more_cached_tokens_than_there_were_make_no_call_cheaper_than_cached() -> None:
+    price = {**PRICE, "cached_input_usd_per_million": 0.125}
+    lying = Usage(input_tokens=1_000, cached_input_tokens=10**12)
+    assert tariff(price=price).cost(lying).usd == pytest.approx(1_000 * 0.125e-6)
+    assert (tariff().cost(lying).usd or 0) > 0
+
+
+SCRIPT = """
+import sys
+from massgen_mcp.config.models import Price
+from massgen_mcp.events import Usage
+from massgen_mcp.money.tariff import Tariff
+Tariff("m", Price(input_usd_per_million=1, output_usd_per_million=1), "https://api.openai.com/v1").cost(Usage())
+Tariff("m").cost(Usage())
+print("genai_prices" in sys.modules)
+"""
+
+
+def test_the_price_list_is_not_loaded_before_a_call_needs_it() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
