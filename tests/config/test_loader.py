@@ -1,5 +1,6 @@
 """From files and dictionaries to configs: all problems at once, nothing secret echoed, looked up in a known order."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from massgen_mcp.config import loader
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.models import Config, HttpBackendConfig, LocalBackendConfig
 from massgen_mcp.errors import MassgenError
+from tests.harness import ROOT
 
 KINDS = (
     "azure_openai, cerebras, chatcompletion, claude, claude_code, fireworks, gemini, grok, groq, lmstudio, openai, "
@@ -417,3 +419,11 @@ def test_a_misspelt_type_does_not_hide_what_else_is_wrong_beside_it() -> None:
     assert "agents[0].backend.type: unknown type; did you mean 'openai'?" in told
     assert "agents[0].backend.modle: unknown key; did you mean 'model'?" in told
     assert "agents[0].backend.temperature: expected" in told
+
+
+@pytest.mark.parametrize(("page", "key"), [("claude-code.md", "agents"), ("providers-traffic.md", "limits")])
+def test_what_a_page_shows_is_a_valid_part_of_a_config(page: str, key: str) -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+    around = "" if key == "agents" else "agents: [{backend: {type: scripted}}]\n"
+    config = loader.parse_config(f"{around}{block}", page, {})
+    assert getattr(config, key)
