@@ -41,6 +41,7 @@ reply was good; it stayed in place of the final answer. One entry stands for thr
 answer ended for the reason that is named.
 
 - No run took a part of a faulty reply for an answer.
+- Every request was one that the SDK's own types allow, with what the model had said wrong before.
 - No request went to another host, and none without the key of its own.
 - No run took more than 64 MiB of memory beyond what the process had.
 

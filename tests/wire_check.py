@@ -59,6 +59,7 @@ def _check_chat_pairs(body: dict[str, Any]) -> None:
             continue
         assert not open_calls, f"calls without results: {open_calls}"
         open_calls = [call["id"] for call in message.get("tool_calls", ())]
+        assert len(open_calls) == len(set(open_calls)), f"one id for two calls: {open_calls}"
     assert not open_calls, f"calls without results: {open_calls}"
 
 
@@ -67,6 +68,7 @@ def _check_responses_pairs(body: dict[str, Any]) -> None:
     calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
     results = [item["call_id"] for item in items if item.get("type") == "function_call_output"]
     assert calls == results, f"calls {calls} but results {results}"
+    assert len(calls) == len(set(calls)), f"one id for two calls: {calls}"
 
 
 def _check_claude_pairs(body: dict[str, Any]) -> None:
@@ -80,3 +82,4 @@ def _check_claude_pairs(body: dict[str, Any]) -> None:
         calls = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
         results = [block["tool_use_id"] for block in following["content"] if block["type"] == "tool_result"]
         assert calls == results, f"calls {calls} but results {results}"
+        assert len(calls) == len(set(calls)), f"one id for two calls: {calls}"

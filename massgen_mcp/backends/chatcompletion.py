@@ -73,7 +73,7 @@ class ChatCompletionBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url)
+            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
             async with await client.chat.completions.create(
                 # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
                 model=self._endpoint.model,
@@ -193,9 +193,10 @@ class _OpenCall:
 class _Reply:
     """Puts the chunks of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
+        self._ids = ids
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         """What was streamed as `reasoning_content`."""
@@ -225,8 +226,9 @@ class _Reply:
         if finish in _FAILED_STOPS:
             message = f"{self._base_url} broke off: finish_reason {self._finish}"
             raise failure("provider_error", message, self._endpoint, retryable=True)
-        ids = CallIds()
-        calls = [ToolCall(ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls]
+        calls = [
+            ToolCall(self._ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls
+        ]
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
             yield _usage(self._usage, self._model, self._endpoint.cost_field)

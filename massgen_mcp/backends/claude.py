@@ -68,7 +68,7 @@ class ClaudeBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url)
+            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
             for pauses in range(1 + MAX_PAUSES):
                 async with await client.messages.create(
                     # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
@@ -203,10 +203,10 @@ class _OpenBlock:
 class _Reply:
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._ids = CallIds()
+        self._ids = ids
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[JsonObject] = []
         self._thought = False

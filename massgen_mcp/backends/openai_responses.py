@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         ResponseStreamEvent,
     )
 
-_DO_NOT_REASON = ("gpt-3", "gpt-4", "chatgpt-")
+_DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""
 
 
@@ -63,7 +63,7 @@ class ResponsesBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url)
+            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
             # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
             async with await client.responses.create(model=self.model, stream=True, extra_body=body) as events:
                 async for event in events:
@@ -138,10 +138,10 @@ def _call_item(call: ToolCall) -> JsonObject:
 class _Reply:
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._ids = CallIds()
+        self._ids = ids
         self._items: list[JsonObject] = []
         self._reasoned = False
         self._called = False

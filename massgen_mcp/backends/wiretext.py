@@ -7,10 +7,10 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
-from massgen_mcp.backends.base import JsonObject, JsonValue
+from massgen_mcp.backends.base import AssistantMessage, JsonObject, JsonValue, Message
 from massgen_mcp.config.providers import CostField
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -92,10 +92,14 @@ def _refuse_constant(name: str) -> JsonValue:
 
 
 class CallIds:
-    """Ids of one reply's tool calls: those of the provider, generated where one is missing or used twice."""
+    """Ids of one reply's tool calls: those of the provider, generated where one is missing or was used before.
 
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
+    `history` is the conversation so far: there are servers that begin again with the same id in every reply.
+    """
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        earlier = [message for message in history if isinstance(message, AssistantMessage)]
+        self._seen = {call.id for message in earlier for call in message.tool_calls}
 
     def take(self, given: str | None) -> str:
         chosen = clean(given or "")

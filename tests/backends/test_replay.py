@@ -186,7 +186,8 @@ def test_claudes_words_for_reasoning_effort(effort: str | None, fields: dict[str
 
 def test_encrypted_reasoning_is_not_asked_of_models_that_do_not_reason() -> None:
     assert "include" in openai_responses.request_body(ENDPOINT, ask("?"))
-    assert "include" not in openai_responses.request_body(replace(ENDPOINT, model="gpt-4o-mini"), ask("?"))
+    for model in ("gpt-4o-mini", "gpt-5-chat-latest"):
+        assert "include" not in openai_responses.request_body(replace(ENDPOINT, model=model), ask("?"))
 
 
 def test_openai_itself_is_told_a_limit_by_its_new_name() -> None:

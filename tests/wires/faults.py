@@ -117,6 +117,8 @@ async def _play(
                     make(server.url), presenting=presenting, call_seconds=fault.call_seconds, policy=policy
                 )
     where = f"{fault.title}, {row.title}"
+    for seen in server.requests:
+        row.check(seen.body)
     assert not other.requests, f"{where}: asked another host, with {other.heads}"
     assert all(KEY in head for head in server.heads), f"{where}: asked without the key"
     assert memory.growth_mib < MAX_GROWTH_MIB, f"{where}: took {memory.growth_mib} MiB"
@@ -192,6 +194,11 @@ def _duplicate_ids(scene: Scene) -> bytes:
     return reply(stray.call("new_answer", _content(GOOD), call_id="same", place=1).stop("calls").body())
 
 
+def _wrong_twice(scene: Scene) -> bytes:
+    calls = scene.dialect.call("look", "{}", call_id="same").call("look", "{}", call_id="same", place=1)
+    return reply(calls.stop("calls").body())
+
+
 def _index_gap(scene: Scene) -> bytes:
     if scene.presenting:
         return scene.whole(GOOD)
@@ -259,6 +266,7 @@ FAULTS = (
     Fault("arguments that are no object", _arguments(f'["{FALSE}"]'), MISTAKE, MISTAKE),
     Fault("unknown tool", _unknown_tool, MISTAKE, MISTAKE),
     Fault("the same id for two calls", _duplicate_ids, FINE, FINE),
+    Fault("two unknown tools with the same id", _wrong_twice, MISTAKE, MISTAKE),
     Fault("gap in the numbers of calls", _index_gap, FINE, FINE),
     Fault("empty reply", lambda scene: reply(scene.dialect.stop("end").body()), MISTAKE, BAD),
     Fault("no stop reason", lambda scene: reply(scene.said(FALSE).stop(None).body()), CUT, CUT),
