@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from massgen_mcp.agents.presets import THINKING_TOKENS
 from massgen_mcp.agents.settings import UnsupportedSettingError
+from massgen_mcp.backends.claude_code_rules import READING, WRITING
 
-OWN_TOOLS = ("Read", "Glob", "Grep", "Write", "Edit")
+OWN_TOOLS = (*READING, *WRITING)
 
 _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 """Below so many thinking tokens, this effort; `xhigh` from there on."""

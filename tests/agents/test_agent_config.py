@@ -430,6 +430,14 @@ def test_claude_code_offers_less_than_is_forbidden_by_default() -> None:
     assert agent.to_config_dict(NOBODY)["agents"][0]["system_message"] == "You are an expert developer assistant."
 
 
+def test_a_claude_code_agent_is_one_that_the_engine_knows() -> None:
+    agent = AgentConfig.create_claude_code_config("default", "Be brief.", max_thinking_tokens=20_000)
+    (made,) = agent.to_config(NOBODY).agents
+    assert made.system_message == "Be brief."
+    assert made.backend.model_dump(exclude_defaults=True) == {"type": "claude_code", "reasoning_effort": "high"}
+    assert AgentConfig({"model": "claude_code/default"}).to_config(NOBODY).agents[0].backend.type == "claude_code"
+
+
 def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
     with pytest.raises(UnsupportedSettingError, match="disallowed_tools: Write: the file tools come together"):
         code(disallowed_tools=["Bash(rm*)", "Write"])
