@@ -57,10 +57,6 @@ def _first_run(options: Options) -> bool:
 
 def _ask(options: Options) -> int:
     """One question, one answer."""
-    if options.session_id is not None:
-        from massgen_mcp.errors import MassgenError
-
-        raise MassgenError("invalid_arguments", "--session-id goes on with a conversation; leave the QUESTION out")
     import anyio
 
     from massgen_mcp.cli.one_run import run_once
@@ -70,9 +66,9 @@ def _ask(options: Options) -> int:
 
 def _converse(options: Options) -> int:
     """The interactive mode, for people."""
-    from massgen_mcp.errors import MassgenError
-
     if options.automation:
+        from massgen_mcp.errors import MassgenError
+
         raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
     import anyio
 

@@ -1,12 +1,11 @@
 """One run in this process, told on standard output: as stable lines for programs, or as a plain account for people."""
 
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 import anyio
 
@@ -28,6 +27,7 @@ from massgen_mcp.runs.session_directory import Session
 from massgen_mcp.views.log_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
+from massgen_mcp.workspace.snapshot import remove_tree
 
 LOGS = Path(".massgen") / "massgen_logs"
 MAX_LINES = 20
@@ -76,7 +76,7 @@ async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> Ru
             if cancelled or not handles:
                 display.close()
                 if options.no_logs:
-                    shutil.rmtree(parent, ignore_errors=True)
+                    remove_tree(parent)
                 os._exit(EXIT_INTERRUPTED)
             handles[0].conductor.cancel()
             cancelled = True
@@ -101,8 +101,11 @@ def place(options: Options) -> Generator[Path]:
     if not options.no_logs:
         yield Path.cwd() / LOGS
         return
-    with TemporaryDirectory(prefix="massgen-") as temporary:
-        yield Path(temporary)
+    temporary = Path(mkdtemp(prefix="massgen-"))
+    try:
+        yield temporary
+    finally:
+        remove_tree(temporary)
 
 
 def answerable(config: Config, options: Options) -> Config:

@@ -6,14 +6,20 @@ Must not know how a team is asked.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from massgen_mcp.cli.options import Options
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, find_config, load_config, require_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import AUTO_MODEL, Config
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import MassgenError
+
+MODELS_ALONE = MappingProxyType(
+    {"scripted": "scripted", "claude_code": "default", **dict.fromkeys(("lmstudio", "vllm", "sglang"), AUTO_MODEL)}
+)
+"""What a backend that knows no strongest model asks when nobody names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,8 @@ def _models(options: Options) -> list[str]:
         return list(options.models)
     if options.models:
         return [f"{options.backend}/{model}" for model in options.models]
-    if options.backend == "scripted":
-        return ["scripted/scripted"]
+    if options.backend in MODELS_ALONE:
+        return [f"{options.backend}/{MODELS_ALONE[options.backend]}"]
     row = named_provider(options.backend)
     if row.strong_model is None:
         raise MassgenError("config_invalid", f"--backend {row.type}: name the model as well, with --model")

@@ -1,8 +1,11 @@
 """The command line of `massgen-mcp`: its verbs and what each of them takes. Must not know what a verb does."""
 
 import argparse
+import re
 import sys
+import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NoReturn
 
 from massgen_mcp import __version__
@@ -27,9 +30,9 @@ exit codes:
   0    done; of wait, watch and result: the run is completed
   1    the run failed, was cancelled or ran out of time; or the request was refused
   2    of wait, watch, result and cancel: the run has not ended yet
-  3    there is no such run, or the beginning of the id fits several
+  3    there is no such run (any more), or the beginning of the id fits several
   4    of wait, watch and result: the run needs an answer (or, interrupted, its keys) before it can go on
-  5    the run store or this program failed
+  5    the run store, the run's record or this program failed
   64   the command line is wrong
   130  stopped by Ctrl-C; runs go on
 
@@ -37,6 +40,10 @@ environment:
   *_API_KEY         keys of the providers; each client's runs use its own
   MASSGEN_MCP_HOME  the state directory
   MASSGEN_MCP_RUNNER_IDLE_SECONDS  how long a runner without runs stays (60)
+  MASSGEN_MCP_MAX_RUNNING  runs at once, of all processes together (50)
+  MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)
+  MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
+  MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
   NO_COLOR          no colours
   COLUMNS           width of this text
 
@@ -96,6 +103,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     runs = verb("runs", "list runs, newest first")
     runs.add_argument("--state", choices=STATES, help="only runs in this state")
+    runs.add_argument("--session", metavar="NAME", help="only turns of this session")
+    runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
     about_run("status", "show what a run is doing now")
     wait = about_run("wait", "wait until a run has ended or needs an answer")
@@ -111,6 +120,10 @@ def make_parser() -> argparse.ArgumentParser:
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    verb("doctor", "check keys, run store, runners and clients, and say what to mend")
+    prune = verb("prune", "delete what is older than the limits: workspaces first, results later")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
 
@@ -120,6 +133,23 @@ def _positive(text: str) -> int:
     if not 1 <= number <= 1000:
         raise argparse.ArgumentTypeError("expected a number from 1 to 1000")
     return number
+
+
+def _days(text: str) -> float:
+    try:
+        return _seconds(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError("expected a number of days") from None
+
+
+def _moment(text: str) -> float:
+    """Seconds since the epoch, of a day or time in ISO form (local unless it says otherwise), or of some time ago."""
+    if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
+        return time.time() - int(ago[1]) * {"m": 60, "h": 3600, "d": 86_400}[ago[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
 
 
 def _seconds(text: str) -> float:

@@ -119,6 +119,6 @@ def test_run_ids_are_completed_and_an_empty_store_is_no_error(shell_home: TempHo
     store = Store(home.database)
     added = [f"run-{letter}" for letter in "ab"]
     for run_id in added:
-        store.add(NewRun(run_id, "q", "c", "f", "h"))
+        store.add(NewRun(run_id, question="q", config="c", fingerprint="f", request_hash="h"))
     store.close()
     assert sorted(candidates()) == added

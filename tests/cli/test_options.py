@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.cli.options import parse
+from massgen_mcp.cli.options import Options, parse
+from massgen_mcp.cli.team import find_team
+from massgen_mcp.config.providers import PROVIDERS, provider_names
+from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
 
@@ -60,6 +63,18 @@ def test_a_backend_alone_is_its_strongest_model_and_needs_its_key(home: TempHome
     assert "agent 'gemini-gemini4argon-1' needs GOOGLE_API_KEY or GEMINI_API_KEY" in done.stderr
     without = massgen(home, "--automation", "--backend", "groq", "q")
     assert "name the model as well, with --model" in without.stderr
+
+
+@pytest.mark.parametrize("backend", provider_names())
+def test_every_backend_has_a_model_of_its_own_or_asks_for_one(backend: str, tmp_path: Path) -> None:
+    keys = {name: "k" for row in PROVIDERS for name in (*row.key_variables, "AZURE_OPENAI_ENDPOINT")}
+    options = Options(question="q", backend=backend)
+    try:
+        team = find_team(options, cwd=tmp_path, environ={**keys, "AZURE_OPENAI_ENDPOINT": "https://n.openai.azure.com"})
+    except MassgenError as error:
+        assert "name the model as well, with --model" in str(error)  # noqa: PT017 - either is right
+    else:
+        assert len(team.config.agents) == 1
 
 
 def test_the_config_of_the_directory_goes_before_ones_own(home: TempHome) -> None:

@@ -16,6 +16,10 @@ from tests.harness import COMMAND_MODULE, ROOT, TempHome
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
+VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "WHEN": "36h"}
+"""What stands for the words in capitals that are not any text."""
+
+
 def section(title: str) -> str:
     """The text under a heading, up to the next one."""
     (found,) = re.findall(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
@@ -46,7 +50,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
     assert written == list(verbs)
     for cell in first_cells(section("massgen-mcp")):
         words = re.sub(r"summary\|full\|votes", "full", re.sub(r"[\[\]]", "", cell)).split()
-        given = ["running" if word == "STATE" else "3" if word in ("N", "SECONDS") else word for word in words]
+        given = [VALUES.get(word, word) for word in words]
         if "--view" in given:
             given = given[: given.index("--agent")]
         assert parse_verb(given).verb == words[0]

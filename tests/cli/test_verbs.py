@@ -226,6 +226,8 @@ USAGES: dict[str, Sequence[str]] = {
     "an endless number": ["wait", "x", "--timeout", "inf"],
     "no such state": ["runs", "--state", "done"],
     "no such limit": ["runs", "--limit", "0"],
+    "no such moment": ["runs", "--since", "yesterday"],
+    "no such age": ["prune", "--older-than", "-1"],
     "two views at once": ["result", "x", "--view", "votes", "--agent", "agent_a"],
     "a cut option": ["wait", "x", "--time", "1"],
 }
@@ -250,3 +252,69 @@ def test_a_state_directory_that_cannot_be_used_has_an_exit_code_of_its_own(home:
     assert done.returncode == BROKEN
     assert done.stderr.startswith("ERROR store_unavailable: ")
     assert "Traceback" not in done.stderr
+
+
+# -- looking after the state directory --------------------------------------------------------------------------------
+
+
+def test_the_doctor_finds_a_fresh_home_well_and_names_keys_without_their_values(home: TempHome) -> None:
+    done = verb(home.with_variables(OPENAI_API_KEY="sk-never-to-be-seen"), "doctor")
+    assert done.returncode == DONE, done.stdout
+    assert "ok    keys: set: OPENAI_API_KEY" in done.stdout
+    assert "sk-never" not in done.stdout
+    checks = json.loads(verb(home, "doctor", "--json").stdout)["checks"]
+    assert all(set(check) == {"name", "level", "message", "advice"} for check in checks)
+    assert {"keys", "run store", "runner", "client"} <= {check["name"] for check in checks}
+    assert all(check["advice"] for check in checks if check["level"] != "ok")
+
+
+def test_the_doctor_fails_over_a_broken_store_and_says_what_to_do(home: TempHome) -> None:
+    home.path.mkdir(mode=0o700)
+    (home.path / "runs.sqlite3").write_bytes(b"this is no database" * 100)
+    done = verb(home, "doctor")
+    assert done.returncode == FAILED
+    (at,) = (at for at, line in enumerate(done.stdout.splitlines()) if line.startswith("fail  run store: "))
+    assert done.stdout.splitlines()[at + 1].startswith("      ")
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_path: Path, knows: bool) -> None:
+    tools, person = tmp_path / "bin", tmp_path / "person"
+    tools.mkdir()
+    person.mkdir()
+    (tools / "claude").write_text("#!/bin/sh\n")
+    (tools / "claude").chmod(0o755)
+    if knows:
+        (person / ".claude.json").write_text(
+            '{"mcpServers": {"massgen": {"command": "massgen-mcp", "env": {"K": "v"}}}}'
+        )
+    told = verb(home.with_variables(PATH=str(tools), HOME=str(person)), "doctor").stdout
+    if knows:
+        assert "ok    client: Claude Code: massgen-mcp is in ~/.claude.json" in told
+    else:
+        assert "warn  client: Claude Code is installed and does not know massgen-mcp\n" in told
+        assert "      claude mcp add massgen -- massgen-mcp\n" in told
+
+
+async def test_old_runs_are_pruned_and_only_shown_when_asked_to(home: TempHome) -> None:
+    run_id = await start(home, SCRIPTED, until="terminal")
+    poll_until(lambda: not home.processes(RUNNER_MODULE))
+    shown = json.loads(verb(home, "prune", "--dry-run", "--older-than", "0", "--json").stdout)
+    assert shown["dry_run"]
+    assert run_id in {one["run_id"] for one in shown["removed"]}
+    assert shown["bytes"] > 0
+    assert verb(home, "result", run_id).returncode == DONE
+    assert verb(home, "prune").stdout == "deleted 0 B in all\n", "nothing is as old as the limits"
+    pruned = verb(home, "prune", "--older-than", "0")
+    assert pruned.returncode == DONE
+    assert f"deleted results of {run_id}, " in pruned.stdout
+    expired = verb(home, "result", run_id)
+    assert expired.returncode == UNKNOWN
+    assert expired.stderr.startswith("ERROR expired: ")
+
+
+async def test_runs_are_listed_since_a_moment_and_of_a_session(home: TempHome) -> None:
+    run_id = await start(home, SCRIPTED, until="terminal")
+    assert run_id in verb(home, "runs", "--since", "1h").stdout
+    assert verb(home, "runs", "--since", "2999-01-01").stdout == "no runs\n"
+    assert verb(home, "runs", "--session", "other").stdout == "no runs\n"

@@ -12,7 +12,9 @@ from massgen_mcp.views.log_text import preview
 
 async def run(options: argparse.Namespace) -> int:
     with run_manager() as manager:
-        views = await manager.recent(state=options.state, before=None, limit=options.limit)
+        views = await manager.recent(
+            state=options.state, session_id=options.session, since=options.since, limit=options.limit
+        )
         if options.json:
             say_json(run_list(views, options.limit))
             return EXIT_OK
