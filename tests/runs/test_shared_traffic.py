@@ -62,7 +62,7 @@ async def test_three_runs_of_ten_agents_do_not_hammer_a_provider_that_is_down(tm
     async with busy_server(DOWN) as server:
         ended = await run_together(tmp_path, server.url, runs=3, team=10, traffic=[Traffic(IMPATIENT)], limits=limits)
     assert {run.state for run in ended} == {"failed"}
-    assert all("circuit open" in dropped[2] for run in ended for dropped in run.degraded[-3:])
+    assert sum("circuit open" in message for run in ended for _, _, message in run.degraded) >= 30 - 18
     # Five open the circuit, three are on their way then; the tries are spread over some seconds, in which there is time
     # for about ten probes, each after twice the time. Without all this it were 120.
     assert len(server.heads) <= 5 + 3 + 10
