@@ -23,7 +23,19 @@ from massgen_mcp.events import (
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import AgentView, RunSnapshot
-from massgen_mcp.views.styled import Line, Span, Style, box, clip_line, columns, line, text_of, width_of, wrap
+from massgen_mcp.views.styled import (
+    Line,
+    Span,
+    Style,
+    box,
+    clip_line,
+    clip_start,
+    columns,
+    line,
+    text_of,
+    width_of,
+    wrap,
+)
 
 MIN_WIDTH = 24
 MIN_HEIGHT = 8
@@ -106,10 +118,7 @@ def _foot(run: RunSnapshot, typed: str | None, width: int) -> Line:
     """What is being typed, the end of it if it is long; else the keys that there are."""
     if typed is not None:
         label = "Your answer: " if run.input_required is not None else "To the team: "
-        shown = plain(typed)
-        while width_of(shown) > width - width_of(label) - 1:
-            shown = shown[1:]
-        return (Span(label, "accent"), Span(f"{shown}▏"))
+        return (Span(label, "accent"), Span(f"{clip_start(plain(typed), width - width_of(label) - 1)}▏"))
     keys = (("r", " coordination history · "), ("s", " say something · "), ("Ctrl+C", " cancel"))
     return tuple(span for key, what in keys for span in (Span(key, "strong"), Span(what, "dim")))
 

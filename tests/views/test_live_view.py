@@ -1,6 +1,7 @@
 """The live view as a pure function: what it shows of a run at every moment, in every size of window."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -35,19 +36,15 @@ def text(lines: list[Line]) -> str:
     return "\n".join(map(text_of, lines))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
-async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path, size: tuple[int, int]) -> None:
-    width, height = size
+async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path) -> None:
     evil: tuple[Script, ...] = ([{"say": EVIL}, {"answer": EVIL}, {"vote": "own", "reason": EVIL}], [{"answer": "x"}])
     for scripts in (evil, CHANGED_MIND):
-        ended = await run_team(tmp_path / str(len(scripts)), team(*scripts))
-        for run, doing, record in moments(ended):
-            for typed in (None, EVIL * 20):
+        for run, doing, record in moments(await run_team(tmp_path / str(len(scripts)), team(*scripts))):
+            for (width, height), typed in product(SIZES, (None, EVIL)):
                 lines = live_view(run, doing, width=width, height=height, now=record.time, typed=typed)
                 assert len(lines) < height
-                for shown in lines:
-                    assert width_of(text_of(shown)) <= width
-                    assert without_escapes(text_of(shown))
+                assert max(width_of(text_of(shown)) for shown in lines) <= width
+                assert without_escapes("".join(map(text_of, lines)))
             if told := event_line(record, run):
                 assert without_escapes(text_of(told))
 
