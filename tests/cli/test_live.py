@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.harness import TempHome, agent, happened
-from tests.terminal import Resizing, Terminal, only_child, terminal
+from tests.terminal import Resizing, Terminal, newest, only_child, terminal
 from tests.wire_double import Aimock
 
 INTERRUPTED = 4
@@ -196,3 +196,21 @@ def test_a_person_answers_what_an_agent_asks(home: TempHome) -> None:
         window.type("srinagar is not one\r")
         assert window.leave() == 0
         assert "you decided (question): srinagar is not one" in window.everything
+
+
+def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: TempHome) -> None:
+    steps = [{"answer": f"draft {number}"} for number in range(3)]
+    budget = {"max_tokens": 1000, "at_cap": "ask"}
+    config = home.config("poor", agent("ada", *steps), agent("bo", {"answer": "one"}), budget=budget)
+    with terminal(home, "--config", config, "Do it") as window:
+        window.wait_for("Waiting for you", "New limit in $ (nothing: finish): ▏")
+        window.type("a lot\r")
+        window.wait_for("New limit in $ (nothing: finish): ▏")
+        window.type("$500\r")
+        window.wait_for("the budget is raised to $500")
+        assert window.leave() == 0
+    with terminal(home, "--config", config, "Do it") as window:
+        window.wait_for("New limit in $ (nothing: finish): ▏")
+        window.type("\r")
+        window.leave()
+        assert happened(newest(home.work / ".massgen" / "massgen_logs"), "finish_requested")

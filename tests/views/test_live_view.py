@@ -9,8 +9,11 @@ import pytest
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
-from massgen_mcp.views.live_view import clock, count, event_line, live_view
+from massgen_mcp.views.figures import clock, cost_of, count
+from massgen_mcp.views.live_events import event_line
+from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.spent import Spent
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
 from tests.harness import without_escapes
 from tests.teams import Ended, Script, run_team, team
@@ -114,4 +117,9 @@ def test_text_is_measured_in_columns() -> None:
 
 def test_figures_are_short() -> None:
     assert [clock(seconds) for seconds in (0, 75, 3723)] == ["00:00", "01:15", "1:02:03"]
+    assert [cost_of(Spent(calls=2, usd=usd, unpriced_calls=n)) for usd, n in ((0.0412, 0), (0.5, 1), (0.0, 2))] == [
+        "$0.0412",
+        "$0.5000+",
+        "cost n/a",
+    ]
     assert [count(n) for n in (850, 3_140, 37_200, 1_240_000)] == ["850", "3.1k", "37k", "1.2M"]
