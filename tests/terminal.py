@@ -180,3 +180,8 @@ def only_child(directory: Path) -> Path:
     """The one entry of a directory whose name does not begin with a dot."""
     (found,) = [path for path in directory.iterdir() if not path.name.startswith(".")]
     return found
+
+
+def newest(directory: Path) -> Path:
+    """The entry of a directory whose name, which begins with a time, is the last one."""
+    return max(path for path in directory.iterdir() if not path.name.startswith("."))

@@ -14,20 +14,20 @@ from collections.abc import Callable, Sequence
 
 import anyio
 from prompt_toolkit.application import Application
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.renderer import CPR_Support
 
+from massgen_mcp.cli.live_words import Words
 from massgen_mcp.cli.terminal import Terminal
-from massgen_mcp.events import InputGiven, InputRequired, LogRecord, TextDelta
+from massgen_mcp.events import InputRequired, LogRecord, TextDelta
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.live_view import event_line, live_view
-from massgen_mcp.views.log_text import plain
+from massgen_mcp.views.live_events import event_line
+from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, clip_line, text_of, wrap
 
@@ -47,15 +47,14 @@ class LiveView:
         """What has happened so far, streamed text left out."""
         self._waiting: list[Line] = []
         self._app: Application[None] | None = None
-        self._typed: str | None = None
-        """What the person has typed for the team, None while nothing is being typed."""
-        self._sent = 0
+        self._words = Words()
         self._size: tuple[int, int] | None = None
         self._changed_at: float | None = None
         """When the window changed last, until it has settled."""
 
     def started(self, run: RunHandle) -> None:
         self._run = run
+        self._words.started(run)
 
     def record(self, record: LogRecord) -> None:
         self._doing.apply(record)
@@ -64,10 +63,7 @@ class LiveView:
         self.records.append(record)
         if told := event_line(record, self._run.snapshot):
             self._waiting += self._kept(record, told)
-        if isinstance(record.event, InputRequired) and record.event.kind == "question":
-            self._typed = ""
-        elif isinstance(record.event, InputGiven):
-            self._typed = None
+        self._words.record(record)
 
     def _kept(self, record: LogRecord, told: Line) -> list[Line]:
         """A question is kept whole, because somebody has to answer it; everything else in one line."""
@@ -105,14 +101,8 @@ class LiveView:
 
     def _application(self) -> Application[None]:
         keys = KeyBindings()
-        typing = Condition(lambda: self._typed is not None)
-        keys.add("r", filter=~typing)(self._print_table)
-        keys.add("s", filter=~typing)(self._begin_typing)
-        keys.add("<any>", filter=typing)(self._type)
-        keys.add("<bracketed-paste>", filter=typing)(self._type)
-        keys.add("backspace", filter=typing)(self._erase)
-        keys.add("enter", filter=typing)(self._send)
-        keys.add("escape", filter=typing, eager=True)(self._leave_typing)
+        keys.add("r", filter=~self._words.typing)(self._print_table)
+        self._words.bind(keys)
         keys.add("c-c")(_interrupt)
         control = FormattedTextControl(self._frame, show_cursor=False)
         app: Application[None] = Application(
@@ -147,36 +137,7 @@ class LiveView:
             return []
         width, height = self._terminal.width, self._terminal.height
         run, now = self._run.snapshot, time.time()
-        return live_view(run, self._doing, width=width, height=height, now=now, typed=self._typed)
-
-    # -- words to the team --------------------------------------------------------------------------------------------
-
-    def _begin_typing(self, _: KeyPressEvent) -> None:
-        self._typed = ""
-
-    def _type(self, pressed: KeyPressEvent) -> None:
-        self._typed = (self._typed or "") + plain(pressed.data)
-
-    def _erase(self, _: KeyPressEvent) -> None:
-        self._typed = (self._typed or "")[:-1]
-
-    def _leave_typing(self, _: KeyPressEvent) -> None:
-        self._typed = "" if self._asked() else None
-
-    def _send(self, _: KeyPressEvent) -> None:
-        """An answer to the agent that asks, else something that every agent reads at its next step."""
-        said, self._typed = (self._typed or "").strip(), None
-        if self._run is None or not said:
-            self._typed = "" if self._asked() else None
-        elif self._asked():
-            self._run.conductor.answer(said)
-        else:
-            self._sent += 1
-            self._run.conductor.steer(self._sent, said)
-
-    def _asked(self) -> bool:
-        asked = self._run.snapshot.input_required if self._run else None
-        return asked is not None and asked.kind == "question"
+        return live_view(run, self._doing, width=width, height=height, now=now, typed=self._words.typed)
 
     # -- the window ---------------------------------------------------------------------------------------------------
 

@@ -109,10 +109,12 @@ def place(options: Options) -> Generator[Path]:
 
 
 def answerable(config: Config, options: Options) -> Config:
-    """The config, without questions of agents where nobody is there to answer them."""
+    """The config; where nobody is there to answer, agents ask nothing and a reached budget ends the run."""
     if shown_live(options, os.environ):
         return config
-    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
+    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
+    budget = config.budget.model_copy(update={"at_cap": "finish"})
+    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
 
 
 def _members(config: Config) -> str:

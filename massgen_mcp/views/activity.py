@@ -12,6 +12,7 @@ from massgen_mcp.events import (
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     TextDelta,
     ToolFinished,
@@ -48,6 +49,8 @@ class Activities:
             case TextDelta() as event:
                 written = self.of(event.agent).writing + event.text
                 self.by_agent[event.agent] = Activity("writing", written[-KEPT_CHARACTERS:])
+            case ModelCallWaiting() as event:
+                self.by_agent[event.agent] = Activity(f"waits: {event.obstacle.replace('_', ' ')}")
             case ModelCallRetried() as event:
                 self.by_agent[event.agent] = Activity(f"{event.reason}; next try in {event.wait_seconds:.0f} s")
             case ModelReplied() as event:

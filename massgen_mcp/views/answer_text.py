@@ -6,7 +6,7 @@ Must not know terminals.
 import re
 
 from massgen_mcp.events import RunFailed, RunTimedOut
-from massgen_mcp.views.live_view import clock, count
+from massgen_mcp.views.figures import clock, spent_figures
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, Style, wrap
@@ -55,8 +55,7 @@ def _marked(row: str) -> Line:
 
 def outcome_line(run: RunSnapshot) -> Line:
     """How the run ended, in a line above its answer."""
-    spent = run.spent.input_tokens + run.spent.output_tokens
-    figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *([f"{count(spent)} tokens"] if spent else [])])
+    figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
         case "completed":
             return (Span(f"★ {_author(run)}", "good"), Span(f" · {_agreement(run)} · {figures}", "dim"))

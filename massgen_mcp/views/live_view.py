@@ -1,29 +1,26 @@
-"""What a person sees of a run while it goes on: a small frame that is drawn again and again, and lines that stay.
+"""What a person sees of a run while it goes on: a small frame that is drawn again and again.
 
 Pure: from a snapshot, a size and a time to styled lines. Must not know terminals.
 """
 
-from massgen_mcp.events import (
-    AgentDropped,
-    AnswerEvaluated,
-    AnswerSubmitted,
-    AskerSaid,
-    AttemptStarted,
-    FirstAnswersClosed,
-    InputGiven,
-    InputRequired,
-    LogRecord,
-    ModelCallRetried,
-    PresentationFailed,
-    PresentationStarted,
-    RuleViolated,
-    VoteCast,
-    WinnerChosen,
-)
+from massgen_mcp.events import InputKind
 from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.figures import clock, cost_of, spent_figures
 from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import AgentView, RunSnapshot
-from massgen_mcp.views.styled import Line, Span, Style, box, clip_line, columns, line, text_of, width_of, wrap
+from massgen_mcp.views.styled import (
+    Line,
+    Span,
+    Style,
+    box,
+    clip_line,
+    clip_start,
+    columns,
+    line,
+    text_of,
+    width_of,
+    wrap,
+)
 
 MIN_WIDTH = 24
 MIN_HEIGHT = 8
@@ -31,9 +28,10 @@ MIN_HEIGHT = 8
 
 _STATUS, _ANSWER, _VOTE = 13, 9, 14
 _MAX_NAME, _MIN_LATEST = 20, 12
+_COST = 9
+_COST_FROM = 100
+"""Columns from which there is room for what each agent costs."""
 _TAIL = 6
-MAX_EVENT = 4000
-"""Characters of a line that stays; a question to the person is that long at most."""
 
 
 def live_view(
@@ -53,6 +51,14 @@ def live_view(
     body = [_head(run, width - 4), *rows]
     body += _tail(run, doing, width - 4, min(_TAIL, room - len(rows) - 1))
     return box(_title(run, now, width - 6), body, _foot(run, typed, width - 6), width)
+
+
+_LABELS: dict[InputKind | None, str] = {
+    None: "To the team: ",
+    "question": "Your answer: ",
+    "permission": "Your answer: ",
+    "budget_reached": "New limit in $ (nothing: finish): ",
+}
 
 
 # -- the frame --------------------------------------------------------------------------------------------------------
@@ -93,9 +99,7 @@ def _figures(run: RunSnapshot, now: float) -> list[str]:
     figures = [clock(run.elapsed(now))]
     if len(run.agents) > 1:
         figures.append(f"{len(run.votes)}/{_live(run)} voted")
-    if spent := run.spent.input_tokens + run.spent.output_tokens:
-        figures.append(f"{count(spent)} tokens")
-    return figures
+    return [*figures, *spent_figures(run.spent)]
 
 
 def _live(run: RunSnapshot) -> int:
@@ -105,26 +109,25 @@ def _live(run: RunSnapshot) -> int:
 def _foot(run: RunSnapshot, typed: str | None, width: int) -> Line:
     """What is being typed, the end of it if it is long; else the keys that there are."""
     if typed is not None:
-        label = "Your answer: " if run.input_required is not None else "To the team: "
-        shown = plain(typed)
-        while width_of(shown) > width - width_of(label) - 1:
-            shown = shown[1:]
-        return (Span(label, "accent"), Span(f"{shown}▏"))
+        label = _LABELS[run.input_required.kind if run.input_required else None]
+        return (Span(label, "accent"), Span(f"{clip_start(plain(typed), width - width_of(label) - 1)}▏"))
     keys = (("r", " coordination history · "), ("s", " say something · "), ("Ctrl+C", " cancel"))
     return tuple(span for key, what in keys for span in (Span(key, "strong"), Span(what, "dim")))
 
 
-def _widths(run: RunSnapshot, width: int) -> tuple[int, int, int, int, int]:
-    """Of name, status, answer, vote and what is written last; 0 for what there is no room for."""
+def _widths(run: RunSnapshot, width: int) -> tuple[int, int, int, int, int, int]:
+    """Of name, status, answer, vote, cost and what is written last; 0 for what there is no room for."""
     name = min(_MAX_NAME, max([5, *(width_of(view.info.id) for view in run.agents.values())]))
     rest = width - name - 1 - _STATUS
     if rest < 0:
-        return max(1, width - _STATUS - 1), _STATUS, 0, 0, 0
+        return max(1, width - _STATUS - 1), _STATUS, 0, 0, 0, 0
     answer = _ANSWER if rest > _ANSWER else 0
     rest -= answer + 1 if answer else 0
     vote = _VOTE if rest > _VOTE else 0
     rest -= vote + 1 if vote else 0
-    return name, _STATUS, answer, vote, rest - 1 if rest > _MIN_LATEST else 0
+    cost = _COST if width >= _COST_FROM and rest > _COST else 0
+    rest -= cost + 1 if cost else 0
+    return name, _STATUS, answer, vote, cost, rest - 1 if rest > _MIN_LATEST else 0
 
 
 def _cells(widths: tuple[int, ...], cells: tuple[Span, ...]) -> Line:
@@ -132,7 +135,7 @@ def _cells(widths: tuple[int, ...], cells: tuple[Span, ...]) -> Line:
 
 
 def _head(run: RunSnapshot, width: int) -> Line:
-    titles = ("Agent", "Status", "Answer", "Vote", "Latest")
+    titles = ("Agent", "Status", "Answer", "Vote", "Cost", "Latest")
     return _cells(_widths(run, width), tuple(Span(title, "dim") for title in titles))
 
 
@@ -145,6 +148,7 @@ def _row(run: RunSnapshot, view: AgentView, doing: Activities, width: int) -> Li
             Span(word, style),
             Span(view.latest_label or "-"),
             Span(_vote(run, view)),
+            Span(_cost(run, view), "dim"),
             Span(_latest(view, doing), "dim"),
         ),
     )
@@ -188,6 +192,11 @@ def _vote(run: RunSnapshot, view: AgentView) -> str:
     return "Self" if author == view.info.name else run.agents[author].info.id
 
 
+def _cost(run: RunSnapshot, view: AgentView) -> str:
+    spent = run.spent_by_agent.get(view.info.name)
+    return cost_of(spent).removeprefix("cost ") if spent else "-"
+
+
 def _latest(view: AgentView, doing: Activities) -> str:
     """The last words it wrote, else what it is doing, else its answer."""
     now = doing.of(view.info.name)
@@ -207,76 +216,3 @@ def _tail(run: RunSnapshot, doing: Activities, width: int, most: int) -> list[Li
         return []
     lines = [part for written in text.splitlines() for part in wrap(written, width)]
     return [line(Span("─" * width, "frame")), *(line(part) for part in lines[1 - most :])]
-
-
-# -- lines that stay --------------------------------------------------------------------------------------------------
-
-
-def event_line(record: LogRecord, run: RunSnapshot) -> Line | None:
-    """What a person who follows the run wants to keep; `run` is the snapshot with `record` folded in. None: nothing."""
-    told = _told(record)
-    if told is None:
-        return None
-    label, style, text = told
-    name = getattr(record.event, "agent", None)
-    who = run.agents[name].info.id if name in run.agents else ""
-    width = min(_MAX_NAME, max((width_of(view.info.id) for view in run.agents.values()), default=0))
-    moment = clock(max(0.0, record.time - (run.started_at or record.time)))
-    row = columns([(Span(moment, "dim"), 5), (Span(who, "strong"), width)]) if width else (Span(moment, "dim"),)
-    colon = ": " if text else ""
-    return line(*row, Span(" "), Span(label, style), Span(f"{colon}{preview(text, MAX_EVENT)}"))
-
-
-def _told(record: LogRecord) -> tuple[str, Style, str] | None:  # noqa: C901 - one line per event
-    """What happened, how that looks, and the words that belong to it."""
-    match record.event:
-        case AttemptStarted() as event if event.attempt > 1:
-            return f"attempt {event.attempt} begins", "busy", event.reason
-        case AnswerSubmitted() as event:
-            return f"◆ answer {event.label}", "accent", event.content
-        case VoteCast() as event:
-            return f"✓ votes for {event.label}", "good", event.reason
-        case RuleViolated() as event if event.counts:
-            return f"! {event.code}", "dim", event.message
-        case ModelCallRetried() as event:
-            return f"! {event.reason}, tried again in {event.wait_seconds:.0f} s", "busy", event.message
-        case FirstAnswersClosed() as event:
-            return "no longer waiting for the first answers", "busy", ", ".join(event.awaited)
-        case AgentDropped() as event:
-            return f"✗ falls out ({event.reason})", "bad", event.message
-        case WinnerChosen() as event:
-            return f"★ wins with {event.label} ({event.outcome}), {event.votes.get(event.label, 0)} votes", "title", ""
-        case PresentationStarted():
-            return "writes the final answer", "", ""
-        case PresentationFailed() as event:
-            return f"✗ could not write the final answer ({event.reason})", "bad", event.message
-        case AnswerEvaluated() as event if not event.sufficient:
-            return "judges it insufficient", "busy", event.reason
-        case InputRequired() as event:
-            return "? asks you", "accent", event.text
-        case InputGiven() as event:
-            return f"you decided ({event.kind})", "accent", event.text
-        case AskerSaid() as event:
-            return "you said", "accent", event.message
-        case _:
-            return None
-
-
-# -- figures ----------------------------------------------------------------------------------------------------------
-
-
-def clock(seconds: float) -> str:
-    """01:15, or 1:02:03 from an hour on."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
-
-
-def count(number: int) -> str:
-    """850, 3.1k, 37k, 1.2M."""
-    if number < 1000:
-        return str(number)
-    thousands = number / 1000
-    if thousands < 1000:
-        return f"{thousands:.1f}k" if thousands < 10 else f"{thousands:.0f}k"
-    return f"{thousands / 1000:.1f}M"

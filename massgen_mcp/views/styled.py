@@ -50,6 +50,14 @@ def clip(text: str, width: int) -> str:
     return f"{kept}…" if width > 0 else ""
 
 
+def clip_start(text: str, width: int) -> str:
+    """The end of `text` in at most `width` columns."""
+    begin, room = len(text), width
+    while begin and (room := room - max(0, wcwidth(text[begin - 1]))) >= 0:
+        begin -= 1
+    return text[begin:]
+
+
 def fit(text: str, width: int) -> str:
     """`text` in exactly `width` columns."""
     clipped = clip(text, width)

@@ -1,6 +1,7 @@
 """The live view as a pure function: what it shows of a run at every moment, in every size of window."""
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,11 @@ import pytest
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
-from massgen_mcp.views.live_view import clock, count, event_line, live_view
+from massgen_mcp.views.figures import clock, cost_of, count
+from massgen_mcp.views.live_events import event_line
+from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.spent import Spent
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
 from tests.harness import without_escapes
 from tests.teams import Ended, Script, run_team, team
@@ -35,19 +39,15 @@ def text(lines: list[Line]) -> str:
     return "\n".join(map(text_of, lines))
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
-async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path, size: tuple[int, int]) -> None:
-    width, height = size
+async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path: Path) -> None:
     evil: tuple[Script, ...] = ([{"say": EVIL}, {"answer": EVIL}, {"vote": "own", "reason": EVIL}], [{"answer": "x"}])
     for scripts in (evil, CHANGED_MIND):
-        ended = await run_team(tmp_path / str(len(scripts)), team(*scripts))
-        for run, doing, record in moments(ended):
-            for typed in (None, EVIL * 20):
+        for run, doing, record in moments(await run_team(tmp_path / str(len(scripts)), team(*scripts))):
+            for (width, height), typed in product(SIZES, (None, EVIL)):
                 lines = live_view(run, doing, width=width, height=height, now=record.time, typed=typed)
                 assert len(lines) < height
-                for shown in lines:
-                    assert width_of(text_of(shown)) <= width
-                    assert without_escapes(text_of(shown))
+                assert max(width_of(text_of(shown)) for shown in lines) <= width
+                assert without_escapes("".join(map(text_of, lines)))
             if told := event_line(record, run):
                 assert without_escapes(text_of(told))
 
@@ -117,4 +117,9 @@ def test_text_is_measured_in_columns() -> None:
 
 def test_figures_are_short() -> None:
     assert [clock(seconds) for seconds in (0, 75, 3723)] == ["00:00", "01:15", "1:02:03"]
+    assert [cost_of(Spent(calls=2, usd=usd, unpriced_calls=n)) for usd, n in ((0.0412, 0), (0.5, 1), (0.0, 2))] == [
+        "$0.0412",
+        "$0.5000+",
+        "cost n/a",
+    ]
     assert [count(n) for n in (850, 3_140, 37_200, 1_240_000)] == ["850", "3.1k", "37k", "1.2M"]
