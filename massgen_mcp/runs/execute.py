@@ -90,6 +90,8 @@ async def execute_run(
         for member in assignment.team:
             if member.workspace is not None:
                 cleanup.callback(member.workspace.close)
+                if len(assignment.team) == 1:  # it is the winner from the start, and may not present at all
+                    cleanup.enter_context(member.workspace.writing_context())
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
