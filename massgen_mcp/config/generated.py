@@ -42,8 +42,8 @@ def build_config(
 ) -> dict[str, Any]:
     """A configuration that `run(config_dict=...)` takes, and that may be changed or written to a YAML file before.
 
-    Without arguments: two agents of gpt-5. `models` or `backends` give one agent each; `num_agents` (1 to 10) deals them
-    out in turn. A model is a plain name whose provider is known (`gpt-5`, `claude-…`, `gemini-…`, `grok-…`) or
+    Without arguments: two agents of gpt-5. `models` or `backends` give one agent each; `num_agents` (1 to 10) deals
+    them out in turn. A model is a plain name whose provider is known (`gpt-5`, `claude-…`, `gemini-…`, `grok-…`) or
     `backend/model`; with `backend` or `backends` it is that provider's, whatever its name. A context path that is only
     text may be written to. With `use_docker` the dictionary says so, but runs refuse it: commands do not run in Docker
     here.

@@ -380,9 +380,8 @@ class Config(Settings, frozen=True):
         if coordination.enable_memory_filesystem_mode or coordination.task_planning_filesystem_mode:
             without = [agent.id for agent in self.agents if agent.exclude_file_operation_mcps]
             if without:
-                raise ValueError(
-                    f"memory and plans are kept as files, but exclude_file_operation_mcps is true for {', '.join(without)}"
-                )
+                named = ", ".join(without)
+                raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
         return self
 
     @field_validator("agents")

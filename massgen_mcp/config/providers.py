@@ -176,7 +176,8 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
 
     `base_url` of the result is the address to use. An address that the operator set in the environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `MASSGEN_GROQ_BASE_URL`, …) takes the place of the type's default and gets
-    that type's own key; any other unknown host gets no key at all. An empty `base_url` means that nobody has said where the model is.
+    that type's own key; any other unknown host gets no key at all. An empty `base_url` means that nobody has said where
+    the model is.
     """
     row = named_provider(backend.type)
     operators = environ.get(row.base_url_variable or "", "").strip()
