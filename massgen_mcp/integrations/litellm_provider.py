@@ -11,7 +11,11 @@ import litellm
 from anyio.from_thread import start_blocking_portal
 from litellm import exceptions
 from litellm.llms.custom_llm import CustomLLM
-from litellm.types.utils import GenericStreamingChunk, ModelResponse, Usage
+from litellm.types.utils import (  # pyright: ignore[reportMissingTypeStubs] - typed, but not said to be
+    GenericStreamingChunk,
+    ModelResponse,
+    Usage,
+)
 from litellm.utils import custom_llm_setup
 
 from massgen_mcp.api.performing import perform
