@@ -83,7 +83,7 @@ async def asked(
         team = _with_paths(team, paths)
     if said := given.get("system_message"):
         team = _with_system_message(team, said)
-    team = _rechecked(team)
+    team = _rechecked(_without_questions(team))
     require_keys(team, os.environ)
     session_id, history = _session(given)
     return Asked(question, team, used, session_id, history, enable_logging, target)
@@ -180,6 +180,11 @@ def _checked_paths(paths: Paths) -> tuple[ContextPath, ...]:
         "orchestrator": {"context_paths": path_entries(paths)},
     }
     return config_from_data(data, "arguments", environ=os.environ).orchestrator.context_paths
+
+
+def _without_questions(config: Config) -> Config:
+    """Nobody is there to answer what agents would ask."""
+    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
 
 
 def _with_system_message(config: Config, said: str) -> Config:

@@ -31,14 +31,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 @pytest.fixture
-def models(place: Place, aimock: Aimock) -> Iterator[Aimock]:
+def models(place: Place, aimock: Aimock) -> Aimock:
     """Every provider's models, played by the double; their keys and addresses are in the environment."""
     import os
 
     del place
     double.load(aimock)
     os.environ.update(double.environment(aimock.url))
-    yield aimock
+    return aimock
 
 
 @pytest.fixture(scope="session")

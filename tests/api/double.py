@@ -1,4 +1,4 @@
-"""aimock as every provider that the examples name: agents answer, vote for the first answer, and the winner presents."""
+"""aimock as every provider that the examples name: agents answer and vote, and the winner presents."""
 
 from typing import Any
 

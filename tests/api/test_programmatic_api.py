@@ -65,6 +65,7 @@ def test_blocks_3_and_9_signatures(number: int, function: Any) -> None:
 
 
 async def test_blocks_4_to_7_the_result(place: Place, models: Aimock) -> None:
+    del models
     result = await massgen.run("q", models=["groq/one", "groq/two", "gpt-5"], enable_logging=True)
 
     lines = BLOCKS[block(4)].code.splitlines()
