@@ -182,8 +182,8 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     row = named_provider(backend.type)
     operators = environ.get(row.base_url_variable or "", "").strip()
     given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
-    if given and _same_address(given, row.base_url):
-        given = None  # what everybody gets who names none
+    if given and _is_ours(row.base_url_variable) and _same_address(given, row.base_url):
+        given = None  # `build_config` fills the default in; who sets our own variable means that default
     url = given or operators or row.base_url
     if not url:
         return row
@@ -299,6 +299,10 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def _is_ours(variable: str | None) -> bool:
+    return variable is not None and variable.startswith("MASSGEN_")
 
 
 def _same_address(one: str, other: str) -> bool:

@@ -163,7 +163,7 @@ def test_sampling_parameters_reach_every_model(llm: Any, models: Aimock) -> None
 
 
 def test_what_a_team_cannot_do_is_refused_or_dropped_on_demand(llm: Any) -> None:
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     with pytest.raises(llm.UnsupportedParamsError, match="massgen does not support tools"):
         llm.completion(model="massgen/model:scripted/x", messages=QUESTION, tools=tools)
     assert text_of(llm.completion(model="massgen/model:scripted/x", messages=QUESTION, tools=tools, drop_params=True))

@@ -126,8 +126,9 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
 async def test_bad_input_is_a_typed_error_that_says_what_to_do(
     place: Place, arguments: dict[str, Any], code: str, message: str
 ) -> None:
+    given: dict[str, Any] = {"query": "q", **arguments}
     with pytest.raises(massgen.MassgenError) as refused:
-        await massgen.run(**{"query": "q", **arguments})
+        await massgen.run(**given)
     assert refused.value.code == code
     assert message in str(refused.value)
     assert list(place.path.iterdir()) == [], "nothing was begun"
