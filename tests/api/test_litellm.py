@@ -287,6 +287,7 @@ def test_the_final_answer_comes_while_it_is_written(llm: Any, place: Place) -> N
 def test_a_reader_who_leaves_cancels_the_run(llm: Any, place: Place) -> None:
     slow = pair()
     slow["agents"][0]["backend"] |= {"presentation": "word " * 5000, "chunk_delay_seconds": 0.05}
+    slow["timeout_settings"] = {"orchestrator_timeout_seconds": 20}
     stream = llm.completion(
         model=config(place, slow), messages=QUESTION, stream=True, optional_params={"enable_logging": True}
     )

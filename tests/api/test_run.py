@@ -164,7 +164,8 @@ async def test_a_caller_that_is_cancelled_cancels_its_run(place: Place) -> None:
 
     async def ask() -> None:
         try:
-            await massgen.run("q", config_dict=team([HANG]), enable_logging=True)
+            limits = {"timeout_settings": {"orchestrator_timeout_seconds": 20}}
+            await massgen.run("q", config_dict=team([HANG], **limits), enable_logging=True)
         finally:
             ended.set()
 
