@@ -195,12 +195,12 @@ def test_blocks_18_21_and_22_logs_of_a_completion(ready: Place) -> None:
     assert (ready.path / "answer.txt").read_text() == FINAL
     printed = ready.run(block(21))
     assert " events.jsonl\n" in printed
-    assert "agent_c: An answer....\n" in printed
+    assert printed.endswith("agent_a: An answer....\nagent_b: An answer....\n")
     ready.run(block(22))
     exported = json.loads((ready.path / "massgen_results.json").read_text())
     assert exported["final_answer"] == FINAL
     assert exported["vote_counts"][exported["winner"]] == max(exported["vote_counts"].values())
-    assert [answer["label"] for answer in exported["answers"]] == ["agent1.1", "agent2.1", "agent3.1"]
+    assert [answer["label"] for answer in exported["answers"]] == ["agent1.1", "agent2.1"]
 
 
 def test_blocks_19_and_20_coordination_metadata(place: Place, models: Aimock, litellm: Any) -> None:
