@@ -183,8 +183,10 @@ def _checked_paths(paths: Paths) -> tuple[ContextPath, ...]:
 
 
 def _without_questions(config: Config) -> Config:
-    """Nobody is there to answer what agents would ask."""
-    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"allow_questions": False})})
+    """Nobody is there to answer what agents would ask, nor to raise a budget."""
+    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
+    budget = config.budget.model_copy(update={"at_cap": "finish"})
+    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
 
 
 def _with_system_message(config: Config, said: str) -> Config:
