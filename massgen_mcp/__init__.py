@@ -19,44 +19,60 @@ if TYPE_CHECKING:
     from massgen_mcp.agents.settings import CoordinationConfig, TimeoutConfig, UnsupportedSettingError
     from massgen_mcp.agents.team import team_config
     from massgen_mcp.agents.templates import MessageTemplates, get_templates
-    from massgen_mcp.errors import MassgenError
+    from massgen_mcp.api.asked import RunOptions
+    from massgen_mcp.api.calls import run
+    from massgen_mcp.config.generated import build_config
+    from massgen_mcp.errors import MassgenError, RunNotCompleted
+    from massgen_mcp.integrations.litellm import LITELLM_AVAILABLE, register_with_litellm
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LITELLM_AVAILABLE",
     "AgentConfig",
     "ChatAgent",
     "ConfigurableAgent",
     "CoordinationConfig",
     "MassgenError",
     "MessageTemplates",
+    "RunNotCompleted",
+    "RunOptions",
     "SingleAgent",
     "StreamChunk",
     "TimeoutConfig",
     "UnsupportedSettingError",
     "__version__",
+    "build_config",
     "create_analytical_config",
     "create_computational_config",
     "create_research_config",
     "get_templates",
+    "register_with_litellm",
+    "run",
     "team_config",
 ]
 
 _HOMES = {
+    "LITELLM_AVAILABLE": "massgen_mcp.integrations.litellm",
     "AgentConfig": "massgen_mcp.agents.config",
     "ChatAgent": "massgen_mcp.agents.chat",
     "ConfigurableAgent": "massgen_mcp.agents.chat",
     "CoordinationConfig": "massgen_mcp.agents.settings",
     "MassgenError": "massgen_mcp.errors",
     "MessageTemplates": "massgen_mcp.agents.templates",
+    "RunNotCompleted": "massgen_mcp.errors",
+    "RunOptions": "massgen_mcp.api.asked",
     "SingleAgent": "massgen_mcp.agents.chat",
     "StreamChunk": "massgen_mcp.agents.chat",
     "TimeoutConfig": "massgen_mcp.agents.settings",
     "UnsupportedSettingError": "massgen_mcp.agents.settings",
+    "build_config": "massgen_mcp.config.generated",
     "create_analytical_config": "massgen_mcp.agents.config",
     "create_computational_config": "massgen_mcp.agents.config",
     "create_research_config": "massgen_mcp.agents.config",
     "get_templates": "massgen_mcp.agents.templates",
+    "register_with_litellm": "massgen_mcp.integrations.litellm",
+    "run": "massgen_mcp.api.calls",
     "team_config": "massgen_mcp.agents.team",
 }
 """Public name → the module that defines it. A name stands here, in `__all__` and in the imports for type checkers."""

@@ -4,7 +4,7 @@ Knows nothing of the rest of the package. A caller reads `code`, a person reads 
 """
 
 import errno
-from typing import Literal
+from typing import Any, Literal
 
 FailureReason = Literal[
     "auth",
@@ -55,6 +55,7 @@ ErrorCode = Literal[
     "disk_full",
     "store_unavailable",
     "unsafe_path",
+    "run_not_completed",
     "internal",
 ]
 """What a refused call answers with; an MCP client sees it as `ERROR <code>: <message>`."""
@@ -73,6 +74,27 @@ class MassgenError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
+
+
+class RunNotCompleted(MassgenError):
+    """A run that was executed, and did not come to a final answer.
+
+    `state` is how it ended, `reason` why, if it failed. `result` is what `run` would have returned, with the best
+    answer there was (or None) as `final_answer`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        state: Literal["failed", "timed_out", "cancelled"],
+        reason: FailureReason | None,
+        result: dict[str, Any],
+    ) -> None:
+        super().__init__("run_not_completed", message)
+        self.state: Literal["failed", "timed_out", "cancelled"] = state
+        self.reason: FailureReason | None = reason
+        self.result = result
 
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

@@ -57,11 +57,11 @@ LOCAL_SERVERS = (
 """Where LM Studio, vLLM, Ollama and SGLang listen unless told otherwise."""
 
 
-def config_from_models(models: Sequence[str], *, num_agents: int | None) -> Config:
+def config_from_models(models: Sequence[str], *, num_agents: int | None, base_url: str | None = None) -> Config:
     """A team with one agent per model (`provider/model`, or a plain name such as `gpt-5`).
 
-    With `num_agents` the models are dealt out in turn until there are that many agents. Ids are
-    `provider-model-place`. Raises `MassgenError("config_invalid")`.
+    With `num_agents` the models are dealt out in turn until there are that many agents. `base_url` is where all of them
+    are asked, instead of at their providers'. Ids are `provider-model-place`. Raises `MassgenError("config_invalid")`.
     """
     if not models:
         raise MassgenError("config_invalid", "name at least one model, such as openai/MODEL")
@@ -71,7 +71,9 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None) -> Conf
     if count < len(models):
         raise MassgenError("config_invalid", f"{len(models)} models do not fit {count} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
-    return Config(agents=tuple(_agent(name, model, place) for place, (name, model) in enumerate(dealt, start=1)))
+    return Config(
+        agents=tuple(_agent(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1))
+    )
 
 
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
@@ -190,11 +192,15 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
     return isinstance(backend, ProviderBackendConfig) and find_key(backend, environ) is not None
 
 
-def _agent(provider: str, model: str, place: int) -> AgentConfig:
-    return AgentConfig(id=_agent_id(provider, model, place), backend=backend_of(provider, model))
+def _agent(provider: str, model: str, place: int, base_url: str | None) -> AgentConfig:
+    return AgentConfig(id=_agent_id(provider, model, place), backend=backend_of(provider, model, base_url=base_url))
 
 
 def _agent_id(provider: str, model: str, place: int) -> str:
     """`openai-gpt5-1`: provider, the model's last part without punctuation, place in the team."""
-    short = re.sub(r"[^a-z0-9]", "", model.rpartition("/")[2].lower())[:40] or "model"
-    return f"{provider}-{short}-{place}"
+    return f"{provider}-{short_name(model)}-{place}"
+
+
+def short_name(model: str) -> str:
+    """The model's name after the last slash, without punctuation, as a part of an agent's id."""
+    return re.sub(r"[^a-z0-9]", "", model.rpartition("/")[2].lower())[:40] or "model"

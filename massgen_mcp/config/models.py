@@ -5,7 +5,7 @@ Must not know where a config came from or what is done with it. Keys follow the 
 
 import difflib
 import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -228,13 +228,19 @@ class AgentConfig(Settings, frozen=True):
     id: str = Field(pattern=AGENT_ID_PATTERN)
     backend: BackendConfig
     system_message: str | None = Field(default=None, max_length=100_000)
+    exclude_file_operation_mcps: bool = False
+    """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
 
 
 class ContextPath(Settings, frozen=True):
-    """A file or directory of the user's that agents may see. Absolute after loading."""
+    """A file or directory of the user's. Absolute after loading.
+
+    All agents may read it. With `write` the winner may also change it, while it writes the final answer; an agent that
+    works alone may do so all the time.
+    """
 
     path: str = Field(min_length=1, max_length=4096)
-    permission: Literal["read"] = "read"
+    permission: Literal["read", "write"] = "read"
 
 
 class TimeoutConfig(Settings, frozen=True):
@@ -367,6 +373,16 @@ class Config(Settings, frozen=True):
             if getattr(coordination, key) and not orchestrator.enable_filesystem:
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
+
+    @model_validator(mode="after")
+    def _files_of_every_agent(self) -> Self:
+        coordination = self.orchestrator.coordination
+        if coordination.enable_memory_filesystem_mode or coordination.task_planning_filesystem_mode:
+            without = [agent.id for agent in self.agents if agent.exclude_file_operation_mcps]
+            if without:
+                named = ", ".join(without)
+                raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
+        return self
 
     @field_validator("agents")
     @classmethod

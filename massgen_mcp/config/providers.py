@@ -43,7 +43,8 @@ class Provider:
     hosts: tuple[str, ...] = ()
     """Hosts of this provider; the hosts below them are its own too."""
     base_url_variable: str | None = None
-    """Environment variable with which an operator moves the default address."""
+    """Environment variable with which an operator moves the default address. The SDKs' own variable where it means the
+    same; else one of ours, since the same name with another path behind it would be asked in vain."""
     aliases: tuple[str, ...] = ()
     cost_field: CostField | None = None
     """Where its replies say what they cost; None if they do not."""
@@ -87,6 +88,7 @@ PROVIDERS = (
         "https://generativelanguage.googleapis.com/v1beta/openai",
         strong_model="gemini-4-argon",
         hosts=("generativelanguage.googleapis.com",),
+        base_url_variable="MASSGEN_GEMINI_BASE_URL",
         aliases=("google",),
         plain_models=r"gemini-\S+",
     ),
@@ -97,18 +99,34 @@ PROVIDERS = (
         "https://api.x.ai/v1",
         strong_model="grok-4.7",
         hosts=("api.x.ai",),
+        base_url_variable="MASSGEN_GROK_BASE_URL",
         aliases=("xai",),
         cost_field="cost_in_usd_ticks",
         plain_models=r"grok-\S+",
     ),
-    Provider("groq", "chat", ("GROQ_API_KEY",), "https://api.groq.com/openai/v1", hosts=("api.groq.com",)),
-    Provider("cerebras", "chat", ("CEREBRAS_API_KEY",), "https://api.cerebras.ai/v1", hosts=("api.cerebras.ai",)),
+    Provider(
+        "groq",
+        "chat",
+        ("GROQ_API_KEY",),
+        "https://api.groq.com/openai/v1",
+        hosts=("api.groq.com",),
+        base_url_variable="MASSGEN_GROQ_BASE_URL",
+    ),
+    Provider(
+        "cerebras",
+        "chat",
+        ("CEREBRAS_API_KEY",),
+        "https://api.cerebras.ai/v1",
+        hosts=("api.cerebras.ai",),
+        base_url_variable="MASSGEN_CEREBRAS_BASE_URL",
+    ),
     Provider(
         "together",
         "chat",
         ("TOGETHER_API_KEY",),
         "https://api.together.xyz/v1",
         hosts=("api.together.xyz", "api.together.ai"),
+        base_url_variable="MASSGEN_TOGETHER_BASE_URL",
     ),
     Provider(
         "fireworks",
@@ -116,6 +134,7 @@ PROVIDERS = (
         ("FIREWORKS_API_KEY",),
         "https://api.fireworks.ai/inference/v1",
         hosts=("api.fireworks.ai",),
+        base_url_variable="MASSGEN_FIREWORKS_BASE_URL",
     ),
     Provider(
         "openrouter",
@@ -123,9 +142,17 @@ PROVIDERS = (
         ("OPENROUTER_API_KEY",),
         "https://openrouter.ai/api/v1",
         hosts=("openrouter.ai",),
+        base_url_variable="MASSGEN_OPENROUTER_BASE_URL",
         cost_field="cost",
     ),
-    Provider("zai", "chat", ("ZAI_API_KEY",), "https://api.z.ai/api/paas/v4", hosts=("api.z.ai",)),
+    Provider(
+        "zai",
+        "chat",
+        ("ZAI_API_KEY",),
+        "https://api.z.ai/api/paas/v4",
+        hosts=("api.z.ai",),
+        base_url_variable="MASSGEN_ZAI_BASE_URL",
+    ),
     Provider(
         "azure_openai",
         "chat",
@@ -148,12 +175,15 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
 
     `base_url` of the result is the address to use. An address that the operator set in the environment
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `AZURE_OPENAI_ENDPOINT`) gets that type's own key; any other unknown host
-    gets no key at all. An empty `base_url` means that nobody has said where the model is.
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `MASSGEN_GROQ_BASE_URL`, …) takes the place of the type's default and gets
+    that type's own key; any other unknown host gets no key at all. An empty `base_url` means that nobody has said where
+    the model is.
     """
     row = named_provider(backend.type)
     operators = environ.get(row.base_url_variable or "", "").strip()
     given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
+    if given and _is_ours(row.base_url_variable) and _same_address(given, row.base_url):
+        given = None  # `build_config` fills the default in; who sets our own variable means that default
     url = given or operators or row.base_url
     if not url:
         return row
@@ -269,6 +299,10 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def _is_ours(variable: str | None) -> bool:
+    return variable is not None and variable.startswith("MASSGEN_")
 
 
 def _same_address(one: str, other: str) -> bool:

@@ -1,5 +1,8 @@
 """The spellings a config may have beside the canonical one, brought to it: `agent:`, default ids, `api_key: ${NAME}`.
 
+MassGen's files also name directories for workspaces and snapshots. Here every run has a tree of its own in which each
+agent has its workspace, so such names are checked and have no further meaning.
+
 Must not know `Config`'s fields beyond those it rewrites; whatever it does not understand is left for the models to
 refuse.
 """
@@ -7,7 +10,7 @@ refuse.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from massgen_mcp.config.explain import Problem
 from massgen_mcp.config.models import DEFAULT_SKILLS
@@ -15,6 +18,9 @@ from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
+STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
+DOCKER_KEYS = ("command_line_execution_mode", "command_line_docker_image", "enable_code_based_tools")
+MAX_PLACE = 4096
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
 
@@ -41,6 +47,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
     _shape_agents(shaped)
+    _shape_storage(shaped)
     _shape_context_paths(shaped, environ, base_dir)
     _shape_skills(shaped, environ, base_dir)
     return shaped
@@ -67,8 +74,44 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
         return agent
     named: dict[str, Plain] = {"id": f"agent{number + 1}", **agent}
     if isinstance(backend := named.get("backend"), dict):
-        named["backend"] = _shaped_backend(backend, shaped.as_written(("agents", number, "backend")), shaped)
+        place = shaped.as_written(("agents", number, "backend"))
+        named["backend"] = _shaped_backend(_without_places(backend, place, shaped), place, shaped)
+        if "exclude_file_operation_mcps" in backend:
+            named["exclude_file_operation_mcps"] = named["backend"].pop("exclude_file_operation_mcps")
     return named
+
+
+def _without_places(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    """The backend without `cwd` and without what says that commands run in Docker, which is refused."""
+    plain = dict(backend)
+    if "cwd" in plain and not _is_place_within(plain.pop("cwd")):
+        message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
+        shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
+    if plain.get("command_line_execution_mode") == "docker":
+        message = "commands do not run in Docker here; leave it out (build_config: use_docker=False)"
+        shaped.problems.append(Problem((*place, "command_line_execution_mode"), message))
+        for key in DOCKER_KEYS:
+            plain.pop(key, None)
+    return plain
+
+
+def _is_place_within(name: Plain) -> bool:
+    """A relative path that stays where it starts."""
+    if not isinstance(name, str) or not name or len(name) > MAX_PLACE or "\0" in name:
+        return False
+    path = PurePath(name)
+    return not path.is_absolute() and ".." not in path.parts and not name.startswith("~")
+
+
+def _shape_storage(shaped: Shaped) -> None:
+    orchestrator = shaped.data.get("orchestrator")
+    if not isinstance(orchestrator, dict):
+        return
+    for key in STORAGE_KEYS:
+        if key in orchestrator and not _is_place_within(orchestrator[key]):
+            message = "expected a relative name; snapshots are kept in the run's own tree"
+            shaped.problems.append(Problem(("orchestrator", key), message))
+    shaped.data["orchestrator"] = {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
 
 
 def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:

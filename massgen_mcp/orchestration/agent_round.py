@@ -144,6 +144,8 @@ class Round:
             notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
             if names := self._assignment.context_names:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
+            if alone and (names := self._assignment.writable_names):
+                notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
         task = prompts.COORDINATE_ALONE if alone else prompts.COORDINATE
         return prompts.system_prompt(task, self._member.system_message, notes)
 

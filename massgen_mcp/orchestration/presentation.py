@@ -3,7 +3,8 @@
 Must not know how the winner was found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 import anyio
 
@@ -15,7 +16,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.team import Assignment, Member
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 
 
@@ -36,7 +37,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
         talk.take_in(event)
     seconds = attempt.assignment.limits.round_seconds
     try:
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(seconds), member.workspace.writing_context() if member.workspace else nullcontext():
             return await _write(member, attempt, talk)
     except TimeoutError:
         raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s") from None
@@ -44,7 +45,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.assignment.limits
-    notes = [prompts.FILES, *member.notes] if member.workspace is not None else [*member.notes]
+    notes = [*_file_notes(attempt.assignment), *member.notes] if member.workspace is not None else [*member.notes]
     system = prompts.system_prompt(prompts.PRESENT, member.system_message, notes)
     tools = tuple(tool.spec for tool in member.tools)
     while True:
@@ -59,6 +60,14 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
             raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
         talk.listen()
         await talk.ask(system, tools, "present")
+
+
+def _file_notes(assignment: Assignment) -> Iterator[str]:
+    yield prompts.FILES
+    if assignment.context_names:
+        yield prompts.CONTEXT_FILES.format(names=", ".join(assignment.context_names))
+    if assignment.writable_names:
+        yield prompts.WRITABLE_FILES.format(names=", ".join(assignment.writable_names))
 
 
 def _complete(text: str, stop: str) -> str:

@@ -52,6 +52,7 @@ FILES = """\
 You have a workspace for files; relative paths are inside it. Put large results there and say in your answer where."""
 PEER_FILES = "Files belonging to an answer are readable under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "The asker's files are readable under: {names}."
+WRITABLE_FILES = "You, and nobody else, may also change what is under: {names}."
 
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",

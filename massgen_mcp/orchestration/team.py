@@ -96,6 +96,8 @@ class Assignment:
     """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the asker's files, for the prompts."""
+    writable_names: tuple[str, ...] = ()
+    """Those of them that may be changed by whoever writes the final answer."""
 
     budget: BudgetConfig | None = None
     """What the run may cost. None: whatever it takes."""

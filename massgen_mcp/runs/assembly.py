@@ -48,6 +48,7 @@ def assemble(
             zip(config.agents, backends, lanes, tariffs, strict=True)
         )
     )
+    mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
     return Assignment(
         question=request.question,
         history=request.history,
@@ -71,7 +72,8 @@ def assemble(
         shared_notes=board.text,
         desk=desk,
         budget=config.budget,
-        context_names=tuple(mount.name for mount in team[0].workspace.mounts) if team[0].workspace else (),
+        context_names=tuple(mount.name for mount in mounts),
+        writable_names=tuple(mount.name for mount in mounts if mount.writable),
     )
 
 
@@ -87,9 +89,10 @@ def _member(
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, tools = None, list[Tool]()
-    if orchestrator.enable_filesystem:
+    if orchestrator.enable_filesystem and not agent.exclude_file_operation_mcps:
         context = [Path(context.path) for context in orchestrator.context_paths]
-        workspace = Workspace.create_or_open(run.workspace_of(name), context=context)
+        writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
+        workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
         tools += file_tools(workspace)
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)

@@ -21,6 +21,7 @@ from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
@@ -87,9 +88,7 @@ async def execute_run(
         lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         assignment = assemble(run, run_id, request, backends, lanes, tariffs)
-        for member in assignment.team:
-            if member.workspace is not None:
-                cleanup.callback(member.workspace.close)
+        _open_workspaces(assignment, cleanup)
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
@@ -111,6 +110,15 @@ async def execute_run(
             tasks.cancel_scope.cancel()
         _write_records(run, snapshot, journal)
     return snapshot
+
+
+def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:
+    """They are closed with the run. Who works alone is the winner from the start, and may not present at all."""
+    for member in assignment.team:
+        if member.workspace is not None:
+            cleanup.callback(member.workspace.close)
+            if len(assignment.team) == 1:
+                cleanup.enter_context(member.workspace.writing_context())
 
 
 def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter) -> None:

@@ -6,7 +6,8 @@ agent makes at those places of its own directory stays hidden. Must not know too
 """
 
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -19,11 +20,15 @@ SHELVES = ("context", "peers")
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A read-only place at `name` (such as `peers/agent2`). With `file` set it is that one file of the root."""
+    """A place at `name` (such as `peers/agent2`). With `file` set it is that one file of the root.
+
+    A `writable` one may be changed while the workspace is told so (see `writing_context`), the others never.
+    """
 
     name: str
     root: Root
     file: str | None = None
+    writable: bool = False
 
 
 class Place(NamedTuple):
@@ -41,32 +46,36 @@ class Workspace:
         self.root = root
         self._context = context
         self._peers: tuple[Mount, ...] = ()
+        self._writes_context = False
 
     @classmethod
-    def create(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
-        """Make the directory, mode 0700 as its missing parents, and open it. Raises `FileExistsError`."""
+    def create(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
+        """Make the directory, mode 0700 as its missing parents, and open it. Raises `FileExistsError`.
+
+        `writable` are those of the `context` paths that may ever be changed.
+        """
         for parent in reversed(path.parents):
             if not parent.exists():
                 parent.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700)
-        return cls.open(path, context=context)
+        return cls.open(path, context=context, writable=writable)
 
     @classmethod
-    def create_or_open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+    def create_or_open(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
         """The directory as it is, or a new one."""
         try:
-            return cls.create(path, context=context)
+            return cls.create(path, context=context, writable=writable)
         except FileExistsError:
-            return cls.open(path, context=context)
+            return cls.open(path, context=context, writable=writable)
 
     @classmethod
-    def open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+    def open(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
         """Open a directory that is there. Raises `PathRefused` if it or one of `context` cannot be opened."""
         root = Root.open(path, "")
         mounts: list[Mount] = []
         try:
             for given, name in zip(context, _unique_names(context), strict=True):
-                mounts.append(_context_mount(given, name))
+                mounts.append(replace(_context_mount(given, name), writable=given in writable))
         except BaseException:
             _close(mounts)
             root.close()
@@ -90,6 +99,15 @@ class Workspace:
         earlier, self._peers = self._peers, tuple(mounts)
         _close(earlier)
 
+    @contextmanager
+    def writing_context(self) -> Generator[None]:
+        """While this is open the agent may change the user's paths that are `writable`."""
+        before, self._writes_context = self._writes_context, True
+        try:
+            yield
+        finally:
+            self._writes_context = before
+
     def close(self) -> None:
         """Close every root. Safe to repeat."""
         self.root.close()
@@ -108,17 +126,18 @@ class Workspace:
             return Place(self.root, "/".join(parts) or ".", writable=True)
         mount = self._mount(parts)
         rest = parts[2:]
+        writable = mount.writable and self._writes_context
         if mount.file is None:
-            return Place(mount.root, "/".join(rest) or ".", writable=False)
+            return Place(mount.root, "/".join(rest) or ".", writable)
         if rest:
             raise PathRefused(f"{shown(virtual)}: {mount.name} is a file")
-        return Place(mount.root, mount.file, writable=False)
+        return Place(mount.root, mount.file, writable)
 
     def resolve_writable(self, virtual: str) -> Place:
         """As `resolve`, for a path the agent wants to change."""
         parts = parts_of(virtual)
-        if parts and parts[0] in SHELVES:
-            raise PathRefused(f"{shown(virtual)}: {parts[0]}/ is read-only; write a copy under another name")
+        if parts and parts[0] in SHELVES and not self._may_write(parts):
+            raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; write a copy under another name")
         return self.resolve(virtual)
 
     def listing(self, virtual: str, *, recursive: bool, limit: int) -> Listing:
@@ -130,7 +149,7 @@ class Workspace:
         if len(parts) == 1 and parts[0] in SHELVES:
             return self._shelf(parts[0], recursive=recursive, limit=limit)
         place = self.resolve(virtual)
-        prefix = "" if place.writable else "/".join(parts[:2])
+        prefix = "/".join(parts[:2]) if parts and parts[0] in SHELVES else ""
         entry = place.root.stat(place.rel)
         if entry.kind != "directory":
             return Listing((replace(entry, path="/".join(parts)),))
@@ -159,6 +178,10 @@ class Workspace:
 
     def _on(self, shelf: str) -> Iterator[Mount]:
         return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))
+
+    def _may_write(self, parts: list[str]) -> bool:
+        wanted = "/".join(parts[:2])
+        return self._writes_context and any(mount.writable and mount.name == wanted for mount in self._context)
 
     def _mount(self, parts: list[str]) -> Mount:
         wanted = "/".join(parts[:2])

@@ -258,6 +258,44 @@ def test_context_paths_become_absolute_and_must_exist(tmp_path: Path) -> None:
         assert listed == [f"team.yaml:5: orchestrator.context_paths[0].path: {message}"]
 
 
+def test_massgens_names_for_directories_are_taken_and_change_nothing() -> None:
+    plain = parsed("agent:\n  backend: {type: scripted}\n")
+    named = parsed(
+        "agent:\n  backend: {type: scripted, cwd: workspace1, exclude_file_operation_mcps: false}\n"
+        "orchestrator: {snapshot_storage: .massgen/snapshots, agent_temporary_workspace: temp_workspaces}\n"
+    )
+    assert named == plain
+
+
+@pytest.mark.parametrize("name", ["/etc", "../up", "a/../../b", "~/x", "''", "7", '"a\\0b"'])
+def test_a_directory_outside_the_run_is_refused_wherever_it_is_named(name: str) -> None:
+    listed = problems(
+        f"agent:\n  backend:\n    type: scripted\n    cwd: {name}\norchestrator:\n  snapshot_storage: {name}\n"
+        f"  agent_temporary_workspace: {name}\n"
+    )
+    assert [line.split(": expected a relative name")[0] for line in listed] == [
+        "team.yaml:4: agent.backend.cwd",
+        "team.yaml:6: orchestrator.snapshot_storage",
+        "team.yaml:7: orchestrator.agent_temporary_workspace",
+    ]
+
+
+def test_commands_in_docker_are_refused_with_one_problem() -> None:
+    (problem,) = problems(
+        "agent:\n  backend:\n    type: scripted\n    enable_code_based_tools: true\n"
+        "    command_line_execution_mode: docker\n    command_line_docker_image: image\n"
+    )
+    assert "agent.backend.command_line_execution_mode: commands do not run in Docker here" in problem
+
+
+def test_an_agent_without_files_cannot_keep_memory_in_files() -> None:
+    (problem,) = problems(
+        "agent:\n  id: solo\n  backend: {type: scripted, exclude_file_operation_mcps: true}\n"
+        "orchestrator:\n  coordination: {enable_memory_filesystem_mode: true}\n"
+    )
+    assert "exclude_file_operation_mcps is true for solo" in problem
+
+
 def test_a_dictionary_is_a_config_too() -> None:
     config = loader.config_from_data({"agents": ({"backend": {"type": "openai", "model": "m"}},)}, "config_dict")
     assert backend_of(config).model == "m"

@@ -116,6 +116,18 @@ def test_the_operators_base_url_is_the_default_and_gets_the_types_own_key() -> N
     assert provider_for(claude, proxy).base_url == "https://api.anthropic.com"
 
 
+def test_our_own_variable_moves_a_default_address_even_where_a_config_spells_it_out() -> None:
+    moved = {"MASSGEN_GROQ_BASE_URL": "http://127.0.0.1:9/v1", "GROQ_API_KEY": "k", "GROQ_BASE_URL": "https://else"}
+    plain = ProviderBackendConfig(type="groq", model="m")
+    spelt = ProviderBackendConfig(type="groq", model="m", base_url="https://api.groq.com/openai/v1/")
+    elsewhere = ProviderBackendConfig(type="groq", model="m", base_url="https://eu.api.groq.com/openai/v1")
+    assert [provider_for(one, moved).base_url for one in (plain, spelt)] == ["http://127.0.0.1:9/v1"] * 2
+    assert [find_key(one, moved) for one in (plain, spelt, elsewhere)] == ["k"] * 3
+    assert provider_for(elsewhere, moved).base_url == "https://eu.api.groq.com/openai/v1"
+    bypass = chat("https://api.openai.com/v1")
+    assert provider_for(bypass, {"OPENAI_BASE_URL": "https://proxy.example.com/v1"}).base_url == bypass.base_url
+
+
 def test_the_wire_follows_the_type_and_the_provider_the_host() -> None:
     assert provider_for(ProviderBackendConfig(type="openai", model="m")).wire == "responses"
     assert provider_for(ProviderBackendConfig(type="claude", model="m")).wire == "messages"

@@ -112,6 +112,34 @@ def test_context_directories_with_one_name_are_told_apart(workspace: Workspace) 
         workspace.resolve_writable("context/docs/x.md")
 
 
+def test_a_writable_context_path_is_written_only_while_that_is_allowed(
+    tmp_path: Path, context: tuple[Path, ...]
+) -> None:
+    one, two, note = context
+    with Workspace.create(tmp_path / "run", context=context, writable=[one, note]) as workspace:
+        for path in ("context/docs/x.md", "context/notes.md"):
+            with pytest.raises(PathRefused, match="read-only"):
+                workspace.resolve_writable(path)
+        with workspace.writing_context():
+            for path in ("context/docs/new.md", "context/notes.md"):
+                place = workspace.resolve_writable(path)
+                place.root.write_bytes(place.rel, b"new")
+            for path in (
+                "context/docs-2/x.md",
+                "context/notes.md/x",
+                "context/private.md",
+                "context",
+                "peers/agent1/x",
+            ):
+                with pytest.raises(PathRefused):
+                    workspace.resolve_writable(path)
+            assert names(workspace, "context/docs") == ["context/docs/new.md", "context/docs/x.md"]
+        with pytest.raises(PathRefused, match="read-only"):
+            workspace.resolve_writable("context/docs/x.md")
+    assert ((one / "new.md").read_text(), note.read_text()) == ("new", "new")
+    assert [path.name for path in two.iterdir()] == ["x.md"]
+
+
 def test_a_context_file_is_that_file_only(workspace: Workspace) -> None:
     assert read(workspace, "context/notes.md") == "notes"
     for path in ("context/notes.md/x", "context/private.md", "context/notes.md/private.md", "context/../private.md"):

@@ -1,0 +1,196 @@
+"""From a LiteLLM call to a request of ours: model string, messages and parameters.
+
+Must not import LiteLLM. Nothing is ignored in silence: what cannot be done is a `MassgenError`, or named in `dropped`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from massgen_mcp.api.asked import Asked, RunOptions, asked
+from massgen_mcp.config.generated import build_config
+from massgen_mcp.config.loader import EXAMPLE_PREFIX
+from massgen_mcp.config.models import Config, HttpBackend, ScriptedBackendConfig
+from massgen_mcp.errors import MassgenError
+
+BUILD_OPTIONS = ("model", "models", "num_agents", "backend", "backends", "use_docker", "context_paths")
+RUN_OPTIONS = ("enable_filesystem", "enable_logging", "output_file", "session_id", "system_message", "context_paths")
+PLAIN = ("stream", "stream_options", "user", "metadata", "max_retries", "extra_headers")
+"""Of LiteLLM's own concern."""
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+}
+"""Parameters that every agent's model is asked with."""
+DEFAULT_TIMEOUT = 600.0
+"""LiteLLM always hands one over; this one means that the caller gave none, and the config's own holds."""
+
+
+class UnsupportedParameters(MassgenError):
+    """The call wants something of the answer that a team cannot give, such as tool calls."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            "invalid_arguments",
+            f"massgen does not support {', '.join(names)}; leave it out, or set drop_params=True to have it ignored",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What LiteLLM was called with. `model` has no provider prefix any more."""
+
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    parameters: Mapping[str, Any]
+    api_base: str | None = None
+    timeout: float | None = None
+    drop_unsupported: bool = False
+
+
+async def request_of(call: Call) -> Asked:
+    """The request, checked as those of `run`. Raises `MassgenError`."""
+    parameters = _unnested(call.parameters)
+    sampling = _sampling(parameters, drop=call.drop_unsupported)
+    question, earlier, system = conversation(call.messages)
+    options = {name: parameters.pop(name) for name in RUN_OPTIONS if name in parameters}
+    said = [text for text in (system, options.pop("system_message", None)) if text]
+    given = RunOptions(
+        conversation_history=earlier if earlier else None,
+        system_message="\n\n".join(said) or None,
+        session_id=options.pop("session_id", None),
+        context_paths=options.pop("context_paths", None),
+    )
+    team = _team(call, parameters, given)
+    request = await asked(question, **team, **options, options=given)
+    return replace(request, config=_tuned(request.config, sampling, call.timeout), config_used=_used(call, request))
+
+
+def _unnested(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """LiteLLM hands `optional_params` on as one parameter among the others."""
+    flat = dict(parameters)
+    inner = flat.pop("optional_params", None)
+    if isinstance(inner, Mapping):
+        flat.update(cast("Mapping[str, Any]", inner))
+    return {name: value for name, value in flat.items() if value is not None and name not in PLAIN}
+
+
+def _sampling(parameters: dict[str, Any], *, drop: bool) -> dict[str, Any]:
+    """Take what belongs to the models out of `parameters`, and refuse or drop what nobody here understands."""
+    tuned = {key: parameters.pop(name) for name, key in SAMPLING.items() if name in parameters}
+    if parameters.get("n") == 1:
+        del parameters["n"]
+    unknown = [name for name in parameters if name not in BUILD_OPTIONS and name not in RUN_OPTIONS]
+    if unknown and not drop:
+        raise UnsupportedParameters(unknown)
+    for name in unknown:
+        del parameters[name]
+    return tuned
+
+
+def _team(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str, Any]:
+    """How `run` would be told the team that the model string means."""
+    use_docker = parameters.pop("use_docker", False)
+    if call.model == "build":
+        return {"config": None, "use_docker": use_docker, **_built(call, parameters, given)}
+    if parameters:
+        raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only with the model massgen/build")
+    kind, colon, rest = call.model.partition(":")
+    if colon and kind == "model":
+        if call.api_base:
+            given["base_url"] = call.api_base
+        return {"model": rest, "use_docker": use_docker}
+    if call.api_base:
+        raise MassgenError("invalid_arguments", "api_base: only with massgen/model:MODEL and massgen/build")
+    if colon and kind == "path":
+        return {"config": rest, "use_docker": use_docker}
+    return {"config": f"{EXAMPLE_PREFIX}{call.model}", "use_docker": use_docker}
+
+
+def _built(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str, Any]:
+    if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
+        raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
+    data = build_config(**parameters)
+    for agent in data["agents"] if call.api_base else ():
+        agent["backend"]["base_url"] = call.api_base
+    given["config_dict"] = data
+    return {}
+
+
+def _used(call: Call, request: Asked) -> str:
+    if call.model != "build":
+        return request.config_used
+    return f"build:{','.join(agent.backend.model for agent in request.config.agents)}"
+
+
+def _tuned(config: Config, sampling: Mapping[str, Any], timeout: float | None) -> Config:
+    """The config with the call's settings for the models, and with its time limit if that is the shorter one."""
+    if sampling:
+        agents = tuple(
+            agent
+            if isinstance(agent.backend, ScriptedBackendConfig)
+            else agent.model_copy(update={"backend": _checked(agent.backend, sampling)})
+            for agent in config.agents
+        )
+        config = config.model_copy(update={"agents": agents})
+    if timeout is None or timeout == DEFAULT_TIMEOUT:
+        return config
+    seconds = min(timeout, config.timeout_settings.orchestrator_timeout_seconds)
+    limits = config.timeout_settings.model_copy(update={"orchestrator_timeout_seconds": seconds})
+    return config.model_copy(update={"timeout_settings": limits})
+
+
+def _checked(backend: HttpBackend, sampling: Mapping[str, Any]) -> HttpBackend:
+    try:
+        return type(backend).model_validate({**backend.model_dump(), **sampling})
+    except ValueError as error:
+        raise MassgenError("invalid_arguments", f"{', '.join(sampling)}: not a value that models take") from error
+
+
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+
+def conversation(messages: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str]:
+    """The question (what the user said last), the turns before it, and the system's words."""
+    system: list[str] = []
+    said: list[dict[str, str]] = []
+    for message in messages:
+        role = message.get("role")
+        text = _text(message.get("content"))
+        if role in ("system", "developer"):
+            system.append(text)
+        elif role in ("user", "assistant") and not message.get("tool_calls"):
+            said.append({"role": str(role), "content": text})
+        else:
+            raise MassgenError("invalid_arguments", "messages: only texts of system, user and assistant are understood")
+    last = len(said)
+    while last and said[last - 1]["role"] == "user":
+        last -= 1
+    if last == len(said):
+        raise MassgenError("invalid_arguments", "messages: the last one must be the user's question")
+    question = "\n\n".join(message["content"] for message in said[last:])
+    return question, said[:last], "\n\n".join(filter(None, system))
+
+
+def _text(content: object) -> str:
+    match content:
+        case None:
+            return ""
+        case str():
+            return content
+        case list():
+            return "\n".join(_part(part) for part in cast("list[object]", content))
+        case _:
+            raise MassgenError("invalid_arguments", "messages: content is text, or a list of text parts")
+
+
+def _part(part: object) -> str:
+    match part:
+        case str():
+            return part
+        case {"type": "text", "text": str(text)}:
+            return text
+        case _:
+            raise MassgenError("invalid_arguments", "messages: a team reads text only, no images, audio or files")

@@ -1,0 +1,47 @@
+"""aimock as every provider that the examples name: agents answer and vote, and the winner presents."""
+
+from typing import Any
+
+from massgen_mcp.config.providers import PROVIDERS
+from tests.wire_double import Aimock
+
+FINAL = "The final answer, made of everything that was said."
+USAGE = {
+    "prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 59, "input_tokens": 50, "output_tokens": 9,
+}  # fmt: skip
+REASON = "It is complete."
+
+
+def say(**response: Any) -> dict[str, Any]:
+    return {**response, "usage": USAGE}
+
+
+def tool(name: str, **arguments: Any) -> dict[str, Any]:
+    return say(toolCalls=[{"name": name, "arguments": arguments}])
+
+
+def load(aimock: Aimock) -> None:
+    """Teach it what a team's models say."""
+    aimock.load(
+        {"match": {"systemMessage": "chosen by vote"}, "response": say(content=FINAL)},
+        {"match": {"toolName": "submit"}, "response": tool("submit", confirmed=True)},
+        *(
+            {
+                "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
+                "response": tool("vote", agent_id=name, reason=REASON),
+            }
+            for name in ("agent1", "agent2", "agent3")
+        ),
+        {"match": {"toolName": "new_answer"}, "response": tool("new_answer", content="An answer.")},
+    )
+
+
+def environment(url: str) -> dict[str, str]:
+    """Keys for every provider, and the double as the address of each: what an operator may set."""
+    keys = {name: f"sk-test-{name.lower()}" for row in PROVIDERS for name in row.key_variables}
+    addresses = {
+        row.base_url_variable: url if row.wire == "messages" else f"{url}/v1"
+        for row in PROVIDERS
+        if row.base_url_variable
+    }
+    return keys | addresses

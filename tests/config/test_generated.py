@@ -1,0 +1,79 @@
+"""`build_config`: which team it makes of what was named. The whole of it stands in the tests of the Python API."""
+
+from typing import Any
+
+import pytest
+
+from massgen_mcp.config.generated import build_config
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+
+
+def agents(**arguments: Any) -> list[tuple[str, str, str]]:
+    made = build_config(**arguments)["agents"]
+    return [(agent["id"], agent["backend"]["type"], agent["backend"]["model"]) for agent in made]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, [("openai-gpt5-1", "openai", "gpt-5"), ("openai-gpt5-2", "openai", "gpt-5")]),
+        ({"num_agents": 1}, [("openai-gpt5-1", "openai", "gpt-5")]),
+        ({"models": ["groq/llama-3.3-70b"]}, [("groq-70b1", "groq", "llama-3.3-70b")]),
+        (
+            {"models": ["openrouter/x-ai/grok-4.1-fast"], "num_agents": 2},
+            [
+                ("openrouter-fast1", "openrouter", "x-ai/grok-4.1-fast"),
+                ("openrouter-fast2", "openrouter", "x-ai/grok-4.1-fast"),
+            ],
+        ),
+        (
+            {"backends": ["openai", "anthropic"], "models": ["gpt-5", "claude-x"]},
+            [("openai-gpt5-1", "openai", "gpt-5"), ("claude-x2", "claude", "claude-x")],
+        ),
+        ({"backend": "groq", "model": "groq/m", "num_agents": 1}, [("groq-m1", "groq", "m")]),
+        (
+            {"backend": "openrouter", "model": "openai/gpt", "num_agents": 1},
+            [("openrouter-gpt1", "openrouter", "openai/gpt")],
+        ),
+        ({"backends": ["openai"]}, [("openai-gpt5-1", "openai", "gpt-5")]),
+    ],
+)
+def test_a_team_of_what_was_named(arguments: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
+    assert agents(**arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_agents": 0}, "a team has 1 to 10 agents, not 0"),
+        ({"num_agents": 11}, "not 11"),
+        ({"models": ["gpt-5"] * 11}, "not 11"),
+        ({"models": ["gpt-5", "gpt-6"], "num_agents": 1}, "do not fit 1 agents"),
+        ({"models": ["gpt-5", "gpt-6"], "backends": ["openai", "groq", "zai"]}, "one per agent"),
+        ({"model": "gpt-5", "models": ["gpt-6"]}, "name model or models, not both"),
+        ({"models": "gpt-5"}, "models is a list"),
+        ({"backends": "openai"}, "backends is a list"),
+        ({"backend": "groq"}, "name a model as well"),
+        ({"backend": "grok5"}, "did you mean 'grok'?"),
+        ({"model": "mystery"}, "write provider/model"),
+        ({"context_paths": "here"}, "context_paths is a list"),
+    ],
+)
+def test_what_makes_no_team_is_told(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(MassgenError, match=message.replace("?", r"\?")) as refused:
+        build_config(**arguments)
+    assert refused.value.code == "config_invalid"
+
+
+@pytest.mark.parametrize("models", [["gpt-5"], ["groq/m", "claude-x", "lmstudio/m", "scripted/s"], None])
+def test_what_it_makes_is_a_valid_config(models: list[str] | None) -> None:
+    config = config_from_data(build_config(models=models), "config_dict")
+    assert isinstance(config, Config)
+    assert config.orchestrator.coordination.max_orchestration_restarts == 2
+
+
+def test_context_paths_that_are_only_text_may_be_written_to() -> None:
+    paths = build_config(context_paths=["/a", {"path": "/b", "permission": "read"}])["orchestrator"]["context_paths"]
+    assert paths == [{"path": "/a", "permission": "write"}, {"path": "/b", "permission": "read"}]
