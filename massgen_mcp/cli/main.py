@@ -14,7 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def work() -> int:
         import anyio
 
-        verb = import_module(f"massgen_mcp.cli.verbs.{options.verb}")  # only what this verb needs
+        verb = import_module(f"massgen_mcp.cli.verbs.{options.verb.replace('-', '_')}")  # only what this verb needs
         return anyio.run(verb.run, options)
 
     from massgen_mcp.cli.boundary import guarded

@@ -165,7 +165,8 @@ def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tup
 def _warnings(run: RunSnapshot, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
-    told += run.money_notes
+    if run.budget_reached:  # calls of unknown price are in the line of the cost already
+        told += run.money_notes
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
 
 

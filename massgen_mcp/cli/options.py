@@ -35,6 +35,7 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
   DURATION:        seconds, such as 12.3s
+  COST:            US dollars and tokens; what has no known price is said
   ANSWER_FILE:     the final answer, whole; not with --no-logs
   ANSWER_PREVIEW:  the answer, shortened
   OUTPUT_FILE:     where the whole answer was written as well, with --output-file

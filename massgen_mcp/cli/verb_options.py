@@ -116,6 +116,8 @@ def make_parser() -> argparse.ArgumentParser:
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, such as agent_a")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
+    more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
+    more.add_argument("usd", metavar="USD", type=float, help="the new max_usd, in US dollars")
     about_run("resume", "let an interrupted run go on, with the keys of this environment")
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")

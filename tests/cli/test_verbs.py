@@ -318,3 +318,13 @@ async def test_runs_are_listed_since_a_moment_and_of_a_session(home: TempHome) -
     assert run_id in verb(home, "runs", "--since", "1h").stdout
     assert verb(home, "runs", "--since", "2999-01-01").stdout == "no runs\n"
     assert verb(home, "runs", "--session", "other").stdout == "no runs\n"
+
+
+async def test_a_running_runs_budget_is_raised(home: TempHome) -> None:
+    run_id = await start(home, home.config("stuck", STUCK))
+    poll_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+    assert verb(home, "raise-budget", run_id, "25").returncode == DONE
+    poll_until(lambda: '"max_usd": 25' in json.dumps(events_of(home.run_directory(run_id))))
+    refused = verb(home, "raise-budget", run_id, "-1")
+    assert refused.returncode == FAILED
+    assert verb(home, "cancel", run_id).returncode == DONE

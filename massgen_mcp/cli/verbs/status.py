@@ -7,6 +7,7 @@ from massgen_mcp.cli.saying import say
 from massgen_mcp.cli.verbs.desk import run_manager, say_json
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.server import results
+from massgen_mcp.views.spent import spent_text
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -25,6 +26,6 @@ def say_status(view: RunView) -> None:
     say(f"{status.run_id}: {status.status}, {status.phase}, {status.progress_percent} %, {status.elapsed_seconds} s")
     for agent in status.agents:
         say(f"  {agent}")
-    say(f"  {status.model_calls} model calls, {status.tokens} tokens")
+    say(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
     if status.reason:
         say(f"  reason: {status.reason}")

@@ -1,0 +1,13 @@
+"""`massgen-mcp raise-budget ID USD`: a new budget for a run, also for one that waits for it."""
+
+import argparse
+
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.verbs.desk import run_manager, say_controlled
+
+
+async def run(options: argparse.Namespace) -> int:
+    with run_manager() as manager:
+        view = await manager.control(await manager.find(options.run_id), "raise_budget", value=options.usd)
+        say_controlled(view, as_json=options.json)
+    return EXIT_OK
