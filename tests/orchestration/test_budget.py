@@ -353,15 +353,16 @@ async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_
     random = Random(41)
     providers = [Provider(Random(random.random()), output=(2_000, 2_000)) for _ in range(3)]
     journal = EventList()
-    conductor = conductor_of(providers, BudgetConfig(max_usd=0.4), journal)
+    cap = spent + 0.05
+    conductor = conductor_of(providers, BudgetConfig(max_usd=cap), journal)
     await conductor.resume(records)
     await conductor.conduct()
-    ended = Trial([*past, *journal.events], providers, 0.4)
+    ended = Trial([*past, *journal.events], providers, cap)
     again = [event for event in ended.of(ModelCallStarted) if event.repeated]
     assert {event.call_id for event in again} <= lost
     assert all(event.usage.estimated and event.cost.usd > 0 for event in again)
-    assert spent < ended.counted.usd <= 0.4
-    assert spent + ended.billed <= 0.4
+    assert spent < ended.counted.usd <= cap
+    assert spent + ended.billed <= cap
     assert ended.of(RunCompleted)
 
 
