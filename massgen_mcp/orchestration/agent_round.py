@@ -101,7 +101,8 @@ class Round:
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
-        if failure and failure.reason == "budget" and might_answer and self._ballot.entries:
+        must_vote_now = might_answer and not self._floor.state.may_answer(self._member.name)
+        if failure and failure.reason == "budget" and must_vote_now and self._ballot.entries:
             return  # no answer is begun any more; a vote may still fit
         if failure:
             raise failure

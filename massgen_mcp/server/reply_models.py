@@ -89,7 +89,6 @@ class Usage(Model):
     calls_without_usage: int
     cost_usd: float | None
     unpriced_calls: int
-    max_usd: float | None
 
 
 class Result(Model):

@@ -128,7 +128,6 @@ def result(
             calls_without_usage=usage.calls_without_usage,
             cost_usd=usage.rounded_usd,
             unpriced_calls=usage.unpriced_calls,
-            max_usd=run.max_usd,
         ),
         note=_note(view),
         resumed=run.resumed,

@@ -130,7 +130,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             ),
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
-        value: Annotated[float | None, Field(gt=0, le=100_000)] = None,
+        value: float | None = None,
     ) -> reply_models.Controlled:
         """Cancel, hasten, steer or resume a run. Takes effect within a moment."""
         return results.controlled(await manager.control(run_id, action, message, value))

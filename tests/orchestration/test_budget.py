@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, UsagePart
+from massgen_mcp.backends.base import ModelRequest, Part, TextPart, UsagePart
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import BudgetConfig, Price, ScriptedBackendConfig
@@ -24,6 +24,7 @@ from massgen_mcp.events import (
     Event,
     InputGiven,
     InputRequired,
+    LogRecord,
     ModelCallStarted,
     ModelReplied,
     PresentationFailed,
@@ -112,8 +113,9 @@ class Trial:
 
 
 def conductor_of(providers: list[Provider], budget: BudgetConfig, journal: EventList, **tariff: Any) -> Conductor:
+    settings: dict[str, Any] = {"price": PRICE, **tariff}
     team = tuple(
-        Member(public_agent_name(place), provider, tariff=Tariff("m", **{"price": PRICE, **tariff}))
+        Member(public_agent_name(place), provider, tariff=Tariff("m", **settings))
         for place, provider in enumerate(providers)
     )
     limits = Limits(retry=RetryPolicy(attempts=3, first_wait=0.0))
@@ -162,7 +164,11 @@ async def test_a_run_of_ten_agents_never_ends_above_the_stated_bound(lies: float
 
 async def test_without_setting_aside_a_run_would_go_far_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     """The known-bad twin: it looks at what is spent, and forgets what is in flight."""
-    monkeypatch.setattr(Purse, "_fits", lambda self, *_, **__: self.budget.usd < self.budget.max_usd)
+
+    def fits(purse: Purse, *_: object, **__: object) -> bool:
+        return purse.budget.usd < purse.budget.max_usd
+
+    monkeypatch.setattr(Purse, "_fits", fits)
     worst = [await trial(seed, cap=0.2, output=(8_000, 12_000)) for seed in range(10)]
     assert all(ended.billed > ended.bound * 2 for ended in worst)
 
@@ -334,6 +340,32 @@ async def test_what_is_spent_is_known_from_the_events_alone() -> None:
     assert ended.counted.reached == bool(ended.of(BudgetReached))
 
 
+async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_lost() -> None:
+    begun = await trial(37, agents=3, cap=0.4, output=(2_000, 2_000))
+    cut = next(n for n, event in enumerate(begun.events) if isinstance(event, AnswerSubmitted)) + 1
+    past = begun.events[:cut]
+    spent = sum(event.cost.usd or 0 for event in past if isinstance(event, ModelReplied))
+    records = [LogRecord.model_construct(seq=n, time=0.0, event=event) for n, event in enumerate(past, start=1)]
+    replied = {event.call_id for event in past if isinstance(event, ModelReplied)}
+    lost = {event.call_id for event in past if isinstance(event, ModelCallStarted)} - replied
+    assert spent
+    assert lost
+    random = Random(41)
+    providers = [Provider(Random(random.random()), output=(2_000, 2_000)) for _ in range(3)]
+    journal = EventList()
+    cap = spent + 0.05
+    conductor = conductor_of(providers, BudgetConfig(max_usd=cap), journal)
+    await conductor.resume(records)
+    await conductor.conduct()
+    ended = Trial([*past, *journal.events], providers, cap)
+    again = [event for event in ended.of(ModelCallStarted) if event.repeated]
+    assert {event.call_id for event in again} <= lost
+    assert all(event.usage.estimated and event.cost.usd > 0 for event in again)
+    assert spent < ended.counted.usd <= cap
+    assert spent + ended.billed <= cap
+    assert ended.of(RunCompleted)
+
+
 def test_tokens_grow_with_the_money() -> None:
     raised = Budget(max_usd=2.0, max_tokens=1_000, usd=1.9, announced=90).raised(8.0)
     assert (raised.max_usd, raised.max_tokens) == (8.0, 4_000)
@@ -347,4 +379,3 @@ async def test_the_end_of_a_reply_is_part_of_the_try_that_brought_it() -> None:
     await conductor_of([one], BudgetConfig(), journal).conduct()
     (replied,) = [event for event in journal.events if isinstance(event, ModelReplied)]
     assert replied.cost.usd == pytest.approx(one.billed_usd)
-    assert StopPart("end").reason == "end"

@@ -1,0 +1,55 @@
+"""The budget as a parent agent meets it: an estimate before, the cap in the status, a raise when the run asks."""
+
+from typing import Any
+
+from tests.harness import TempHome, agent, call, events_of, expect_error
+
+PRICE = {"input_usd_per_million": 1_000, "output_usd_per_million": 1_000}
+"""So dear that a scripted agent's words are worth dollars."""
+
+
+def dear(name: str, **settings: Any) -> dict[str, Any]:
+    return agent(name, price=PRICE, **settings)
+
+
+async def test_a_run_that_asks_at_its_cap_goes_on_when_the_budget_is_raised(home: TempHome) -> None:
+    config = home.config("team", dear("one"), dear("two"), budget={"max_usd": 0.5, "at_cap": "ask"})
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+        run_id = started["run_id"]
+        status = await call(client, "get_status", run_id=run_id)
+        assert (status["status"], status["max_usd"]) == ("input_required", 0.5)
+        assert "raise_budget" in status["next_step"]
+        code, message = await expect_error(client, "control_run", run_id=run_id, action="answer", message="go on")
+        assert (code, "raise_budget" in message) == ("invalid_action", True)
+        code, _ = await expect_error(client, "control_run", run_id=run_id, action="raise_budget", value=0.4)
+        assert code == "invalid_arguments"
+        await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
+        done = await call(client, "wait_run", run_id=run_id, timeout_seconds=45)
+        result = await call(client, "get_result", run_id=run_id)
+    assert (done["status"], done["max_usd"], result["degraded"]) == ("completed", 500, [])
+    assert 0.5 < result["usage"]["cost_usd"] <= 500
+
+
+async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: TempHome) -> None:
+    config = home.config("team", dear("one"), dear("two"), budget={"max_usd": 500})
+    async with home.client() as client:
+        planned = await call(client, "start_run", question="q", config=config, max_usd=0.5, dry_run=True)
+        assert "max_usd 0.5" in planned["estimate"]
+        assert "model calls" in planned["estimate"]
+        started = await call(client, "start_run", question="q", config=config, max_usd=0.5, wait_seconds=30)
+        result = await call(client, "get_result", run_id=started["run_id"])
+    assert (result["status"], result["answer"]) == ("failed", None)
+    assert result["reason"].startswith("budget: ")
+    assert "The budget was reached" in result["note"]
+    assert not [e for e in events_of(home.run_directory(started["run_id"])) if e["type"] == "model_call_started"]
+
+
+async def test_where_no_price_is_known_the_estimate_and_the_result_say_so(home: TempHome) -> None:
+    config = home.config("team", agent("one"), agent("two"))
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+        assert started["estimate"].startswith("price unknown, 5 to ")
+        result = await call(client, "get_result", run_id=started["run_id"])
+    assert result["usage"]["cost_usd"] is None
+    assert "no known price" in result["note"]
