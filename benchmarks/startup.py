@@ -49,12 +49,17 @@ def _repetition(pythons: dict[str, Path], directory: Path, table: Table) -> None
             table.add(f"{what}, CPU, upstream to ours", "x", seconds["upstream"] / seconds["ours"])
 
 
+Commands = dict[str, Sequence[str]]
+
+
 def _commands(pythons: dict[str, Path]) -> dict[str, dict[str, Sequence[str]]]:
     """What is measured, and how each of them is told to do it."""
-    bare = {"ours": [str(pythons["ours"]), "-c", "pass"]}
-    imports = {whose: [str(python), "-c", f"import {PACKAGES[whose]}"] for whose, python in pythons.items()}
-    ready = {"ours": [str(pythons["ours"]), "-c", "import massgen_mcp; massgen_mcp.run"]}
-    helps = {whose: [_command(python), "--help"] for whose, python in pythons.items()}
+    bare: Commands = {"ours": [str(pythons["ours"]), "-c", "pass"]}
+    imports: dict[str, Sequence[str]] = {
+        whose: [str(python), "-c", f"import {PACKAGES[whose]}"] for whose, python in pythons.items()
+    }
+    ready: Commands = {"ours": [str(pythons["ours"]), "-c", "import massgen_mcp; massgen_mcp.run"]}
+    helps: Commands = {whose: [_command(python), "--help"] for whose, python in pythons.items()}
     return {"python -c pass": bare, "import": imports, "import, and run is there": ready, "massgen --help": helps}
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from massgen_mcp.api.asked import Asked, RunOptions, asked
 from massgen_mcp.config.generated import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
-from massgen_mcp.config.models import Config, HttpBackend, ScriptedBackendConfig
+from massgen_mcp.config.models import Config, HttpBackendConfig
 from massgen_mcp.errors import MassgenError
 
 BUILD_OPTIONS = ("model", "models", "num_agents", "backend", "backends", "use_docker", "context_paths")
@@ -129,9 +129,9 @@ def _tuned(config: Config, sampling: Mapping[str, Any], timeout: float | None) -
     """The config with the call's settings for the models, and with its time limit if that is the shorter one."""
     if sampling:
         agents = tuple(
-            agent
-            if isinstance(agent.backend, ScriptedBackendConfig)
-            else agent.model_copy(update={"backend": _checked(agent.backend, sampling)})
+            agent.model_copy(update={"backend": _checked(agent.backend, sampling)})
+            if isinstance(agent.backend, HttpBackendConfig)
+            else agent
             for agent in config.agents
         )
         config = config.model_copy(update={"agents": agents})
@@ -142,7 +142,7 @@ def _tuned(config: Config, sampling: Mapping[str, Any], timeout: float | None) -
     return config.model_copy(update={"timeout_settings": limits})
 
 
-def _checked(backend: HttpBackend, sampling: Mapping[str, Any]) -> HttpBackend:
+def _checked(backend: HttpBackendConfig, sampling: Mapping[str, Any]) -> HttpBackendConfig:
     try:
         return type(backend).model_validate({**backend.model_dump(), **sampling})
     except ValueError as error:
