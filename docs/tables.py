@@ -60,7 +60,8 @@ TAIL = """\
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
   `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded.
-- The list of prices is the one that comes with genai-prices, under the name given here.
+- A `price` in the config goes before any other source ([costs.md](costs.md)); genai-prices is asked under the name
+  given here.
 - All wires are tested with the SDKs against doubles ([wires.md](wires.md)); no real provider is asked.
 - Usage counts cached input and reasoning tokens apart where the provider does.
 - A default team takes the strong model of every provider whose key is set:
@@ -99,7 +100,8 @@ def _price_source(row: Provider) -> str:
     """The list of prices knows a provider by its address."""
     address = row.base_url or f"https://name.{row.hosts[0]}"
     name = next((known.id for known in priced if re.match(known.api_pattern, address)), None)
-    return f"genai-prices, `{name}`" if name else "none"
+    told = f"`usage.{row.cost_field}`, else " if row.cost_field else ""
+    return f"{told}genai-prices, `{name}`" if name else "none"
 
 
 def _tested(row: Provider) -> str:
