@@ -58,6 +58,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             uptime REAL NOT NULL
         )""",
     ),
+    (  # runners of several machines
+        "ALTER TABLE runs ADD COLUMN machine TEXT",
+        "ALTER TABLE runs ADD COLUMN lease REAL",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

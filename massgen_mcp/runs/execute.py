@@ -53,18 +53,20 @@ async def execute_run(
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     traffic: Traffic | None = None,
+    guard: Callable[[], None] = lambda: None,
 ) -> RunSnapshot:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
+    Runs that are given the same `traffic` spare the providers together; without it a run does so alone. `guard` is
+    asked before the journal is written (see `JournalWriter`).
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
     request = run.read_request()
     question, config = request.question, request.config
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        journal = JournalWriter(run.events)
+        journal = JournalWriter(run.events, guard=guard)
         cleanup.callback(journal.close)
         past = JournalReader(run.events).read()
         for record in past:

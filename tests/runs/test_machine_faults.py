@@ -38,7 +38,7 @@ async def test_a_full_disk_refuses_starts_and_lets_runs_wait_and_all_goes_on_whe
         earlier = await ended(client)
         running = (await call(client, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(running), "model_call_started"))
-        (log,) = (home.path / "runners").glob("*.log")
+        (log,) = (home.path / "runners").rglob("*.log")
         sizes = [path.stat().st_size for path in (log, home.run_directory(running) / "events.jsonl")]
         limited = [*home.processes(RUNNER_MODULE), *home.processes(SERVER_MODULE)]
         for pid in limited:
