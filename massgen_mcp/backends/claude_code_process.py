@@ -33,7 +33,7 @@ class CliProcess(Transport):
 
     async def connect(self) -> None:
         try:
-            with self._log.open("ab") as log:
+            with self._log.open("ab") as log, anyio.CancelScope(shield=True):  # half started it could not be ended
                 self._process = await anyio.open_process(
                     self._command, stderr=log, cwd=self._cwd, env=self._environ, start_new_session=True
                 )

@@ -3,6 +3,7 @@
 Everything a model needs is in there, the next step included: some clients show it nothing else. Must not know MCP.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -144,7 +145,7 @@ def run_list(views: Sequence[RunView], limit: int) -> RunList:
             status=view.state,
             question=preview(view.row.question, 100),
             source=view.row.config,
-            started=round(view.row.created, 3),
+            started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
             winner=view.row.winner or (view.snapshot.winner.agent if view.snapshot.winner else None),
             expired=view.row.expired,
         )

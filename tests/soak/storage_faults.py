@@ -6,7 +6,6 @@ same start under the same key must give one whole run that completes.
 
 import random
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +38,9 @@ FAULTS = {
     "ENOSPC for ever": "error=ENOSPC:when={k}+",
 }
 PATIENCE = 60
+LONGEST = 12
+"""Seconds after which what a fault was put into is ended, if it has not ended by itself."""
+AT_ONCE = 2
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,20 @@ async def storage_faults(home: TempHome, *, sample: int | None = None, seed: int
     if sample is not None:
         faults = random.Random(seed).sample(faults, sample)
     findings = Findings()
-    for number, fault in enumerate(faults):
-        place = TempHome(home.path / f"fault-{number}", home.work, home.extra)
-        try:
-            await _try(place, config, fault, findings)
-        finally:
-            place.close()
-        shutil.rmtree(place.path, ignore_errors=True)
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+
+    async def trial(number: int, fault: Fault) -> None:
+        async with limiter:
+            place = TempHome(home.path / f"fault-{number}", home.work, home.extra)
+            try:
+                await _try(place, config, fault, findings)
+            finally:
+                await anyio.to_thread.run_sync(place.close)
+            shutil.rmtree(place.path, ignore_errors=True)
+
+    async with anyio.create_task_group() as tasks:
+        for number, fault in enumerate(faults):
+            tasks.start_soon(trial, number, fault)
     return findings.judged()
 
 
@@ -117,16 +126,13 @@ async def count_calls(home: TempHome, config: str) -> dict[str, int]:
 
 async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) -> None:
     inject = f"inject={KINDS[fault.kind]}:{FAULTS[fault.name].format(k=fault.k)}"
-    done = await _under_strace(
-        home, config, ["-f", "-o", "/dev/null", "-e", f"trace={KINDS[fault.kind]}", "-e", inject]
-    )
-    told = done.stdout.decode().split()
+    options = ["-o", "/dev/null", "-e", f"trace={KINDS[fault.kind]}", "-e", inject]
+    told, complaints, code = await _under_strace(home, config, options)
     findings.tried += 1
     findings.acknowledged += bool(told)
-    findings.refused += done.returncode == 3
-    if b"Traceback" in done.stderr and b"KeyboardInterrupt" not in done.stderr:
-        findings.bad.append(f"{fault}: untyped error {done.stderr[-300:]!r}")
-    home.close()
+    findings.refused += code == 3
+    if "Traceback" in complaints:
+        findings.bad.append(f"{fault}: untyped error {complaints[-300:]!r}")
     manager = RunManager(Home(home.path, runner_idle_seconds=0.5), home.environ)
     try:
         view, _ = await manager.start(
@@ -149,12 +155,25 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
         manager.close()
 
 
-async def _under_strace(home: TempHome, config: str, options: list[str]) -> subprocess.CompletedProcess[bytes]:
+async def _under_strace(home: TempHome, config: str, options: list[str]) -> tuple[list[str], str, int | None]:
+    """What the subject printed, what it complained of, and its exit code; None if it, or its runner, had to be ended.
+
+    A runner that waits for its storage to come back does not leave by itself.
+    """
     command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
     subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
     environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
-
-    def run() -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([*command, *subject], env=environ, capture_output=True, timeout=180, check=False)
-
-    return await anyio.to_thread.run_sync(run)
+    work = home.path.with_name(f"{home.path.name}-told")
+    work.mkdir(parents=True, exist_ok=True)
+    with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
+        process = await anyio.open_process([*command, *subject], env=environ, stdout=out, stderr=err)
+        with anyio.move_on_after(LONGEST):
+            await process.wait()
+        code = process.returncode
+        await anyio.to_thread.run_sync(home.close)
+        if code is None:
+            process.kill()
+            await process.wait()
+    told = [(work / name).read_text(errors="replace") for name in ("out", "err")]
+    shutil.rmtree(work)
+    return told[0].split(), told[1], code

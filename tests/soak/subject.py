@@ -15,7 +15,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.runs.manager import RunManager
 
 QUESTION = "What is six times seven?"
-PATIENCE = 20
+PATIENCE = 6
 
 
 async def main(config: str, key: str) -> int:
