@@ -8,9 +8,11 @@ from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
 from tests.harness import TempHome, home
 from tests.soak.damage import damage
+from tests.soak.kills import twin_of
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
+from tests.soak.storage_faults import storage_faults
 
 __all__ = ["home"]
 
@@ -22,6 +24,15 @@ async def test_one_key_from_many_servers_gives_one_run(home: TempHome) -> None:
 async def test_looking_before_adding_does_not_give_one_run(home: TempHome) -> None:
     with pytest.raises(AssertionError):
         await one_key(home, clients=4, starts=6, module="tests.soak.naive_server")
+
+
+async def test_death_and_storage_errors_at_random_calls_leave_no_bad_state(home: TempHome) -> None:
+    assert "0 bad states" in await storage_faults(home, sample=8, seed=2)
+
+
+async def test_a_journal_that_ignores_errors_is_left_in_a_bad_state(home: TempHome) -> None:
+    with pytest.raises(AssertionError, match="run_damaged"):
+        await storage_faults(twin_of(home, "careless_journal"), only="EIO once at write", seed=2)
 
 
 async def test_damage_to_one_run_is_told_as_such_and_nobody_else_notices(home: TempHome) -> None:

@@ -1,0 +1,16 @@
+"""A known-bad twin: a journal that takes what it wrote for written, whatever the storage said."""
+
+# pyright: reportPrivateUsage=false
+
+import os
+from contextlib import suppress
+
+from massgen_mcp.runs import journal
+
+
+def _write(self: journal.JournalWriter, lines: bytes) -> None:
+    with suppress(OSError):
+        os.write(self._fd, lines)
+
+
+journal.JournalWriter._write = _write
