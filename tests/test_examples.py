@@ -70,6 +70,21 @@ def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
     assert late == "out of time; so far: early\n"
 
 
+def test_a_second_turn_in_python_goes_on_with_the_first(installed: TempHome) -> None:
+    done = run(installed, "two_turns.py", "@examples/scripted", "Rewrite it, or mend it?", "And what first?")
+    assert done.returncode == 0, done.stderr
+    answer, again, *_, last = done.stdout.splitlines()
+    assert answer == again
+    assert re.fullmatch(r"agent_b won with \{.*\}; cost: \{'usd': .*\}", last)
+
+
+def test_a_team_answers_where_a_model_is_wanted(installed: TempHome) -> None:
+    done = run(installed, "a_team_as_a_model.py", "massgen/model:scripted/x", "Rewrite it, or mend it?")
+    assert done.returncode == 0, done.stderr
+    assert "Rewrite it, or mend it?" in done.stdout
+    assert int(done.stdout.splitlines()[-1].split()[0]) > 0
+
+
 def test_a_diff_is_reviewed(installed: TempHome) -> None:
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]

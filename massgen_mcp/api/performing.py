@@ -111,6 +111,7 @@ def _result(asked: Asked, run: RunSnapshot, directory: RunDirectory | None) -> d
             "completion_tokens": run.spent.output_tokens,
             "total_tokens": run.spent.input_tokens + run.spent.output_tokens,
         },
+        "cost": {"usd": run.spent.known_usd, "unpriced_calls": run.spent.unpriced_calls},
         "outcome": run.outcome,
         "degraded": [{"agent_id": agent, "reason": reason, "message": text} for agent, reason, text in run.degraded],
     }

@@ -7,6 +7,7 @@ same start under the same key must give one whole run that completes.
 import random
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,7 +178,8 @@ async def _under_strace(home: TempHome, config: str, options: list[str]) -> tupl
         code = process.returncode
         await anyio.to_thread.run_sync(home.close)
         if code is None:
-            process.kill()
+            with suppress(ProcessLookupError):
+                process.kill()
             await process.wait()
     told = [(work / name).read_text(errors="replace") for name in ("out", "err")]
     shutil.rmtree(work)
