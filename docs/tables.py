@@ -57,6 +57,7 @@ TAIL = """\
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - `lmstudio`, `vllm` and `sglang` may leave `model` out: then it is the first chat model that the server lists.
 - `claude_code` is no API but the Claude Code CLI with the extra of that name: [claude-code.md](claude-code.md).
+- `ag2` is an agent of the AG2 framework, which asks a model of the `chatcompletion` wire: [ag2.md](ag2.md).
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
   `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded.

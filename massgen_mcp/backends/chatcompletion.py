@@ -123,19 +123,41 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
             for t in request.tools
         ]
         body["tool_choice"] = "required" if request.must_call_tool else "auto"
-    # OpenAI's reasoning models refuse the old name, many other servers do not know the new one.
-    at_openai = endpoint.base_url in (None, OPENAI) or endpoint.key_header == "api-key"
-    limit = "max_completion_tokens" if at_openai else "max_tokens"
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
-        limit: request.max_output_tokens or endpoint.max_output_tokens,
+        output_limit(endpoint): request.max_output_tokens or endpoint.max_output_tokens,
         **_effort(endpoint),
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     if "web_search" in endpoint.native_tools:
         body["plugins"] = [{"id": "web"}]  # OpenRouter's; no other provider of this wire has tools of its own
     return clean_object({**body, **endpoint.extra_body})
+
+
+def output_limit(endpoint: Endpoint) -> str:
+    """What a server calls the most tokens of a reply: OpenAI's reasoning models refuse the old name, many other servers
+    do not know the new one.
+    """
+    at_openai = endpoint.base_url in (None, OPENAI) or endpoint.key_header == "api-key"
+    return "max_completion_tokens" if at_openai else "max_tokens"
+
+
+def stop_reason(finish: str | None, endpoint: Endpoint, base_url: str, *, called: bool) -> StopReason:
+    """Why a reply ended. `called`: it calls tools. Raises `BackendError` if the model did not come to an end."""
+    if finish is None:
+        raise cut_off(endpoint, base_url)
+    name = finish.partition(":")[0].strip().lower()
+    if name in _FAILED_STOPS:
+        raise failure("provider_error", f"{base_url} broke off: finish_reason {finish}", endpoint, retryable=True)
+    return _STOPS.get(name, "tool_calls" if called else "end")
+
+
+def written_tokens(read: int, written: int, total: int, reasoning: int) -> int:
+    """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
+    if total:
+        return max(written, total - read)
+    return written + reasoning if reasoning > written else written
 
 
 def _effort(endpoint: Endpoint) -> JsonObject:
@@ -220,20 +242,14 @@ class _Reply:
             yield from self._choice(choice)
 
     def finish(self) -> Iterator[Part]:
-        if self._finish is None:
-            raise cut_off(self._endpoint, self._base_url)
-        finish = self._finish.partition(":")[0].strip().lower()
-        if finish in _FAILED_STOPS:
-            message = f"{self._base_url} broke off: finish_reason {self._finish}"
-            raise failure("provider_error", message, self._endpoint, retryable=True)
+        stop = stop_reason(self._finish, self._endpoint, self._base_url, called=bool(self._calls))
         calls = [
             ToolCall(self._ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls
         ]
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
             yield _usage(self._usage, self._model, self._endpoint.cost_field)
-        end: StopReason = "tool_calls" if self._calls else "end"
-        yield StopPart("refusal" if self._refused else _STOPS.get(finish, end), replay=self._replay(calls))
+        yield StopPart("refusal" if self._refused else stop, replay=self._replay(calls))
 
     def _replay(self, calls: list[ToolCall]) -> tuple[JsonObject, ...]:
         """The reply with its thoughts, for the servers that want them back; empty when there is nothing that the plain
@@ -331,18 +347,11 @@ def _usage(usage: "CompletionUsage", model: str, cost_field: CostField | None) -
     return UsagePart(
         input_tokens=read,
         cached_input_tokens=count(prompt.cached_tokens if prompt else 0),
-        output_tokens=_output(usage, read, reasoning),
+        output_tokens=written_tokens(
+            read, count(getattr(usage, "completion_tokens", 0)), count(getattr(usage, "total_tokens", 0)), reasoning
+        ),
         reasoning_tokens=reasoning,
         model=clean(model),
         cache_write_tokens=count(prompt.cache_write_tokens if prompt else 0),
         cost_usd=dollars(usage.model_extra or {}, cost_field),
     )
-
-
-def _output(usage: "CompletionUsage", read: int, reasoning: int) -> int:
-    """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
-    written = count(getattr(usage, "completion_tokens", 0))
-    total = count(getattr(usage, "total_tokens", 0))
-    if total:
-        return max(written, total - read)
-    return written + reasoning if reasoning > written else written

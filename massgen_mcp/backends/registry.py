@@ -11,9 +11,11 @@ from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.traffic import Destination
+from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
 from massgen_mcp.config.models import (
     AUTO_MODEL,
+    Ag2BackendConfig,
     AzureBackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
@@ -54,6 +56,8 @@ def make_backend(config: BackendConfig, environ: Mapping[str, str], premises: Pr
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
         return _claude_code(config, environ, premises or Premises())
+    if isinstance(config, Ag2BackendConfig):
+        return _ag2(config, environ)
     return _http_backend(config, environ)
 
 
@@ -64,7 +68,8 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
     if isinstance(config, ClaudeCodeBackendConfig):
         login = find_login(config, environ)
         return Destination("claude_code", login.value if login else "")
-    return Destination(provider_for(config, environ).base_url.rstrip("/"), find_key(config, environ) or "")
+    asked = config.asked if isinstance(config, Ag2BackendConfig) else config
+    return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
 
 
 def _claude_code(config: ClaudeCodeBackendConfig, environ: Mapping[str, str], premises: Premises) -> Backend:
@@ -91,10 +96,16 @@ def _claude_code(config: ClaudeCodeBackendConfig, environ: Mapping[str, str], pr
     )
 
 
+def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str]) -> Backend:
+    if missing := ag2_agents.lack():
+        raise BackendError("bad_request", missing)
+    endpoint = _endpoint(config.asked, environ)
+    from massgen_mcp.backends.ag2_agent import Ag2Backend
+
+    return Ag2Backend(endpoint, config.agent_config.name, config.agent_config.system_message)
+
+
 def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
-    for names in missing_variables(config, environ):
-        message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
-        raise BackendError("auth", message)
     endpoint = _endpoint(config, environ)
     if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
         from massgen_mcp.backends.local_server import LocalServerBackend
@@ -118,6 +129,9 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
 def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
+    for names in missing_variables(config, environ):
+        message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
+        raise BackendError("auth", message)
     provider = provider_for(config, environ)
     endpoint = Endpoint(
         model=config.model,

@@ -13,7 +13,7 @@ from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, find_config, load_config, require_keys
 from massgen_mcp.config.models import AUTO_MODEL, Config
-from massgen_mcp.config.providers import named_provider
+from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 
 MODELS_ALONE = MappingProxyType(
@@ -56,9 +56,10 @@ def _models(options: Options) -> list[str]:
         return [f"{options.backend}/{model}" for model in options.models]
     if options.backend in MODELS_ALONE:
         return [f"{options.backend}/{MODELS_ALONE[options.backend]}"]
-    row = named_provider(options.backend)
-    if row.strong_model is None:
-        raise MassgenError("config_invalid", f"--backend {row.type}: name the model as well, with --model")
+    row = None if options.backend in WITHOUT_PROVIDER else named_provider(options.backend)
+    if row is None or row.strong_model is None:
+        name = options.backend if row is None else row.type
+        raise MassgenError("config_invalid", f"--backend {name}: name the model as well, with --model")
     return [f"{row.type}/{row.strong_model}"]
 
 

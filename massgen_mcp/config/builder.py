@@ -84,9 +84,11 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
         return ScriptedBackendConfig(type="scripted", model=model)
     if provider == "claude_code":
         return ClaudeCodeBackendConfig(type="claude_code", model=model)
-    data = {"type": named_provider(provider).type, "model": model}
+    asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     try:
-        return _BACKEND.validate_python(data if base_url is None else {**data, "base_url": base_url})
+        if provider == "ag2":
+            return _BACKEND.validate_python({"type": "ag2", "agent_config": {"llm_config": asked}})
+        return _BACKEND.validate_python({"type": named_provider(provider).type, **asked})
     except ValidationError as error:
         # Of what was given here only an address can be wrong.
         raise MassgenError("config_invalid", f"{provider} at {base_url!a}: not a usable address") from error

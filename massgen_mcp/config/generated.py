@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
 from massgen_mcp.config.builder import MAX_AGENTS, short_name
-from massgen_mcp.config.providers import detect_backend, named_provider
+from massgen_mcp.config.providers import WITHOUT_PROVIDER, detect_backend, named_provider
 from massgen_mcp.errors import MassgenError
 
 DEFAULT_MODEL = "gpt-5"
@@ -17,7 +17,7 @@ DEFAULT_AGENTS = 2
 DOCKER_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 SKILLS = ".agent/skills"
 
-_OWN_ADDRESS = ("scripted", "openai", "claude", "gemini", "grok", "chatcompletion", "azure_openai")
+_OWN_ADDRESS = (*WITHOUT_PROVIDER, "openai", "claude", "gemini", "grok", "chatcompletion", "azure_openai")
 """Types whose address goes without saying, or which have none to fill in."""
 
 

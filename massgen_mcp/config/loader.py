@@ -12,9 +12,15 @@ from types import MappingProxyType
 import platformdirs
 from pydantic import ValidationError
 
-from massgen_mcp.config import agent_clis, examples, providers
+from massgen_mcp.config import ag2_agents, agent_clis, examples, providers
 from massgen_mcp.config.explain import Problem, likely_types, problems_of, show_name, show_place
-from massgen_mcp.config.models import AgentConfig, ClaudeCodeBackendConfig, Config, ScriptedBackendConfig
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    AgentConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.plain import NotPlainError, plain_data
 from massgen_mcp.config.shape import shape
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
@@ -98,13 +104,23 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("missing_key")` naming every agent that lacks its key and what may hold it, and
     `MassgenError("config_invalid")` when an agent needs something that is not installed.
     """
-    wanted = any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents)
-    if wanted and (missing := agent_clis.lack(environ)):
-        raise MassgenError("config_invalid", missing)
+    for agent in config.agents:
+        if missing := _not_installed(agent, environ):
+            raise MassgenError("config_invalid", missing)
     lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
     if lacking:
         message = f"{'; '.join(lacking)}. Set it in the environment, or take the agent out of the config."
         raise MassgenError("missing_key", message)
+
+
+def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
+    match agent.backend:
+        case ClaudeCodeBackendConfig():
+            return agent_clis.lack(environ)
+        case Ag2BackendConfig():
+            return ag2_agents.lack()
+        case _:
+            return None
 
 
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:
@@ -114,7 +130,8 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
         if isinstance(backend, ClaudeCodeBackendConfig):
             lacking += [(agent, names) for names in agent_clis.missing_login(backend, environ)]
         elif not isinstance(backend, ScriptedBackendConfig):
-            lacking += [(agent, names) for names in providers.missing_variables(backend, environ)]
+            asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
+            lacking += [(agent, names) for names in providers.missing_variables(asked, environ)]
     return lacking
 
 

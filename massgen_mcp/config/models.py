@@ -209,16 +209,82 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """Model calls within one step, while it uses its own tools."""
 
 
+class Ag2ModelConfig(Settings, frozen=True):
+    """The model that an AG2 agent asks, in AG2's words: OpenAI's, or any server's that speaks Chat Completions."""
+
+    api_type: Literal["openai"] = "openai"
+    model: str = Field(min_length=1, max_length=200)
+    base_url: Address | None = None
+    """Root of the API, without credentials. Default: OpenAI's, or `OPENAI_BASE_URL`."""
+    api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
+    """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Of one reply."""
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+
+
+class Ag2AgentConfig(Settings, frozen=True):
+    """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
+
+    type: Literal["assistant", "conversable"] = "assistant"
+    name: str = Field(default="assistant", min_length=1, max_length=64)
+    system_message: str | None = Field(default=None, max_length=100_000)
+    """Stands before the team's instructions."""
+    human_input_mode: Literal["NEVER"] = "NEVER"
+    """Nobody sits beside a run. An agent asks people with the team's own tool, if the team has it."""
+    llm_config: Ag2ModelConfig
+
+
+class Ag2BackendConfig(PricedBackendConfig, frozen=True):
+    """An agent of the AG2 framework as a team member. Needs an extra."""
+
+    type: Literal["ag2"]
+    agent_config: Ag2AgentConfig
+
+    @property
+    def model(self) -> str:
+        return self.agent_config.llm_config.model
+
+    @property
+    def asked(self) -> ProviderBackendConfig:
+        """The model behind the agent as a backend of its own: for keys, hosts, limits and prices AG2 is no matter."""
+        model = self.agent_config.llm_config
+        return ProviderBackendConfig(
+            type="chatcompletion",
+            model=model.model,
+            base_url=model.base_url,
+            api_key_env=model.api_key_env,
+            temperature=model.temperature,
+            top_p=model.top_p,
+            max_output_tokens=model.max_tokens,
+            reasoning_effort=model.reasoning_effort,
+            price=self.price,
+        )
+
+
 HttpBackend = ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig
 BackendConfig = Annotated[
-    ScriptedBackendConfig | ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig | ClaudeCodeBackendConfig,
+    ScriptedBackendConfig
+    | ProviderBackendConfig
+    | LocalBackendConfig
+    | AzureBackendConfig
+    | ClaudeCodeBackendConfig
+    | Ag2BackendConfig,
     Field(discriminator="type"),
 ]
 
 
 LIMITED_TYPES: tuple[str, ...] = tuple(
     name
-    for model in (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig, ClaudeCodeBackendConfig)
+    for model in (
+        ProviderBackendConfig,
+        LocalBackendConfig,
+        AzureBackendConfig,
+        ClaudeCodeBackendConfig,
+        Ag2BackendConfig,
+    )
     for name in get_args(model.model_fields["type"].annotation)
 )
 """The backend types that call somebody."""

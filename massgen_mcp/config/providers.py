@@ -167,7 +167,7 @@ PROVIDERS = (
 )
 
 
-WITHOUT_PROVIDER = ("scripted", "claude_code")
+WITHOUT_PROVIDER = ("scripted", "claude_code", "ag2")
 """Backend types that are no model behind an HTTP API; they too may stand before the slash of a model."""
 
 
@@ -256,6 +256,8 @@ def named_provider(name: str) -> Provider:
     for row in PROVIDERS:
         if name in (row.type, *row.aliases):
             return row
+    if name in WITHOUT_PROVIDER:
+        raise MassgenError("config_invalid", f"{name} is no provider of models by itself; name it as {name}/MODEL")
     near = difflib.get_close_matches(name[:80], provider_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(provider_names())}"
     raise MassgenError("config_invalid", f"unknown provider {name[:80]!a}{hint}")

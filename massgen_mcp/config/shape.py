@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.explain import Problem
 from massgen_mcp.config.models import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
@@ -119,8 +120,27 @@ def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> 
     kind = plain.get("type")
     if isinstance(kind, str):
         plain["type"] = _ALIASES.get(kind, kind)
-    if "api_key" not in plain or kind == "scripted":
+    if kind == "ag2":
+        return _shaped_ag2(plain, place, shaped)
+    return plain if kind == "scripted" else _with_named_key(plain, place, shaped)
+
+
+def _shaped_ag2(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    plain, problems = ag2_agents.shape(backend, place)
+    shaped.problems.extend(problems)
+    agent = plain.get("agent_config")
+    model = agent.get("llm_config") if isinstance(agent, dict) else None
+    if not isinstance(agent, dict) or not isinstance(model, dict):
         return plain
+    named = _with_named_key(model, (*place, "agent_config", "llm_config"), shaped)
+    return {**plain, "agent_config": {**agent, "llm_config": named}}
+
+
+def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    """Settings whose `api_key: ${NAME}` has become `api_key_env: NAME`."""
+    if "api_key" not in settings:
+        return settings
+    plain = dict(settings)
     key = plain.pop("api_key")
     variable = _VARIABLE.fullmatch(key) if isinstance(key, str) else None
     if variable is None:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig, Price, ScriptedBackendConfig
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    Price,
+    ScriptedBackendConfig,
+)
 from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
 from massgen_mcp.events import Cost, Usage
 
@@ -74,6 +80,8 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
         return Tariff(config.model, config.price)
     if isinstance(config, ClaudeCodeBackendConfig):
         return Tariff(config.model, config.price, ANTHROPIC, limitable=False)
+    if isinstance(config, Ag2BackendConfig):
+        config = config.asked
     provider = provider_for(config, environ)
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)

@@ -8,18 +8,26 @@ import hmac
 from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config, HttpBackendConfig
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    HttpBackendConfig,
+)
 from massgen_mcp.config.providers import credential_variables
 
 
 def variables_of(config: Config) -> tuple[str, ...]:
     """Names of the variables that decide who pays: every known provider's, and those that this config names itself."""
-    named = {
-        agent.backend.api_key_env
-        for agent in config.agents
-        if isinstance(agent.backend, HttpBackendConfig | ClaudeCodeBackendConfig) and agent.backend.api_key_env
-    }
+    named = {variable for agent in config.agents if (variable := _named_key(agent.backend))}
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES)))
+
+
+def _named_key(backend: BackendConfig) -> str | None:
+    if isinstance(backend, Ag2BackendConfig):
+        return backend.asked.api_key_env
+    return backend.api_key_env if isinstance(backend, HttpBackendConfig | ClaudeCodeBackendConfig) else None
 
 
 def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:

@@ -6,6 +6,7 @@ import sys
 SCRIPT = """
 import sys
 from massgen_mcp.backends.registry import make_backend
+from massgen_mcp.config.models import Ag2AgentConfig, Ag2BackendConfig, Ag2ModelConfig
 from massgen_mcp.config.models import AzureBackendConfig, ClaudeCodeBackendConfig, LocalBackendConfig
 from massgen_mcp.config.models import ProviderBackendConfig, ScriptedBackendConfig
 make_backend(ScriptedBackendConfig(type="scripted"), {})
@@ -14,7 +15,9 @@ for kind in ("openai", "chatcompletion", "claude"):
 make_backend(LocalBackendConfig(type="vllm"), {})
 make_backend(AzureBackendConfig(type="azure_openai", model="m", endpoint="http://127.0.0.1:1"), {})
 make_backend(ClaudeCodeBackendConfig(type="claude_code"), {"ANTHROPIC_API_KEY": "k"})
-print(sorted({"openai", "anthropic", "claude_agent_sdk", "mcp"} & set(sys.modules)))
+agent = Ag2AgentConfig(llm_config=Ag2ModelConfig(model="m"))
+make_backend(Ag2BackendConfig(type="ag2", agent_config=agent), {"OPENAI_API_KEY": "k"})
+print(sorted({"openai", "anthropic", "claude_agent_sdk", "mcp", "ag2", "httpx"} & set(sys.modules)))
 """
 
 

@@ -7,6 +7,7 @@ import pytest
 from massgen_mcp.config.generated import build_config
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
+from massgen_mcp.config.providers import WITHOUT_PROVIDER
 from massgen_mcp.errors import MassgenError
 
 
@@ -77,3 +78,9 @@ def test_what_it_makes_is_a_valid_config(models: list[str] | None) -> None:
 def test_context_paths_that_are_only_text_may_be_written_to() -> None:
     paths = build_config(context_paths=["/a", {"path": "/b", "permission": "read"}])["orchestrator"]["context_paths"]
     assert paths == [{"path": "/a", "permission": "write"}, {"path": "/b", "permission": "read"}]
+
+
+@pytest.mark.parametrize("kind", WITHOUT_PROVIDER)
+def test_a_type_that_is_no_provider_has_no_address_to_fill_in(kind: str) -> None:
+    (agent,) = config_from_data(build_config(models=[f"{kind}/m"], num_agents=1), "test").agents
+    assert (agent.backend.type, agent.backend.model) == (kind, "m")

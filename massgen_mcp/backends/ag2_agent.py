@@ -1,0 +1,93 @@
+"""An agent of the AG2 framework as a model: one step of an agent is one turn of the AG2 agent, up to its first reply.
+
+AG2 1.x is asynchronous to the bottom: a turn is a task on this event loop and needs no thread, so one that is cancelled
+or out of time ends at once, with its connection. Only AG2's import, a second or two, happens on a thread. Its cache and
+telemetry are middleware that nobody adds here; its retries are the SDK's and off. Must not know coordination rules.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from typing import TYPE_CHECKING
+
+import anyio
+
+from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
+from massgen_mcp.backends.chatcompletion import OPENAI, stop_reason, written_tokens
+from massgen_mcp.backends.failures import translated
+from massgen_mcp.backends.http import Endpoint, LazyClient
+from massgen_mcp.backends.wiretext import CallIds, clean, count
+
+if TYPE_CHECKING:
+    from ag2.events import ModelResponse, Usage
+
+    from massgen_mcp.backends.ag2_turn import Turns
+
+
+class Ag2Backend:
+    def __init__(self, endpoint: Endpoint, name: str, system_message: str | None) -> None:
+        self._endpoint = endpoint
+        self._base_url = endpoint.base_url or OPENAI
+        self._turns = LazyClient(lambda: _load(endpoint, name, system_message))
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        heard: asyncio.Queue[Part | None] = asyncio.Queue()
+        with translated(self._endpoint, self._base_url):
+            turns = await self._turns.get()
+            turn = asyncio.create_task(turns.take(request, heard.put_nowait))
+            turn.add_done_callback(lambda _: heard.put_nowait(None))
+            try:
+                while (part := await heard.get()) is not None:
+                    yield part
+                response = turn.result()
+            finally:
+                await _end(turn)
+            for part in self._rest(response, CallIds(request.messages)):
+                yield part
+
+    async def aclose(self) -> None:
+        await self._turns.aclose()
+
+    def _rest(self, response: "ModelResponse", ids: CallIds) -> Iterator[Part]:
+        """What follows the text, which was passed on as it came."""
+        made = response.tool_calls.calls
+        stop = stop_reason(response.finish_reason, self._endpoint, self._base_url, called=bool(made))
+        for call in made:
+            yield ToolCallPart(ToolCall(ids.take(call.id), clean(call.name), clean(call.arguments)))
+        if response.usage:
+            yield _usage(response.usage, response.model or "")
+        yield StopPart(stop)
+
+
+async def _end(turn: "asyncio.Task[ModelResponse]") -> None:
+    """Nothing of a turn outlives its call, nor does its error."""
+    turn.cancel()
+    with anyio.move_on_after(5, shield=True):
+        await asyncio.wait({turn})
+    if turn.done() and not turn.cancelled():
+        turn.exception()
+
+
+def _usage(usage: "Usage", model: str) -> UsagePart:
+    read, reasoning = _count(usage.prompt_tokens), _count(usage.thinking_tokens)
+    return UsagePart(
+        input_tokens=read,
+        cached_input_tokens=_count(usage.cache_read_input_tokens),
+        output_tokens=written_tokens(read, _count(usage.completion_tokens), _count(usage.total_tokens), reasoning),
+        reasoning_tokens=reasoning,
+        model=clean(model),
+    )
+
+
+def _count(tokens: float | None) -> int:
+    return count(int(tokens or 0))
+
+
+def _load(endpoint: Endpoint, name: str, system_message: str | None) -> "Turns":
+    """Import AG2 where nobody waits for it."""
+    from massgen_mcp.backends.ag2_turn import Turns
+
+    return Turns(endpoint, name, system_message)
