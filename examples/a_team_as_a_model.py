@@ -13,7 +13,8 @@ import massgen_mcp as massgen
 
 def main(model: str, question: str) -> None:
     massgen.register_with_litellm()
-    response: Any = litellm.completion(model=model, messages=[{"role": "user", "content": question}])
+    message = {"role": "user", "content": question}
+    response: Any = litellm.completion(model=model, messages=[message])  # pyright: ignore[reportUnknownMemberType]
     print(response.choices[0].message.content)
     print(response.usage.total_tokens, "tokens")
 
