@@ -205,9 +205,17 @@ class RunManager:
         the epoch; `before`: the number of the last row of the page before.
         """
 
-        def rows() -> list[RunView]:
-            found = self._store.recent(state=state, session_id=session_id, since=since, before=before, limit=limit)
+        def page(before: int | None) -> list[RunView]:
+            known = "running" if state == "input_required" else state  # the store does not tell these two apart
+            found = self._store.recent(state=known, session_id=session_id, since=since, before=before, limit=limit)
             return [self._look_or_row(row) for row in found]
+
+        def rows() -> list[RunView]:
+            views, last = list[RunView](), before
+            while len(views) < limit and (found := page(last)):
+                views += [view for view in found if _is_so(view, state)]
+                last = found[-1].row.number
+            return views[:limit]
 
         return await anyio.to_thread.run_sync(rows)
 
@@ -404,6 +412,11 @@ def _checked_raise(view: RunView, value: float | None) -> str:
     if value is None or not math.isfinite(value) or value <= cap:
         raise MassgenError("invalid_arguments", f"raise_budget needs a `value` above the cap of {cap:g} US dollars")
     return repr(value)
+
+
+def _is_so(view: RunView, state: RunState | None) -> bool:
+    """Whether a run that the store gave for this state is in it; it alone knows that it waits for its asker."""
+    return state not in ("running", "input_required") or view.state == state
 
 
 def new_run_id() -> str:

@@ -199,6 +199,8 @@ async def test_an_agents_question_reaches_the_asker_and_the_decision_reaches_the
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         asked = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
         assert (asked["status"], asked["reason"]) == ("input_required", "question: Metres or feet?")
+        for state, count in (("input_required", 1), ("running", 0)):
+            assert len((await call(client, "list_runs", state=state))["runs"]) == count
         end(home.processes(RUNNER_MODULE)[0], signal.SIGKILL)
         await call(client, "control_run", run_id=run_id, action="answer", message="Metres.")
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=20))["status"] == "completed"
