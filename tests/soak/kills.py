@@ -10,7 +10,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import anyio
@@ -54,10 +54,13 @@ class Toll:
     """Journals that cannot be read, or have gaps."""
     orphans: int = 0
     """Processes that are left when all is done."""
+    last_words: list[str] = field(default_factory=list[str])
+    """How the lost runs ended."""
 
     def judged(self) -> str:
         """The figures. Raises `AssertionError` if one of those that must be 0 is not."""
-        told = ", ".join(f"{name} {value}" for name, value in asdict(self).items())
+        told = ", ".join(f"{name} {value}" for name, value in asdict(self).items() if name != "last_words")
+        told = "; ".join([told, *self.last_words])
         assert self.lost + self.doubled + self.torn + self.orphans == 0, told
         return told
 
@@ -183,7 +186,9 @@ def _judge(home: TempHome, run_id: str, toll: Toll) -> None:
     events = [record.event for record in records]
     toll.torn += [record.seq for record in records] != list(range(1, len(records) + 1))
     ends = [event for event in events if isinstance(event, RunCompleted)]
-    toll.lost += not ends or not isinstance(events[-1], RunCompleted)
+    if not ends or not isinstance(events[-1], RunCompleted):
+        toll.lost += 1
+        toll.last_words.append(repr(events[-1])[:300])
     toll.doubled += len(ends) > 1
     toll.resumed += any(isinstance(event, RunResumed) for event in events)
     replied = Counter(event.call_id for event in events if isinstance(event, ModelReplied))
