@@ -5,7 +5,7 @@ import signal
 
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 
-SLOW = {"answer": "the answer", "delay_seconds": 2}
+SLOW = {"answer": "the answer", "delay_seconds": 3}
 
 
 def machines(home: TempHome) -> tuple[TempHome, TempHome]:
@@ -20,10 +20,9 @@ def machines(home: TempHome) -> tuple[TempHome, TempHome]:
 async def test_a_run_of_a_lost_machine_goes_on_elsewhere_when_its_lease_is_over(home: TempHome) -> None:
     one, two = machines(home)
     config = home.config("slow", agent("solo", SLOW, SLOW))
-    async with one.client() as client:
-        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+    async with one.client() as first, two.client() as client:
+        run_id = (await call(first, "start_run", question="q", config=config))["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
-    async with two.client() as client:
         (runner,) = home.processes(RUNNER_MODULE)
         end(runner, signal.SIGKILL)
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
