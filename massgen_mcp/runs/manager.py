@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -21,7 +22,7 @@ import anyio.to_thread
 
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.home import Home
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory
@@ -260,9 +261,10 @@ class RunManager:
                     )
                 except SessionMoved:
                     remove_tree(path)
-                except BaseException:
-                    with suppress(OSError):  # the next pruning tries again
-                        remove_tree(path)
+                except BaseException as error:
+                    if not _may_be_stored(path, error):
+                        with suppress(OSError):  # the next pruning tries again
+                            remove_tree(path)
                     raise
                 else:
                     break
@@ -387,6 +389,13 @@ class _Watch:
             records, self._damage = damage.intact, damage
         for record in records:
             self._folded.apply(record)
+
+
+def _may_be_stored(path: Path, error: BaseException) -> bool:
+    """Whether a run that could not be added may turn out to have been: a write that the storage did not confirm can
+    still be there later. If it is not, pruning finds a directory that no run has.
+    """
+    return storage_fault(error) is not None and (path / "config.json").exists()
 
 
 def _check_action(view: RunView, action: Action, message: str) -> None:

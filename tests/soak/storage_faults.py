@@ -168,19 +168,22 @@ async def _under_strace(home: TempHome, config: str, options: list[str]) -> tupl
     """
     command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
     subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
-    environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
+    ours = {name: value for name, value in home.environ.items() if not name.startswith("COVERAGE")}
+    environ = {**ours, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}  # a fault in what measures the tests proves nothing
     work = home.path.with_name(f"{home.path.name}-told")
     work.mkdir(parents=True, exist_ok=True)
     with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
         process = await anyio.open_process([*command, *subject], env=environ, stdout=out, stderr=err)
-        with anyio.move_on_after(LONGEST):
-            await process.wait()
-        code = process.returncode
-        await anyio.to_thread.run_sync(home.close)
-        if code is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        try:
+            with anyio.move_on_after(LONGEST):
+                await process.wait()
+            code = process.returncode
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(home.close)
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.aclose()
     told = [(work / name).read_text(errors="replace") for name in ("out", "err")]
     shutil.rmtree(work)
     return told[0].split(), told[1], code
