@@ -1,5 +1,7 @@
 """A runner lives through very many runs: neither its files, nor its threads, children or memory grow with them."""
 
+import sqlite3
+from contextlib import closing
 from functools import partial
 from statistics import linear_regression
 
@@ -45,6 +47,11 @@ async def leaks(home: TempHome, *, runs: int, batch: int, judge_memory: bool = T
 
 
 def _both(home: TempHome) -> tuple[int, int] | None:
+    """Runner and server, when the runner has put everything away: a run is answered a moment before that."""
+    with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store:
+        (running,) = store.execute("SELECT count(*) FROM runs WHERE state = 'running'").fetchone()
+    if running:
+        return None
     runners, servers = home.processes(RUNNER_MODULE), home.processes(SERVER_MODULE)
     return (runners[0], servers[0]) if len(runners) == 1 and servers else None
 
