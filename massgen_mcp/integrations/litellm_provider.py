@@ -76,6 +76,7 @@ class MassgenProvider(CustomLLM):
         except (MassgenError, BackendError) as error:
             raise self._translated(error, call) from error
         response: ModelResponse = call["model_response"]
+        # LiteLLM types a choice as one that may be a stream's, which has no message.
         response.choices[0].message.content = result["final_answer"]  # pyright: ignore[reportAttributeAccessIssue]
         response.choices[0].finish_reason = "stop"
         response.model = f"{self._provider}/{call['model']}"

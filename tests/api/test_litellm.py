@@ -236,6 +236,7 @@ def test_a_failed_run_raises_what_its_cause_would(
     def check(error: Exception) -> None:
         assert type(getattr(error, "original_exception", None) or error).__name__ == kind
 
+    # Of which class it is, `check` says.
     with pytest.raises(Exception) as caught:  # noqa: PT011
         asyncio.run(main())
     check(caught.value)

@@ -551,6 +551,7 @@ async def test_waiting_for_a_phase_returns_when_it_begins(home: TempHome) -> Non
 async def test_a_waiting_client_hears_progress_before_it_would_give_up(home: TempHome) -> None:
     heard: list[tuple[float, str | None]] = []
 
+    # The client calls it with all three.
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
         heard.append((progress, message))
 

@@ -33,7 +33,8 @@ async def leaks(home: TempHome, *, runs: int, batch: int, judge_memory: bool = T
             replies = await call_at_once(servers, "start_run", [calls])
             states = {reply.content["status"] if reply.content else reply.refusal for reply in replies}
             assert states == {"completed"}, states
-            both: tuple[int, int] = await wait_until(partial(_both, home))  # pyright: ignore[reportAssignmentType]
+            both = await wait_until(partial(_both, home))
+            assert both is not None
             runner, server = both
             runners.add(runner)
             samples.append((done, footprint(runner), footprint(server)))
