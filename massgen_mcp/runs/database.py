@@ -4,8 +4,10 @@ Opened when it is first needed, and again after it failed or was replaced, so th
 full, locked away or broken for a while. Must not know what the tables mean.
 """
 
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -134,7 +136,7 @@ class Database:
 def _open(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA journal_mode=WAL")
+        _log_ahead(db)
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA foreign_keys=ON")
         if _version(db) != SCHEMA_VERSION:
@@ -144,6 +146,22 @@ def _open(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _log_ahead(db: sqlite3.Connection) -> None:
+    """When several processes make a new file a WAL at once, SQLite refuses all but one of them without waiting
+    (https://sqlite.org/c3ref/busy_handler.html: it would be a deadlock), so the waiting is done here.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if _name(error) != "SQLITE_BUSY" or time.monotonic() >= deadline:
+                raise
+        else:
+            return
+        time.sleep(random.uniform(0.001, 0.02))
 
 
 def _migrate(db: sqlite3.Connection) -> None:

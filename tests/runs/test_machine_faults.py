@@ -7,10 +7,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+import anyio
 import pytest
+from mcp.client import Client
 
 from massgen_mcp.runs.database import MIGRATIONS, SCHEMA_VERSION
 from tests.faults import ROOT, can_mount
@@ -189,6 +191,33 @@ async def test_a_server_goes_on_with_a_new_store_when_the_broken_one_was_moved_a
         await ended(client)
         assert (await expect_error(client, "get_status", run_id=first))[0] == "unknown_run"
     assert (home.run_directory(first) / "events.jsonl").exists(), "a lost store takes no run with it"
+
+
+async def test_a_store_that_another_process_is_just_making_is_waited_for(home: TempHome) -> None:
+    home.path.mkdir()
+    database = home.path / "runs.sqlite3"
+    started: dict[str, object] = {}
+
+    async def start(client: Client) -> None:
+        started.update(await call(client, "start_run", **SCRIPTED, wait_seconds=30))
+
+    async with home.client() as client:
+        (server,) = home.processes(SERVER_MODULE)
+        with closing(sqlite3.connect(database, isolation_level=None)) as maker:
+            maker.execute("BEGIN IMMEDIATE")  # SQLite refuses others at once who would make the same file a WAL now
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(start, client)
+                await wait_until(lambda: str(database) in open_files(server))
+                maker.execute("COMMIT")
+    assert started["status"] == "completed"
+
+
+def open_files(pid: int) -> set[str]:
+    found: set[str] = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(entry.readlink()))
+    return found
 
 
 async def test_a_torn_write_ahead_log_costs_no_run_that_was_there_before(home: TempHome) -> None:
