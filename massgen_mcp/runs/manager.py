@@ -43,6 +43,8 @@ MAX_MESSAGE_CHARACTERS = 20_000
 MAX_TURNS_RECALLED = 200
 WAIT_STEPS = (0.01, 0.05)
 """A waiting call looks at the run this often, in seconds: at first, and after the first second."""
+CARE_SECONDS = 1.0
+"""A waiting call looks this often whether the run has a runner: it may be lost while we wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,7 @@ class RunManager:
         expired, store_unavailable.
         """
         view = await anyio.to_thread.run_sync(self._watch(run_id).look)
-        if view.row.state == "interrupted":
-            await anyio.to_thread.run_sync(self._see_to, view)
+        await anyio.to_thread.run_sync(self._care_for, view)
         return view
 
     async def find(self, beginning: str) -> str:
@@ -149,10 +150,11 @@ class RunManager:
         """
         watch = self._watch(run_id)
         view = await anyio.to_thread.run_sync(watch.look)
-        await anyio.to_thread.run_sync(self._see_to, view)
+        await anyio.to_thread.run_sync(self._care_for, view)
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
         began = anyio.current_time()
+        care = began + CARE_SECONDS
         while not view.stands_still and (waited := anyio.current_time() - began) < seconds:
             if until == "change" and view.snapshot.seq > seen:
                 break
@@ -160,6 +162,9 @@ class RunManager:
                 break
             await anyio.sleep(WAIT_STEPS[waited > 1])
             view = await anyio.to_thread.run_sync(watch.look)
+            if anyio.current_time() >= care:
+                await anyio.to_thread.run_sync(self._care_for, view)
+                care = anyio.current_time() + CARE_SECONDS
         return view
 
     async def control(
@@ -294,6 +299,12 @@ class RunManager:
                 yield None
             elif answer := view.snapshot.best_answer:
                 yield EarlierTurn(question=view.snapshot.question, answer=answer)
+
+    def _care_for(self, view: RunView) -> None:
+        """Send for a runner if the run needs one that is not there."""
+        state = view.row.state
+        if state == "interrupted" or (state == "queued" and not Post(self._home, view.row.fingerprint).alive()):
+            self._see_to(view)
 
     def _see_to(self, view: RunView) -> None:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have

@@ -1,7 +1,8 @@
 """The runner: a detached process that executes many runs at once, outlives whoever started it, and leaves when idle.
 
 One per fingerprint of credentials (see `summons`). It takes queued runs from the store, executes each as a task, and
-does what is wanted of them. `python -m massgen_mcp.runs.runner FINGERPRINT`.
+does what is wanted of them. `python -m massgen_mcp.runs.runner FINGERPRINT LOCK`, where LOCK is the inherited
+descriptor of the lock that says that it is starting.
 """
 
 import os
@@ -15,8 +16,8 @@ import resource
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, suppress
 
 import anyio
 import anyio.abc
@@ -259,8 +260,10 @@ async def _break_off(directory: RunDirectory, reason: FailureReason, message: st
     return snapshot
 
 
-async def _serve(home: Home, fingerprint: str) -> None:
-    """Hold the post for this fingerprint as long as there is work; leave it only when the queue is certainly empty."""
+async def _serve(home: Home, fingerprint: str, listens: Callable[[], None]) -> None:
+    """Hold the post for this fingerprint as long as there is work; leave it only when the queue is certainly empty.
+    `listens` is called as soon as it can be woken.
+    """
     post = Post(home, fingerprint)
     store = Store(home.database)
     with post.hold() as held:
@@ -271,6 +274,7 @@ async def _serve(home: Home, fingerprint: str) -> None:
                 tasks.start_soon(_leave_on_signal, signals, tasks.cancel_scope)
                 while True:
                     with post.listen() as listening:
+                        listens()
                         await Runner(home, store, fingerprint, os.environ).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
                     if not await anyio.to_thread.run_sync(store.waiting, fingerprint):
@@ -296,7 +300,11 @@ def main() -> None:
     os.umask(0o077)
     _allow_open_files()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    anyio.run(_serve, find_home(os.environ), sys.argv[1])
+    fingerprint, lock = sys.argv[1], int(sys.argv[2])
+    os.set_inheritable(lock, False)
+    with ExitStack() as starting:
+        starting.callback(os.close, lock)
+        anyio.run(_serve, find_home(os.environ), fingerprint, starting.close)
 
 
 if __name__ == "__main__":

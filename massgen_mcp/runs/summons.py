@@ -2,7 +2,9 @@
 
 Per fingerprint there is at most one runner. It holds a file lock that the kernel drops with it (alive: no heartbeat, no
 timeout), and reads a FIFO into which a waker writes one byte. A FIFO without a reader refuses the writer, so waking a
-runner that is gone, or that has just decided to leave, never goes unnoticed. Must not know what runners do.
+runner that is gone, or that has just decided to leave, never goes unnoticed. Whoever starts one holds a second lock
+and hands it to the new process, which drops it when it listens: a hundred calls at once start one process, not a
+hundred. Must not know what runners do.
 """
 
 import errno
@@ -26,6 +28,7 @@ class Post:
     def __init__(self, home: Home, fingerprint: str) -> None:
         self.lock = home.runners / f"{fingerprint}.lock"
         self.fifo = home.runners / f"{fingerprint}.wake"
+        self.starting = home.runners / f"{fingerprint}.starting"
         self.log = home.runners / f"{fingerprint}.log"
 
     def alive(self) -> bool:
@@ -83,6 +86,22 @@ class Post:
             os.close(descriptor)
 
     @contextmanager
+    def start_alone(self) -> Generator[int | None]:
+        """The descriptor of a lock that the process to be started inherits; None if another one is just starting.
+        That one listens before it looks at the queue, so it finds what was queued before this was asked.
+        """
+        descriptor = os.open(self.starting, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield None
+            else:
+                yield None if self.wake() else descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
     def listen(self) -> Generator["Listening"]:
         """Hear wakers for as long as the context lasts. Only for the holder of the lock."""
         with suppress(FileExistsError):
@@ -112,14 +131,16 @@ def summon(home: Home, fingerprint: str, environ: Mapping[str, str]) -> None:
     post = Post(home, fingerprint)
     if post.wake():
         return
-    _start(home, fingerprint, post.log, environ)
+    with post.start_alone() as lock:
+        if lock is not None:
+            _start(home, fingerprint, post.log, environ, lock)
 
 
-def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str]) -> None:
+def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str], lock: int) -> None:
     """Start a detached runner. It forks away from us at once (so it is nobody's child that must be reaped), into a
-    session of its own, and inherits nothing but the environment.
+    session of its own, and inherits nothing but the environment and the lock that says that it is starting.
     """
-    command = [sys.executable, "-P", "-m", "massgen_mcp.runs.runner", fingerprint]
+    command = [sys.executable, "-P", "-m", "massgen_mcp.runs.runner", fingerprint, str(lock)]
     inherited = {**environ, HOME_VARIABLE: str(home.path), IDLE_VARIABLE: repr(home.runner_idle_seconds)}
     try:
         with log.open("ab") as output:
@@ -130,6 +151,7 @@ def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str]) 
                 stderr=output,
                 cwd="/",
                 env=inherited,
+                pass_fds=(lock,),
                 start_new_session=True,
                 check=True,
                 timeout=30,

@@ -29,6 +29,7 @@ from tests.harness import (
     happened,
     poll_until,
     spawned,
+    wait_until,
     without_escapes,
 )
 
@@ -100,6 +101,22 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
+
+
+async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself(home: TempHome) -> None:
+    run_id = await start(home, home.config("slow", agent("solo", {"answer": "there", "delay_seconds": 1.5})))
+    command = (sys.executable, "-W", "error", "-m", SERVER_MODULE, "watch", run_id)
+    async with spawned(home, *command, stdout=subprocess.PIPE) as watching:
+        assert watching.stdout is not None
+        told = [await watching.stdout.receive()]
+        await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(runner, signal.SIGKILL)
+        with anyio.fail_after(20):
+            told += [piece async for piece in watching.stdout]
+            assert await watching.wait() == DONE
+    assert b"completed: agent_a" in b"".join(told)
+    assert happened(home.run_directory(run_id), "run_resumed")
 
 
 async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) -> None:

@@ -26,6 +26,7 @@ from tests.harness import (
     spawned,
     wait_until,
 )
+from tests.soak.crowd import call_at_once, crowd
 
 STUCK = {"hang": True}
 NOBODY = "http://127.0.0.1:9/v1"
@@ -78,7 +79,7 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
             tasks.start_soon(start, "other", other)
         for run_id in runs.values():
             await at_work(home, run_id)
-        await wait_until(lambda: len(home.processes(RUNNER_MODULE)) == 1)  # a second one may come, look, and leave
+        assert len(home.processes(RUNNER_MODULE)) == 1
         assert len(home.processes(SERVER_MODULE)) == 2
         for client in (one, other):
             listed = await call(client, "list_runs")
@@ -87,6 +88,26 @@ async def test_two_servers_of_one_home_share_runs_and_one_runner(home: TempHome)
         assert (await call(one, "get_result", run_id=runs["one"]))["answer"] == "the one answer"
         cancelled = await call(one, "control_run", run_id=runs["other"], action="cancel")
         assert cancelled["run_id"] == runs["other"]
+
+
+NOTING = """
+import os, sys
+if "massgen_mcp.runs.runner" in sys.orig_argv:
+    with open(os.environ["NOTES"], "a") as notes:
+        print(os.getpid(), file=notes)
+"""
+
+
+async def test_many_starts_at_once_start_one_process(home: TempHome) -> None:
+    hook = home.work / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(NOTING)
+    home = home.with_variables(PYTHONPATH=str(hook), NOTES=str(hook / "notes"), MASSGEN_MCP_RUNNER_IDLE_SECONDS="30")
+    calls = [[{"question": "q", "models": ["scripted/x"], "wait_seconds": 30}] * 15] * 2
+    async with crowd(home, 2) as servers:
+        replies = await call_at_once(servers, "start_run", calls)
+    assert [reply.content and reply.content["status"] for reply in replies] == ["completed"] * 30
+    assert len((hook / "notes").read_text().splitlines()) == 1
 
 
 async def test_runs_under_other_credentials_have_another_runner(home: TempHome) -> None:
@@ -310,7 +331,10 @@ async def test_a_client_of_a_killed_server_hears_that_the_connection_is_gone(hom
             await client.call_tool("list_runs", {})
 
 
-async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_the_next_server(home: TempHome) -> None:
+@pytest.mark.parametrize(("tool", "arguments"), [("get_status", {}), ("wait_run", {"timeout_seconds": 0})])
+async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_the_next_server(
+    home: TempHome, tool: str, arguments: dict[str, Any]
+) -> None:
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=home.config("s", agent("one", STUCK))))["run_id"]
         await at_work(home, run_id)
@@ -323,7 +347,7 @@ async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_th
         if trace.name != "config.json":
             trace.unlink() if trace.is_file() else shutil.rmtree(trace)
     async with home.client() as client:
-        await call(client, "wait_run", run_id=run_id, timeout_seconds=0)
+        await call(client, tool, run_id=run_id, **arguments)
         await at_work(home, run_id)
         await call(client, "control_run", run_id=run_id, action="cancel")
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
