@@ -6,7 +6,7 @@ of who emits or who reads. Agents appear under their public names (`agent_a`, `a
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from massgen_mcp.errors import DropReason, FailureReason
 
@@ -506,13 +506,13 @@ TERMINAL = (RunCompleted, RunFailed, RunCancelled, RunTimedOut)
 
 
 class LogRecord(BaseModel):
-    """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch."""
+    """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Pydantic would keep the last 16,384 short values that it read for reuse; here hardly one comes twice.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", cache_strings="keys")
 
     seq: int
     time: float
     event: AnyEvent
-
-
-LOG_RECORD: TypeAdapter[LogRecord] = TypeAdapter(LogRecord)

@@ -9,7 +9,6 @@ import pytest
 from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import (
-    LOG_RECORD,
     TERMINAL,
     AnswerSubmitted,
     AskerSaid,
@@ -61,7 +60,7 @@ async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord
 
 def journaled(events: Sequence[Event]) -> list[LogRecord]:
     lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
-    return [LOG_RECORD.validate_python(line) for line in lines]
+    return [LogRecord.model_validate(line) for line in lines]
 
 
 def calls_by_id(performance: Performance, events: Sequence[Event]) -> dict[str, ModelRequest]:
