@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
 .PHONY: demo check test bench soak wire-table clean
 
@@ -14,12 +15,12 @@ check: $(VENV)/developed node_modules/installed
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest $(ON_EVERY_CORE)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 
 test: $(VENV)/developed node_modules/installed
-	$(BIN)/pytest
+	$(BIN)/pytest $(ON_EVERY_CORE)
 
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
