@@ -11,7 +11,7 @@ import yaml
 
 from massgen_mcp.config.loader import load_config
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, end
+from tests.harness import COMMAND_MODULE, TempHome, end, poll_until
 from tests.typist import Typist, typist
 
 KEY = "sk-never-to-be-seen"
@@ -90,11 +90,17 @@ def test_an_existing_config_is_only_replaced_when_the_person_says_so(keyed: Temp
     assert (keyed.work / OWN).is_file()
 
 
+def asleep(pid: int) -> bool:
+    """Whether the process waits for something, such as a key."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
+
+
 @pytest.mark.parametrize("how", ["end of input", "interrupt"])
 def test_leaving_the_dialogue_saves_nothing(keyed: TempHome, how: str) -> None:
     with at_terminal(keyed, "--init") as person:
         person.expect("Which [1]: ")
         if how == "interrupt":
+            poll_until(lambda: asleep(person.process.pid))  # Python loses a signal between the prompt and the reading
             end(person.process.pid, signal.SIGINT)
         else:
             person.type("\x04")
