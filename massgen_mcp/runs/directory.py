@@ -18,7 +18,7 @@ import anyio.to_thread
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.snapshot import SnapshotLimits, take_snapshot
+from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,7 @@ class AnswerGallery:
         return directory if directory.is_dir() else None
 
     def _keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+        remove_tree(self._run.final_of(agent))  # of a runner that was lost before it could say that the run is over
         self._run.write_final(agent, content)
         if workspace is not None:
             take_snapshot(workspace.root, self._run.final_of(agent) / "workspace", limits=self._limits)

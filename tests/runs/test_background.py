@@ -353,6 +353,31 @@ async def test_a_run_whose_server_died_before_it_woke_a_runner_is_taken_up_by_th
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
 
 
+async def test_a_run_whose_runner_is_lost_just_before_its_last_event_ends_once_more_with_the_same_files(
+    home: TempHome,
+) -> None:
+    write = {"call": "write_file", "arguments": {"path": "a.txt", "content": "a"}}
+    config = home.config("writer", agent("one", write, {"answer": "there"}))
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+        assert started["status"] == "completed"
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    run = home.run_directory(started["run_id"])
+    journal = run / "events.jsonl"
+    *kept, last = journal.read_bytes().splitlines(keepends=True)
+    assert json.loads(last)["event"]["type"] == "run_completed"
+    journal.write_bytes(b"".join(kept))
+    (run / "final" / "agent_a" / ".workspace.0.partial").mkdir()
+    with closing(sqlite3.connect(home.path / "runs.sqlite3")) as store, store:
+        store.execute("UPDATE runs SET state = 'running', ended = NULL, events = NULL")
+    async with home.client() as client:
+        assert (await call(client, "wait_run", run_id=run.name, timeout_seconds=30))["status"] == "completed"
+        assert (await call(client, "get_result", run_id=run.name))["answer"] == "there"
+    files = {path.relative_to(run / "final").as_posix() for path in (run / "final").rglob("*") if path.is_file()}
+    assert files == {"agent_a/answer.txt", "agent_a/workspace/a.txt"}
+    assert not list((run / "final" / "agent_a").glob("*.partial"))
+
+
 async def test_nobody_with_other_keys_takes_up_a_queued_run(home: TempHome) -> None:
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=home.config("s", agent("one", STUCK))))["run_id"]
