@@ -1,4 +1,4 @@
-"""A known-bad twin: a store that acknowledges a run first and writes it down a moment later."""
+"""A known-bad twin: a store that acknowledges a run first and writes it down much later."""
 
 # pyright: reportPrivateUsage=false
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from massgen_mcp.runs import store
 
-LATER = 0.4
+LATER = 30.0
+"""Seconds; longer than the harness lets any server live."""
 
 
 def _add(self: store.Store, run: store.NewRun, **wishes: Any) -> store.Added:
