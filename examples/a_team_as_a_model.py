@@ -14,6 +14,7 @@ import massgen_mcp as massgen
 def main(model: str, question: str) -> None:
     massgen.register_with_litellm()
     message = {"role": "user", "content": question}
+    # LiteLLM's completion is typed in part only.
     response: Any = litellm.completion(model=model, messages=[message])  # pyright: ignore[reportUnknownMemberType]
     print(response.choices[0].message.content)
     print(response.usage.total_tokens, "tokens")

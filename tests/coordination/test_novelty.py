@@ -20,6 +20,7 @@ from massgen_mcp.coordination.novelty import overlap
     ],
 )
 def test_the_overlap_is_the_share_of_common_word_pairs(one: str, other: str, expected: float) -> None:
+    # pytest's approx is typed in part only.
     assert overlap(one, other) == pytest.approx(expected)  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -22,8 +23,8 @@ SCRIPTED = {"question": "q", "models": ["scripted/x"]}
 LONG = "kept " * 4_000
 
 
-async def ended(client: object, **arguments: object) -> str:
-    started = await call(client, "start_run", **SCRIPTED, **arguments, wait_seconds=30)  # pyright: ignore[reportArgumentType]
+async def ended(client: Client, **arguments: Any) -> str:
+    started = await call(client, "start_run", **SCRIPTED, **arguments, wait_seconds=30)
     assert started["status"] == "completed"
     return started["run_id"]
 
