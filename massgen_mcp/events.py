@@ -233,6 +233,10 @@ class RoundStarted(Event):
     """How many of the asker's messages the round begins with."""
     notes: str = ""
     """What the team shared with the agent besides answers, as it was shown."""
+    opening: str = ""
+    """The nonce of the markers around the question and what precedes it; an agent keeps it from round to round."""
+    nonce: str = ""
+    """The nonce of the markers around everything else that the round begins with."""
 
 
 class MessagesShown(Event):
@@ -241,6 +245,8 @@ class MessagesShown(Event):
     type: Literal["messages_shown"] = "messages_shown"
     agent: str
     heard: int
+    nonce: str = ""
+    """Of the markers around them."""
 
 
 class BallotChanged(Event):
@@ -250,6 +256,8 @@ class BallotChanged(Event):
     agent: str
     revision: int
     ballot: tuple[BallotEntry, ...]
+    nonce: str = ""
+    """Of the markers around its answers."""
 
 
 class ModelCallStarted(Event):
@@ -355,6 +363,8 @@ class ToolFinished(Event):
     valid: bool = True
     """The call named a tool that is there, with readable arguments; the tool itself may still have failed."""
     seconds: float
+    nonce: str = ""
+    """Of the markers between which the result was given to the model; "" where it was given without."""
 
 
 class RuleViolated(Event):
@@ -431,6 +441,9 @@ class PresentationStarted(Event):
     agent: str
     heard: int = 0
     """How many of the asker's messages it is written with."""
+    opening: str = ""
+    nonce: str = ""
+    """As in `RoundStarted`."""
 
 
 class AnswerPresented(Event):

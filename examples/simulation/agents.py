@@ -1,11 +1,10 @@
 """Simulated models behind the product's `Backend` seam.
 
-Like a model, an agent reads the ballot where a prompt fences it, and acts through the workflow tools. Beyond that it
+Like a model, an agent reads the ballot where a prompt marks it, and acts through the workflow tools. Beyond that it
 knows what the simulation gives it: its answer, and how it votes.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -14,8 +13,7 @@ from random import Random
 import anyio.lowlevel
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UserMessage
-
-_ENTRY = re.compile(r'<answer name="([^"]*)">\n(.*?)\n</answer>', re.DOTALL)
+from massgen_mcp.markers import materials
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,10 @@ class SimulatedAgent:
 def _ballot(request: ModelRequest) -> list[Entry]:
     """The ballot that was shown last."""
     for message in reversed(request.messages):
-        if isinstance(message, UserMessage) and (found := _ENTRY.findall(message.text)):
-            return [Entry(name, text) for name, text in found]
+        if isinstance(message, UserMessage):
+            found = [Entry(shown.name, shown.text) for shown in materials(message.text) if shown.kind == "answer"]
+            if found:
+                return found
     return []
 
 

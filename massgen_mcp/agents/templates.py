@@ -12,6 +12,7 @@ from massgen_mcp.backends.base import ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import BallotEntry
+from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 
 TEMPLATES = ("evaluation_system_message", "final_presentation_system_message", "enforcement_message")
@@ -58,7 +59,8 @@ class MessageTemplates:
 
     def final_presentation_system_message(self) -> str:
         """What a winner is asked to do."""
-        return self._overrides.get("final_presentation_system_message", prompts.PRESENT)
+        task = self._overrides.get("final_presentation_system_message", prompts.PRESENT)
+        return prompts.system_prompt(task, None, ())
 
     def enforcement_message(self) -> str:
         """What an agent is told that replied without `new_answer` or `vote`."""
@@ -66,12 +68,12 @@ class MessageTemplates:
         return self._overrides.get("enforcement_message", own)
 
     def format_original_message(self, task: str) -> str:
-        """The question as agents see it."""
-        return prompts.question_block(task)
+        """The question as agents see it, between markers with a new random code."""
+        return prompts.question_block(task, draw_nonce([task]))
 
     def format_current_answers(self, answers: Mapping[str, str]) -> str:
         """The answers (neutral name → text) as agents see them; the reader's own one belongs last."""
-        return prompts.ballot_block(prompts.BALLOT_FIRST, list(answers.items()))
+        return prompts.ballot_block(prompts.BALLOT_FIRST, list(answers.items()), draw_nonce(answers.values()))
 
     def get_standard_tools(self, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The workflow tools: `new_answer`, and with `names` of answers also a `vote` that takes one of them."""

@@ -1,13 +1,11 @@
 """A deterministic stand-in for a model. It calls nobody; what it does is written in its config.
 
-Knows how the coordination tools are called and how a ballot is fenced in a prompt, as a model does, and nothing else.
+Knows how the coordination tools are called and how a ballot is marked in a prompt, as a model does, and nothing else.
 """
 
 import json
 import math
-import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
 
 import anyio
 
@@ -26,17 +24,10 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.markers import Material, materials
 
-_BALLOT_ENTRY = re.compile(r'<answer name="([^"]*)">\n(.*?)\n</answer>', re.DOTALL)
-_QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 _PIECE = 24
 _MAY_PASS = ("rate_limited", "provider_error", "unreachable")
-
-
-@dataclass(frozen=True, slots=True)
-class _BallotEntry:
-    name: str
-    text: str
 
 
 class ScriptedBackend:
@@ -143,20 +134,21 @@ def _vote_target(wish: str, request: ModelRequest) -> str:
     return next((entry.name for entry in ballot if wish in entry.text), wish)
 
 
-def _ballot(request: ModelRequest) -> list[_BallotEntry]:
+def _ballot(request: ModelRequest) -> list[Material]:
     """The ballot that was shown last."""
     for message in reversed(request.messages):
-        if isinstance(message, (UserMessage, ToolResultMessage)):
-            found: list[tuple[str, str]] = _BALLOT_ENTRY.findall(message.text)
-            if found:
-                return [_BallotEntry(name, text) for name, text in found]
+        if isinstance(message, (UserMessage, ToolResultMessage)) and (found := _answers(message.text)):
+            return found
     return []
+
+
+def _answers(prompt: str) -> list[Material]:
+    return [material for material in materials(prompt) if material.kind == "answer"]
 
 
 def _question(request: ModelRequest) -> str:
     first = next((message.text for message in request.messages if isinstance(message, UserMessage)), "")
-    fenced = _QUESTION.search(first)
-    return fenced.group(1) if fenced else first
+    return next((material.text for material in materials(first) if material.kind == "question"), first)
 
 
 def _texts(request: ModelRequest) -> Iterator[str]:

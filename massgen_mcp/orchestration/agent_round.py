@@ -13,6 +13,7 @@ from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerSubmitted, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
@@ -36,22 +37,27 @@ class Round:
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
         self._violations = 0
         """In a row; a valid tool call sets it back."""
-        self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened.heard)
+        self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         if opened.notes:
             self._talk.tell(opened.notes)
-        self._show_ballot(prompts.BALLOT_FIRST)
+        self._show_ballot(prompts.BALLOT_FIRST, opened.nonce)
 
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
+        floor, notes = attempt.floor, attempt.assignment.shared_notes
+        shown = [floor.state.content(entry.label) for entry in work.ballot.entries]
+        opening, nonce = attempt.nonces(member.name, [*shown, *floor.said, notes("")])
         opened = RoundStarted(
             agent=member.name,
             round=number,
             revision=work.ballot.revision,
             ballot=work.ballot.entries,
-            heard=len(attempt.floor.said),
-            notes=attempt.assignment.shared_notes(),
+            heard=len(floor.said),
+            notes=notes(nonce),
+            opening=opening,
+            nonce=nonce,
         )
-        attempt.floor.record(opened)
+        floor.record(opened)
         return cls(member, attempt, opened)
 
     @classmethod
@@ -122,7 +128,7 @@ class Round:
         match event:
             case BallotChanged():
                 self._ballot = Ballot(self._member.name, event.revision, event.ballot)
-                self._show_ballot(prompts.BALLOT_CHANGED)
+                self._show_ballot(prompts.BALLOT_CHANGED, event.nonce)
             case RuleViolated():
                 self._violations += event.counts
                 self._tell_violation(event)
@@ -165,14 +171,16 @@ class Round:
         name, state = self._member.name, self._floor.state
         if state.outdated(name):
             ballot = state.ballot(name)
-            self._record(BallotChanged(agent=name, revision=ballot.revision, ballot=ballot.entries))
+            nonce = draw_nonce(state.content(entry.label) for entry in ballot.entries)
+            self._record(BallotChanged(agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce))
 
-    def _show_ballot(self, heading: str) -> None:
+    def _show_ballot(self, heading: str, nonce: str) -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
         state, entries = self._floor.state, self._ballot.entries
         if not entries:
             return
-        text = prompts.ballot_block(heading, [(entry.name, state.content(entry.label)) for entry in entries])
+        answers = [(entry.name, state.content(entry.label)) for entry in entries]
+        text = prompts.ballot_block(heading, answers, nonce)
         if not state.may_answer(self._member.name):
             text = f"{text}\n\n{prompts.VOTE_ONLY}"
         self._talk.tell(text)

@@ -1,17 +1,62 @@
 """What every phase of one attempt needs: the assignment, the floor, and how its conversations open."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from massgen_mcp.backends.base import Message
+from massgen_mcp.backends.base import Message, UserMessage
+from massgen_mcp.markers import draw_nonce
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.team import Assignment
 
 
 @dataclass(frozen=True, slots=True)
+class Briefing:
+    """What a further attempt is told of the one before: its final answer, and how that was judged."""
+
+    answer: str
+    reason: str
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """`number` counts from 1. `opening` is the question, and in a further attempt what the one before left."""
+    """`number` counts from 1. `briefing` is what the attempt before left, if there was one."""
 
     assignment: Assignment
     floor: Floor
     number: int
-    opening: tuple[Message, ...]
+    briefing: Briefing | None = None
+
+    def opening(self, nonce: str) -> tuple[Message, ...]:
+        """What every conversation opens with: the question, and in a further attempt the briefing."""
+        question = UserMessage(prompts.question_block(self.assignment.question, nonce, self.assignment.history))
+        if self.briefing is None:
+            return (question,)
+        before = self.briefing
+        briefing = prompts.briefing_block(before.answer, before.reason, before.instructions, nonce)
+        return (question, UserMessage(briefing))
+
+    def nonces(self, agent: str, texts: Iterable[str]) -> tuple[str, str]:
+        """For a conversation that begins with `texts` after its opening: the nonce of the opening and that of the rest.
+
+        An agent keeps the opening's, so that providers can cache it, unless one of the texts has come to hold it.
+        """
+        known = [*texts, *self._opening_texts()]
+        opening = self.opening_nonce(agent, known)
+        return opening, draw_nonce([*known, opening])
+
+    def opening_nonce(self, agent: str, texts: Iterable[str]) -> str:
+        """The one that the agent has, unless a text holds it."""
+        kept = self.floor.opening_of(agent)
+        known = [*texts]
+        if kept and not any(kept in text.casefold() for text in known):
+            return kept
+        return draw_nonce(known)
+
+    def _opening_texts(self) -> Iterable[str]:
+        yield self.assignment.question
+        for turn in self.assignment.history:
+            yield from (turn.question, turn.answer)
+        if self.briefing is not None:
+            yield from (self.briefing.answer, self.briefing.reason, self.briefing.instructions)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from massgen_mcp.backends.base import Message, Rehearsing, UserMessage
+from massgen_mcp.backends.base import Rehearsing
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
@@ -30,9 +30,8 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
-from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.agent_round import Round
-from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.floor import Floor, Journal
 from massgen_mcp.orchestration.past import Final, Past, past_of
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
@@ -55,9 +54,7 @@ class Conductor:
         self._run = anyio.CancelScope()
         self._cancel_requested = False
         self._attempt = 0
-        self._opening: tuple[Message, ...] = (
-            UserMessage(prompts.question_block(assignment.question, assignment.history)),
-        )
+        self._briefing: Briefing | None = None
         self._final: Final | None = None
         self._past = Past()
         """What of the present attempt had happened before a resume; consumed as the run goes on."""
@@ -160,11 +157,10 @@ class Conductor:
         return self._floor.state.finish_requested or self._floor.purse.budget.reached
 
     def _open(self, begun: AttemptStarted) -> None:
-        """What every conversation of this attempt opens with: a further one knows what the one before came to."""
+        """A further attempt knows what the one before came to."""
         self._attempt = begun.attempt
         if before := self._past.before:
-            briefing = prompts.briefing_block(before.answer, begun.reason, begun.instructions)
-            self._opening = (self._opening[0], UserMessage(briefing))
+            self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
 
     async def _judge(self, final: Final) -> AnswerEvaluated:
         """The winner's judgement, from the journal as far as it is there."""
@@ -205,7 +201,7 @@ class Conductor:
         return None
 
     def _this_attempt(self) -> Attempt:
-        return Attempt(self._assignment, self._floor, self._attempt, self._opening)
+        return Attempt(self._assignment, self._floor, self._attempt, self._briefing)
 
     # -- coordination ---------------------------------------------------------------------------------------------
 

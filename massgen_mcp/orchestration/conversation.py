@@ -13,7 +13,17 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.events import CallPurpose, Event, MessagesShown, ModelCallAborted, ModelReplied, ToolFinished
+from massgen_mcp.events import (
+    CallPurpose,
+    Event,
+    MessagesShown,
+    ModelCallAborted,
+    ModelReplied,
+    PresentationStarted,
+    RoundStarted,
+    ToolFinished,
+)
+from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.model_calls import ask
@@ -22,9 +32,9 @@ from massgen_mcp.orchestration.tool_calls import run_tools
 
 
 class Conversation:
-    def __init__(self, member: Member, attempt: Attempt, name: str, heard: int) -> None:
-        """`name` begins the ids of its calls; `heard` is how many of the asker's messages it opens with."""
-        self.messages: list[Message] = [*attempt.opening]
+    def __init__(self, member: Member, attempt: Attempt, name: str, opened: RoundStarted | PresentationStarted) -> None:
+        """`name` begins the ids of its calls."""
+        self.messages: list[Message] = [*attempt.opening(opened.opening)]
         self.steps = 0
         """Model calls that have ended."""
         self.reply: ModelReplied | None = None
@@ -38,7 +48,7 @@ class Conversation:
         self._limits = attempt.assignment.limits
         self._name = name
         self._heard = 0
-        self._say_what_was_said(heard)
+        self._say_what_was_said(opened.heard, opened.nonce)
 
     @property
     def fruitless(self) -> int:
@@ -56,11 +66,11 @@ class Conversation:
             case ModelCallAborted():
                 self.steps += 1
             case ToolFinished():
-                result = ToolResultMessage(event.call_id, event.name, event.result, event.is_error)
-                self.messages.append(result)
+                text = prompts.result_block(event.name, event.result, event.nonce)
+                self.messages.append(ToolResultMessage(event.call_id, event.name, text, event.is_error))
                 self.results.append(event)
             case MessagesShown():
-                self._say_what_was_said(event.heard)
+                self._say_what_was_said(event.heard, event.nonce)
             case _:
                 pass
 
@@ -69,8 +79,9 @@ class Conversation:
 
     def listen(self) -> None:
         """Show the agent what the asker has said since."""
-        if self._heard < len(self._floor.said):
-            shown = MessagesShown(agent=self._member.name, heard=len(self._floor.said))
+        if new := self._floor.said[self._heard :]:
+            nonce = draw_nonce(new)
+            shown = MessagesShown(agent=self._member.name, heard=len(self._floor.said), nonce=nonce)
             self._floor.record(shown)
             self.take_in(shown)
 
@@ -94,11 +105,11 @@ class Conversation:
         async for event in run_tools(self._member, calls, self._floor, done=done, only_plan=only_plan):
             self.take_in(event)
 
-    def _say_what_was_said(self, heard: int) -> None:
+    def _say_what_was_said(self, heard: int, nonce: str) -> None:
         new = self._floor.said[self._heard : heard]
         self._heard = max(self._heard, heard)
         if new:
-            self.tell(prompts.asker_block(new))
+            self.tell(prompts.asker_block(new, nonce))
 
 
 def calls_of(reply: ModelReplied) -> tuple[ToolCall, ...]:

@@ -11,6 +11,7 @@ from pydantic import Field
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.events import InputGiven, InputRequired
 from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, parse_arguments, tool_spec
 
 WAIT_SECONDS = 600.0
@@ -65,11 +66,11 @@ class QuestionTool:
     @property
     def spec(self) -> ToolSpec:
         told = "Ask whoever gave the task, only if you cannot go on otherwise. Others wait meanwhile."
-        return tool_spec("ask_the_asker", told, Question)
+        return tool_spec(ASK_THE_ASKER, told, Question)
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             wanted = parse_arguments(Question, arguments)
-            return ToolResult(await self._desk.ask(self._agent, wanted.question))
+            return ToolResult(await self._desk.ask(self._agent, wanted.question), foreign=True)
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True)

@@ -21,6 +21,8 @@ from massgen_mcp.events import (
     Event,
     InputGiven,
     InputRequired,
+    PresentationStarted,
+    RoundStarted,
     VoteCast,
 )
 from massgen_mcp.orchestration.purse import Purse
@@ -48,6 +50,7 @@ class Floor:
         self._paths: dict[str, str | None] = {}
         self._votes: dict[str, VoteCast] = {}
         self._dropped: list[AgentDropped] = []
+        self._openings: dict[str, str] = {}
         self._said: dict[int, str] = {}
         self._raises: set[int] = set()
         self._in_flight: dict[str, str] = {}
@@ -78,6 +81,10 @@ class Floor:
     def decision_on(self, agent: str | None, question: str) -> str | None:
         """What the asker decided when this was asked."""
         return self._decisions.get((agent, question))
+
+    def opening_of(self, agent: str) -> str:
+        """The nonce of the markers around the question, as this agent was shown it last; "" if it was not yet."""
+        return self._openings.get(agent, "")
 
     def has_heard(self, control: int) -> bool:
         """Whether the asker's order of this number, a message or a raise of the budget, has been carried out."""
@@ -129,6 +136,8 @@ class Floor:
                 self._votes.clear()
             case AnswerSubmitted():
                 self._paths[event.label] = event.path
+            case RoundStarted() | PresentationStarted():
+                self._openings[event.agent] = event.opening
             case VoteCast():
                 self._votes[event.agent] = event
             case AgentDropped():

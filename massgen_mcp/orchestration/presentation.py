@@ -25,14 +25,14 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
 
     Raises `BackendError` if the member cannot write one.
     """
-    started, *later = past or [PresentationStarted(agent=member.name, heard=len(attempt.floor.said))]
+    started, *later = past or [_started(member, attempt)]
     if not isinstance(started, PresentationStarted):
         raise TypeError("a presentation begins with PresentationStarted")
     if not past:
         attempt.floor.record(started)
-    talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started.heard)
+    talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
     if attempt.floor.state.answered:
-        talk.tell(_record(member, attempt.floor))
+        talk.tell(_record(member, attempt.floor, started.nonce))
     for event in later:
         talk.take_in(event)
     seconds = attempt.assignment.limits.round_seconds
@@ -41,6 +41,14 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
             return await _write(member, attempt, talk)
     except TimeoutError:
         raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s") from None
+
+
+def _started(member: Member, attempt: Attempt) -> PresentationStarted:
+    floor = attempt.floor
+    answers = [floor.state.content(entry.label) for entry in floor.state.ballot(member.name).entries]
+    reasons = [vote.reason for vote in floor.standing_votes]
+    opening, nonce = attempt.nonces(member.name, [*answers, *reasons, *floor.said])
+    return PresentationStarted(agent=member.name, heard=len(floor.said), opening=opening, nonce=nonce)
 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
@@ -81,14 +89,14 @@ def _complete(text: str, stop: str) -> str:
     return text
 
 
-def _record(member: Member, floor: Floor) -> str:
+def _record(member: Member, floor: Floor, nonce: str) -> str:
     """All answers and votes under the presenter's own neutral names."""
     state = floor.state
     ballot = state.ballot(member.name)
     names = {entry.label: entry.name for entry in ballot.entries}
     own = prompts.CHOSEN.format(name=names[state.label(member.name)])
-    answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries])
-    votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in floor.standing_votes])
+    answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries], nonce)
+    votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in floor.standing_votes], nonce)
     return f"{answers}\n\n{votes}\n\n{own}"
 
 
@@ -99,9 +107,10 @@ class _Restart(Arguments):
 
 async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvaluated:
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
+    nonce = attempt.opening_nonce(member.name, [answer])
     request = ModelRequest(
         prompts.system_prompt(prompts.EVALUATE, member.system_message, ()),
-        (*attempt.opening, UserMessage(f"The final answer:\n\n{answer}")),
+        (*attempt.opening(nonce), UserMessage(prompts.final_block(answer, nonce))),
         (prompts.SUBMIT, prompts.RESTART),
         must_call_tool=True,
     )

@@ -90,8 +90,8 @@ class Assignment:
     limits: Limits
     gallery: Gallery
     style: Style = field(default_factory=Style)
-    shared_notes: Callable[[], str] = lambda: ""
-    """What the whole team should see now (its short-term memory), in words for a model."""
+    shared_notes: Callable[[str], str] = lambda _: ""
+    """What the whole team should see now (its short-term memory), in words for a model; takes the markers' nonce."""
     history: tuple[EarlierTurn, ...] = ()
     """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()

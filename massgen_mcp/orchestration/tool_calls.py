@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator
 
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events import ToolFinished
+from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.base import ToolRefused, decoded
+from massgen_mcp.tools.base import ToolRefused, ToolResult, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
@@ -27,39 +28,40 @@ async def run_tools(
     for place, call in enumerate(calls[done:], start=done):
         began = time.monotonic()
         if place >= MAX_CALLS_PER_REPLY:
-            text, is_error, valid = (
-                f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.",
-                True,
-                True,
-            )
+            refused = ToolResult(f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.", True)
+            result, valid = refused, True
         else:
-            text, is_error, valid = await _run(member, call, only_plan=only_plan)
+            result, valid = await _run(member, call, only_plan=only_plan)
+        text = _cut(result.text)
         event = ToolFinished(
             agent=member.name,
             call_id=call.id,
             name=call.name,
-            result=_cut(text),
-            is_error=is_error,
+            result=text,
+            is_error=result.is_error,
             valid=valid,
             seconds=time.monotonic() - began,
+            nonce=draw_nonce([text]) if result.foreign else "",
         )
         floor.record(event)
         yield event
 
 
-async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[str, bool, bool]:
+async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[ToolResult, bool]:
+    """The result, and whether the call was a valid one."""
     tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
     if tool is None:
         names = ", ".join(tool.spec.name for tool in member.tools) or "none"
-        return f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}.", True, False
+        unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
+        return ToolResult(unknown, is_error=True), False
     try:
         arguments = decoded(call)
     except ToolRefused as error:
-        return str(error), True, False
+        return ToolResult(str(error), is_error=True), False
     if only_plan and tool.side_effects:
-        return f"Not executed: this is planning. Describe in your answer that {call.name} is to be called.", False, True
-    result = await tool.run(arguments)
-    return result.text, result.is_error, True
+        planned = f"Not executed: this is planning. Describe in your answer that {call.name} is to be called."
+        return ToolResult(planned), True
+    return await tool.run(arguments), True
 
 
 def _cut(text: str) -> str:

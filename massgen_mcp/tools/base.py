@@ -21,6 +21,8 @@ class ToolResult:
 
     text: str
     is_error: bool = False
+    foreign: bool = False
+    """Whether the text, or a part of it, was written by somebody else than the tool: it is then marked as such."""
 
 
 class Tool(Protocol):

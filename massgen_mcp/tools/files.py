@@ -74,11 +74,13 @@ class FileTool(Generic[ArgumentsT]):
     kind: type[ArgumentsT]
     act: Callable[[Workspace, ArgumentsT], str]
     keeps_state: bool = False
+    foreign: bool = False
+    """Whether its results hold what somebody has written."""
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             parsed = parse_arguments(self.kind, arguments)
-            return ToolResult(await to_thread.run_sync(self.act, self.workspace, parsed))
+            return ToolResult(await to_thread.run_sync(self.act, self.workspace, parsed), foreign=self.foreign)
         except (PathRefused, ToolRefused) as refused:
             return ToolResult(str(refused), is_error=True)
 
@@ -94,7 +96,8 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
         *,
         side_effects: bool = False,
     ) -> FileTool[ArgumentsT]:
-        return FileTool(tool_spec(name, description, kind), side_effects, workspace, kind, act)
+        spec = tool_spec(name, description, kind)
+        return FileTool(spec, side_effects, workspace, kind, act, foreign=not side_effects)
 
     return (
         tool("read_file", "Read a text file: `limit` lines from line `offset`.", ReadFile, read_file),

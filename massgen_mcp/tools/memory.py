@@ -14,6 +14,7 @@ from itertools import count
 from typing import Literal, cast, get_args
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.markers import marked
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, tool_spec
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.workspace.directory import Workspace
@@ -30,7 +31,6 @@ MAX_TEXT = 20_000
 
 _MAX_FILE_BYTES = 4 * MAX_CHARACTERS["long_term"] + 2_000
 _ROOM_FOR_NOTES = 1_000
-_OUR_TAG = re.compile(r"<(?=\s*/?\s*memory\b)", re.IGNORECASE)
 _HEADER = re.compile(r"(?:---\ndescription: (.*)\n---\n)?")
 _SHORT = "Memories of the team:"
 _LONG = "More memories, read them with `load_memory`:"
@@ -114,8 +114,8 @@ class MemoryBoard:
                     notes.append(f"{shown(entry.path)}: {refused}")
         return tuple(notes)
 
-    def text(self) -> str:
-        """The team's memories for a prompt, by name and without owners; "" when there is none.
+    def text(self, nonce: str) -> str:
+        """The team's memories for a prompt, by name and without owners; "" when there is none. `nonce`: of the markers.
 
         At most `MAX_TEXT` characters: the oldest are left out and named.
         """
@@ -123,7 +123,7 @@ class MemoryBoard:
         blocks: dict[str, str] = {}
         room = MAX_TEXT - _ROOM_FOR_NOTES
         for memory in reversed(memories.values()):
-            block = _block(memory)
+            block = _block(memory, nonce)
             room -= len(block) + 2
             if room < 0:
                 break
@@ -131,7 +131,8 @@ class MemoryBoard:
         parts: list[str] = []
         for tier, heading, gap in (("short_term", _SHORT, "\n\n"), ("long_term", _LONG, "\n")):
             if names := sorted(name for name in blocks if memories[name].tier == tier):
-                parts.append(gap.join([heading, *(blocks[name] for name in names)]))
+                listed = gap.join(blocks[name] for name in names)
+                parts.append(heading + gap + (listed if tier == "short_term" else marked("memories", listed, nonce)))
         if left_out := sorted(memories.keys() - blocks.keys()):
             more = f" and {len(left_out) - 10} more" if len(left_out) > 10 else ""
             parts.append(f"[older, not shown, `load_memory` reads them: {', '.join(left_out[:10])}{more}]")
@@ -189,20 +190,15 @@ def memory_tools(workspace: Workspace, board: MemoryBoard, *, agent: str) -> tup
     remove = tool_spec("remove_memory", "Remove a memory of yours.", NamedMemory)
     return (
         FileTool(save, False, workspace, SaveMemory, lambda own, wanted: board.save(agent, own, wanted)),
-        FileTool(load, False, workspace, NamedMemory, lambda _, wanted: board.load(wanted.name)),
+        FileTool(load, False, workspace, NamedMemory, lambda _, wanted: board.load(wanted.name), foreign=True),
         FileTool(remove, False, workspace, NamedMemory, lambda own, wanted: board.remove(agent, own, wanted.name)),
     )
 
 
-def _block(memory: Memory) -> str:
-    """A memory cannot close its own fence and pretend to be another one, or the end of all."""
+def _block(memory: Memory, nonce: str) -> str:
     if memory.tier == "long_term":
-        return f"- {memory.name}: {_fenced(memory.description)}" if memory.description else f"- {memory.name}"
-    return f'<memory name="{memory.name}">\n{_fenced(memory.content)}\n</memory>'
-
-
-def _fenced(text: str) -> str:
-    return _OUR_TAG.sub(r"<\\", text)
+        return f"- {memory.name}: {memory.description}" if memory.description else f"- {memory.name}"
+    return marked("memory", memory.content, nonce, name=memory.name)
 
 
 def _free(name: str, taken: Container[str]) -> str:

@@ -27,24 +27,24 @@ VOTE = ToolSpec("vote", "Vote.", {"type": "object"})
 LOOK = ToolSpec("look", "Look.", {"type": "object"})
 
 BALLOT = """\
-<question>
+<question 0123456789abcdef>
 Which city is the capital of France?
-</question>
+</question 0123456789abcdef>
 
 These are the current answers:
 
-<answer name="agent2">
+<answer name="agent2" 0123456789abcdef>
 It is Lyon,
 and it is large.
-</answer>
+</answer 0123456789abcdef>
 
-<answer name="agent3">
+<answer name="agent3" 0123456789abcdef>
 It is Paris.
-</answer>
+</answer 0123456789abcdef>
 
-<answer name="agent1">
+<answer name="agent1" 0123456789abcdef>
 It is Nice.
-</answer>"""
+</answer 0123456789abcdef>"""
 
 
 def scripted(*steps: dict[str, Any], **settings: Any) -> ScriptedBackend:
@@ -84,8 +84,10 @@ async def test_a_vote_finds_its_answer_on_the_ballot(wish: str, name: str) -> No
 
 
 async def test_only_the_ballot_shown_last_counts() -> None:
-    newer = ToolResultMessage("call_1", "look", '<answer name="agent4">\nIt is Metz.\n</answer>')
-    told = AssistantMessage('<answer name="agent5">\nIt is Metz, too.\n</answer>')
+    newer = ToolResultMessage(
+        "call_1", "look", '<answer name="agent4" 0123456789abcdef>\nIt is Metz.\n</answer 0123456789abcdef>'
+    )
+    told = AssistantMessage('<answer name="agent5" 0123456789abcdef>\nIt is Metz, too.\n</answer 0123456789abcdef>')
     parts = await ask(scripted({"vote": "Metz"}, {"vote": "Paris"}), UserMessage(BALLOT), newer, told)
     assert only_call(parts)[1]["agent_id"] == "agent4"
 
