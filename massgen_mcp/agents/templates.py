@@ -59,8 +59,8 @@ class MessageTemplates:
 
     def final_presentation_system_message(self) -> str:
         """What a winner is asked to do."""
-        task = self._overrides.get("final_presentation_system_message", prompts.PRESENT)
-        return prompts.system_prompt(task, None, ())
+        own = prompts.system_prompt(prompts.PRESENT, None, ())
+        return self._overrides.get("final_presentation_system_message", own)
 
     def enforcement_message(self) -> str:
         """What an agent is told that replied without `new_answer` or `vote`."""

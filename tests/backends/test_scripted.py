@@ -20,6 +20,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.errors import BackendError
+from massgen_mcp.markers import marked
 from tests.backends.wires import calls_in, stop_of, text_in
 
 NEW_ANSWER = ToolSpec("new_answer", "Answer.", {"type": "object"})
@@ -84,10 +85,8 @@ async def test_a_vote_finds_its_answer_on_the_ballot(wish: str, name: str) -> No
 
 
 async def test_only_the_ballot_shown_last_counts() -> None:
-    newer = ToolResultMessage(
-        "call_1", "look", '<answer name="agent4" 0123456789abcdef>\nIt is Metz.\n</answer 0123456789abcdef>'
-    )
-    told = AssistantMessage('<answer name="agent5" 0123456789abcdef>\nIt is Metz, too.\n</answer 0123456789abcdef>')
+    newer = ToolResultMessage("call_1", "look", marked("answer", "It is Metz.", "", name="agent4"))
+    told = AssistantMessage(marked("answer", "It is Metz, too.", "", name="agent5"))
     parts = await ask(scripted({"vote": "Metz"}, {"vote": "Paris"}), UserMessage(BALLOT), newer, told)
     assert only_call(parts)[1]["agent_id"] == "agent4"
 
