@@ -168,6 +168,8 @@ def list_files(workspace: Workspace, wanted: ListFiles) -> str:
         lines.append(f"[cut at {MAX_LISTED} entries]")
     if found.passed_over:
         lines.append(f"[{len(found.passed_over)} more with unusable names]")
+    if found.hidden:
+        lines.append(f"[{found.hidden} more hidden: they commonly hold secrets]")
     return "\n".join(lines) or "[empty]"
 
 

@@ -53,7 +53,7 @@ def discover_skills(directories: Sequence[Path], *, notes: list[str] | None = No
     for directory in directories:
         try:
             base = directory.resolve(strict=True)
-            root = Root.open(base, directory.name)
+            root = _opened(base, directory.name)
         except (OSError, PathRefused) as error:
             remarks.append(f"{shown(directory.name)}: cannot be opened ({type(error).__name__})")
             continue
@@ -117,13 +117,18 @@ class SkillTool:
             near = difflib.get_close_matches(wanted.name[:64], names, n=1) or names[:20]
             raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {', '.join(near)}")
         rel = "/".join(parts_of(wanted.file))
-        with Root.open(skill.base, "skills") as root:
+        with _opened(skill.base, "skills") as root:
             try:
                 return _text(root, f"{skill.folder}/{rel}")
             except PathMissing:
                 entries = root.walk(skill.folder, MAX_LISTED).entries
         files = [entry.path.removeprefix(f"{skill.folder}/") for entry in entries if entry.kind == "file"]
         raise ToolRefused(f"{skill.name} has no file {shown(wanted.file)}; there is {', '.join(files) or 'none'}")
+
+
+def _opened(base: Path, name: str) -> Root:
+    """A directory of skills; wherever the package is installed, its own ones are no secret."""
+    return Root.open(base, name, above=() if base == _BUILTIN.resolve() else base.parts)
 
 
 def _folders(root: Root, remarks: list[str]) -> Iterator[str]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from massgen_mcp.workspace.guard import Entry, Listing, PathRefused, Root, parts_of, safe_id, shown
+from massgen_mcp.workspace.guard import Entry, Listing, PathHidden, PathRefused, Root, parts_of, safe_id, shown
+from massgen_mcp.workspace.secrets import is_secret
 
 SHELVES = ("context", "peers")
 """The top-level names that are not the agent's own."""
@@ -163,10 +164,13 @@ class Workspace:
     def _shelf(self, shelf: str, *, recursive: bool, limit: int) -> Listing:
         entries: list[Entry] = []
         odd: list[str] = []
-        cut = False
+        cut, hidden = False, 0
         for mount in self._on(shelf):
             if mount.file is not None:
-                entries.append(replace(mount.root.stat(mount.file), path=mount.name))
+                try:
+                    entries.append(replace(mount.root.stat(mount.file), path=mount.name))
+                except PathHidden:
+                    hidden += 1
                 continue
             entries.append(Entry(mount.name, "directory"))
             if recursive:
@@ -174,7 +178,8 @@ class Workspace:
                 entries += below.entries
                 odd += below.passed_over
                 cut = cut or below.cut
-        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd))
+                hidden += below.hidden
+        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd), hidden)
 
     def _on(self, shelf: str) -> Iterator[Mount]:
         return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))
@@ -205,7 +210,11 @@ def _unique_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _context_mount(given: Path, name: str) -> Mount:
-    """Open a path of the user, who may have given a link; below it none is followed."""
+    """Open a path of the user, who may have given a link; below it none is followed.
+
+    A file that commonly holds secrets is there only if it was given by its own name: a directory that holds it, or a
+    link of another name, does not name it.
+    """
     parts_of(name)
     virtual = f"context/{name}"
     try:
@@ -214,9 +223,11 @@ def _context_mount(given: Path, name: str) -> Mount:
     except OSError as error:
         raise PathRefused(f"{shown(virtual)}: cannot be opened ({type(error).__name__})") from error
     if stat.S_ISDIR(mode):
-        return Mount(virtual, Root.open(path, virtual))
+        return Mount(virtual, Root.open(path, virtual, above=path.parts))
     if stat.S_ISREG(mode):
-        return Mount(virtual, Root.open(path.parent, "context"), path.name)
+        named = is_secret(given.parts) or given.name.casefold() == path.name.casefold()
+        above = None if named else path.parent.parts
+        return Mount(virtual, Root.open(path.parent, "context", above=above), path.name)
     raise PathRefused(f"{shown(virtual)}: is neither a file nor a directory")
 
 

@@ -11,15 +11,17 @@ import secrets
 import stat
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace import secrets as rule
 from massgen_mcp.workspace.names import (
     MAX_PATH_BYTES,
+    PathHidden,
     PathMissing,
     PathRefused,
     parts_of,
@@ -29,7 +31,18 @@ from massgen_mcp.workspace.names import (
     shown,
 )
 
-__all__ = ["Entry", "EntryKind", "Listing", "PathMissing", "PathRefused", "Root", "parts_of", "safe_id", "shown"]
+__all__ = [
+    "Entry",
+    "EntryKind",
+    "Listing",
+    "PathHidden",
+    "PathMissing",
+    "PathRefused",
+    "Root",
+    "parts_of",
+    "safe_id",
+    "shown",
+]
 
 EntryKind = Literal["file", "directory", "link", "other"]
 
@@ -46,33 +59,41 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Entries sorted by path. `cut`: there were more than the limit. `passed_over`: things no valid path can name."""
+    """Entries sorted by path. `cut`: there were more than the limit. `passed_over`: things no valid path can name.
+    `hidden`: how many files and directories are hidden, as `secrets` says.
+    """
 
     entries: tuple[Entry, ...]
     cut: bool = False
     passed_over: tuple[str, ...] = ()
+    hidden: int = 0
 
 
 class Root:
     """An open directory and the only way to the files below it. Its methods may be called from several threads.
 
-    `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`.
+    `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`. Of a
+    person's directory (`above` are the names that lead to it, None for any other) what commonly holds secrets is hidden.
     """
 
-    def __init__(self, fd: int, name: str, opener: beneath.Opener) -> None:
+    def __init__(self, fd: int, name: str, opener: beneath.Opener, above: tuple[str, ...] | None = None) -> None:
         self.name = name
+        self._above = above
+        self._secret_files: frozenset[tuple[int, int]] | None = None
         self._fd = fd
         self._opener = opener
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, path: Path, name: str, *, opener: beneath.Opener | None = None) -> Self:
+    def open(
+        cls, path: Path, name: str, *, opener: beneath.Opener | None = None, above: tuple[str, ...] | None = None
+    ) -> Self:
         """Open the host directory `path`, itself no link. Its parents are trusted: no agent may write there."""
         try:
             fd = os.open(path, beneath.DIRECTORY_FLAGS)
         except OSError as error:
             raise refusal(name or "workspace", error) from error
-        return cls(fd, name, opener or beneath.best_opener())
+        return cls(fd, name, opener or beneath.best_opener(), above)
 
     def close(self) -> None:
         """Give the descriptor back; later calls are refused, running ones end as if it were open. Safe to repeat."""
@@ -89,12 +110,17 @@ class Root:
 
     def open_file(self, rel: str) -> io.FileIO:
         """Open a regular file for reading; anything else is refused without waiting for it."""
-        path = "/".join(parts_of(rel)) or "."
+        parts = parts_of(rel)
+        self._check(parts)
         with self._translated(rel), self._borrowed() as root:
-            fd = self._opener(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            fd = self._opener(root, "/".join(parts) or ".", _READING)
             mode = os.fstat(fd).st_mode
             if stat.S_ISREG(mode):
-                return io.FileIO(fd, "rb")
+                file = io.FileIO(fd, "rb")
+                if self._above is not None and self._is_secret_file(fd, parts):
+                    file.close()
+                    raise self._hidden(parts)
+                return file
             os.close(fd)
         raise self._refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
 
@@ -113,6 +139,7 @@ class Root:
         has mode 0600, and stays executable if it was.
         """
         parents, name = self._split(rel)
+        self._check([*parents, name], content=True)
         with (
             self._translated(rel),
             self._borrowed() as root,
@@ -139,6 +166,7 @@ class Root:
     def stat(self, rel: str) -> Entry:
         """What is there; a link is reported as a link, without looking where it leads."""
         parts = parts_of(rel)
+        self._check(parts, content=True)
         if not parts:
             return Entry(".", "directory")
         with self._translated(rel), self._directory(parts[:-1]) as directory:
@@ -149,22 +177,29 @@ class Root:
         parts = parts_of(rel)
         entries: list[Entry] = []
         odd: list[str] = []
+        hidden = 0
+        self._check(parts)
         with self._translated(rel), self._directory(parts) as directory:
             with os.scandir(directory) as found:
                 names = sorted(item.name for item in found)
             for name in names[:limit]:
                 path = "/".join((*parts, name))
+                if self._hides([*parts, name]):
+                    hidden += 1
+                    continue
                 if problem_with(name) or len(os.fsencode(path)) > MAX_PATH_BYTES:
                     odd.append(shown(path))
                     continue
                 with suppress(FileNotFoundError):
                     entries.append(_entry(directory, name, path))
-        return Listing(tuple(entries), len(names) > limit, tuple(odd))
+        shown_ones = [entry for entry in entries if not self._hides(entry.path.split("/"), content=True)]
+        hidden += len(entries) - len(shown_ones)
+        return Listing(tuple(shown_ones), len(names) > limit, tuple(odd), hidden)
 
     def walk(self, rel: str, limit: int) -> Listing:
         """At most `limit` entries below a directory, those nearest the top; what cannot be entered is passed over."""
         first = self.list_dir(rel, limit)
-        entries, odd, cut = list(first.entries), list(first.passed_over), first.cut
+        entries, odd, cut, hidden = list(first.entries), list(first.passed_over), first.cut, first.hidden
         pending = deque(entry.path for entry in first.entries if entry.kind == "directory")
         while pending:
             path = pending.popleft()
@@ -176,20 +211,77 @@ class Root:
             entries += below.entries
             odd += below.passed_over
             cut = cut or below.cut
+            hidden += below.hidden
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
-        return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd))
+        return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
 
     def make_dirs(self, rel: str) -> None:
         """Make a directory and its parents, each 0700, where they are missing."""
         parts = parts_of(rel)
+        self._check(parts)
         with self._translated(rel), self._borrowed() as root:
             os.close(beneath.make_dirs(root, parts))
 
     def delete(self, rel: str) -> None:
         """Remove a file, a link or a whole directory."""
         parents, name = self._split(rel)
+        self._check([*parents, name], content=True)
         with self._translated(rel), self._directory(parents) as directory:
             beneath.remove(directory, name)
+
+    def _check(self, parts: Sequence[str], *, content: bool = False) -> None:
+        if self._hides(parts, content=content):
+            raise self._hidden(parts)
+
+    def _hides(self, parts: Sequence[str], *, content: bool = False) -> bool:
+        """Whether the path is hidden by its names, or, where that is to be looked at, for what stands in the file."""
+        if self._above is None:
+            return False
+        whole = (*self._above, *parts)
+        if rule.is_secret(whole):
+            return True
+        if not content or rule.credential_in(whole) is None:
+            return False
+        try:
+            self.open_file("/".join(parts)).close()
+        except PathHidden:
+            return True
+        except PathRefused:
+            return False  # no regular file, or none that can be read
+        return False
+
+    def _hidden(self, parts: Sequence[str]) -> PathHidden:
+        return PathHidden(f"{shown(self._known_as('/'.join(parts)))}: {rule.WHY}")
+
+    def _is_secret_file(self, fd: int, parts: Sequence[str]) -> bool:
+        """Whether an open file holds a credential where its name makes that matter, or is also called like a secret."""
+        credential = rule.credential_in((*(self._above or ()), *parts))
+        if credential is not None:
+            data = os.pread(fd, rule.MAX_EXAMINED_BYTES + 1, 0)
+            if len(data) > rule.MAX_EXAMINED_BYTES or credential.search(data):
+                return True
+        found = os.fstat(fd)
+        return found.st_nlink > 1 and (found.st_dev, found.st_ino) in self._other_names()
+
+    def _other_names(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of the hidden files below this root, looked up once: a hard link to one is hidden, too."""
+        if self._secret_files is None:
+            found: set[tuple[int, int]] = set()
+            pending: deque[list[str]] = deque([[]])
+            seen = 0
+            while pending and seen < _MAX_LOOKED_AT:
+                parts = pending.popleft()
+                with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
+                    for item in items:
+                        seen += 1
+                        path = [*parts, item.name]
+                        if item.is_dir(follow_symlinks=False):
+                            pending.append(path)
+                        elif rule.is_secret((*(self._above or ()), *path)):
+                            status = item.stat(follow_symlinks=False)
+                            found.add((status.st_dev, status.st_ino))
+            self._secret_files = frozenset(found)
+        return self._secret_files
 
     def _split(self, rel: str) -> tuple[list[str], str]:
         parts = parts_of(rel)
@@ -228,6 +320,9 @@ class Root:
         return f"{self.name}/{rel}" if self.name else rel
 
 
+_READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MAX_LOOKED_AT = 100_000
+"""Entries of a directory in the search for hard links."""
 _WHY_NOT_WRITABLE: dict[EntryKind, str] = {
     "directory": "is a directory",
     "link": "is a symbolic link, these are not followed",

@@ -27,6 +27,10 @@ class PathMissing(PathRefused):
     """Nothing is there."""
 
 
+class PathHidden(PathRefused):
+    """Something there commonly holds secrets, or would if it were there."""
+
+
 def safe_id(value: str, what: str) -> str:
     """Return `value` if it may become part of a path, else raise `MassgenError("unsafe_path")`."""
     if _ID.fullmatch(value):

@@ -114,6 +114,8 @@ def _copy(source: Root, into: int, limits: SnapshotLimits) -> SnapshotReport:
                 tally.leave_out(f"{shown(entry.path)}: not a regular file")
     for path in found.passed_over:
         tally.leave_out(f"{path}: unusable name or not readable")
+    if found.hidden:
+        tally.leave_out(f"{found.hidden} hidden, as they commonly hold secrets")
     if found.cut:
         tally.complete = False
         tally.notes.append(f"more than {limits.entries} entries, the rest was left out")

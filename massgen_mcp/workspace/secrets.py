@@ -1,0 +1,80 @@
+"""Which files commonly hold secrets, and are hidden from agents unless a person names the very file.
+
+The one rule for everything of a person's that agents may read or write. A file is judged by its path, every component
+of it, in any case of letters; some are hidden only if a credential stands in them. Must not know agents, tools or how
+a file is opened.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+HIDDEN = (
+    *(".env*", ".ssh", ".aws", ".azure", ".gnupg", ".oci", ".password-store", ".vault-token", ".vault_pass*"),
+    *(".netrc", "_netrc", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".pypirc", ".git-credentials"),
+    *(".htpasswd", ".dockercfg", ".s3cfg", ".boto", "client_secret*.json"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.ppk", "*.kdbx"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *(".*_history", "fish_history", ".histfile"),
+)
+"""Patterns of one component of a path: a file of that name, or everything below a directory of that name."""
+
+HIDDEN_WITHIN = (
+    *((".docker", "config.json"), (".kube", "config"), (".config", "gcloud"), (".config", "gh"), (".config", "hub")),
+    *((".config", "rclone"), (".config", "op"), (".config", "containers"), (".streamlit", "secrets.toml")),
+    *((".cargo", "credentials*"), (".gem", "credentials"), (".terraform.d", "credentials*"), (".claude", ".cred*")),
+    *((".codex", "auth.json"), (".gemini", "oauth_creds.json"), ("keyrings", "*")),
+)
+"""Patterns of two components, the second right below the first."""
+
+SHOWN = (".env*.example", ".env*.sample", ".env*.template")
+"""Patterns of names that are shown although one of `HIDDEN` fits."""
+
+_URL_CREDENTIAL = re.compile(rb"https?://[^/\s\"'@]+@|^\s*extraheader\s*=", re.IGNORECASE | re.MULTILINE)
+_NPM_CREDENTIAL = re.compile(rb"_auth|_password|npmAuth|^\s*(?:cert)?key\s*=", re.IGNORECASE | re.MULTILINE)
+_BY_CONTENT: tuple[tuple[str, re.Pattern[bytes]], ...] = (
+    (".npmrc", _NPM_CREDENTIAL),
+    (".yarnrc*", _NPM_CREDENTIAL),
+    ("pip.conf", _URL_CREDENTIAL),
+    (".gitmodules", _URL_CREDENTIAL),
+    (".gitconfig", _URL_CREDENTIAL),
+)
+MAX_EXAMINED_BYTES = 256 * 1024
+"""A file that is judged by its content is hidden when it is larger."""
+
+WHY = (
+    "is hidden, such files commonly hold secrets; go on without it (the person who asks can allow it by naming this very "
+    "file among the context paths)"
+)
+
+
+def is_secret(parts: Sequence[str]) -> bool:
+    """Whether a path of these components is hidden whatever stands in it."""
+    folded = [_folded(part) for part in parts]
+    if any(_fits(part, HIDDEN) and not _fits(part, SHOWN) for part in folded):
+        return True
+    pairs = zip(folded, folded[1:], strict=False)
+    return any(
+        fnmatchcase(one, first) and fnmatchcase(two, second) for one, two in pairs for first, second in HIDDEN_WITHIN
+    )
+
+
+def credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
+    """What hides a path of these components if it stands in the file; None where the content does not matter."""
+    if not parts:
+        return None
+    *above, name = (_folded(part) for part in parts)
+    if name in ("config", "config.worktree") and any(part == ".git" or part.endswith(".git") for part in above):
+        return _URL_CREDENTIAL
+    return next((credential for pattern, credential in _BY_CONTENT if fnmatchcase(name, pattern)), None)
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _folded(name: str) -> str:
+    """As the most forgiving file systems compare names: without case, invisible characters and dots at the end."""
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
