@@ -72,8 +72,8 @@ class Listing:
 class Root:
     """An open directory and the only way to the files below it. Its methods may be called from several threads.
 
-    `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`. Of a
-    person's directory (`above` are the names that lead to it, None for any other) what commonly holds secrets is hidden.
+    `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`. In a
+    person's directory what commonly holds secrets is hidden; `above` are the names that lead to it, None for any other.
     """
 
     def __init__(self, fd: int, name: str, opener: beneath.Opener, above: tuple[str, ...] | None = None) -> None:

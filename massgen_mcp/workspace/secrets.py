@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import pairwise
 
 HIDDEN = (
     *(".env*", ".ssh", ".aws", ".azure", ".gnupg", ".oci", ".password-store", ".vault-token", ".vault_pass*"),
@@ -44,19 +46,21 @@ MAX_EXAMINED_BYTES = 256 * 1024
 """A file that is judged by its content is hidden when it is larger."""
 
 WHY = (
-    "is hidden, such files commonly hold secrets; go on without it (the person who asks can allow it by naming this very "
-    "file among the context paths)"
+    "is hidden, such files commonly hold secrets; go on without it (the person who asks can allow it by naming this "
+    "very file among the context paths)"
 )
 
 
 def is_secret(parts: Sequence[str]) -> bool:
     """Whether a path of these components is hidden whatever stands in it."""
-    folded = [_folded(part) for part in parts]
-    if any(_fits(part, HIDDEN) and not _fits(part, SHOWN) for part in folded):
+    judged = [_judged(part) for part in parts]
+    if any(hidden for _, hidden in judged):
         return True
-    pairs = zip(folded, folded[1:], strict=False)
     return any(
-        fnmatchcase(one, first) and fnmatchcase(two, second) for one, two in pairs for first, second in HIDDEN_WITHIN
+        fnmatchcase(one, first) and fnmatchcase(two, second)
+        for (one, _), (two, _) in pairwise(judged)
+        if one in _FIRSTS
+        for first, second in HIDDEN_WITHIN
     )
 
 
@@ -64,17 +68,24 @@ def credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
     """What hides a path of these components if it stands in the file; None where the content does not matter."""
     if not parts:
         return None
-    *above, name = (_folded(part) for part in parts)
-    if name in ("config", "config.worktree") and any(part == ".git" or part.endswith(".git") for part in above):
+    *above, name = (_judged(part)[0] for part in parts)
+    if name in ("config", "config.worktree") and any(part.endswith(".git") for part in above):
         return _URL_CREDENTIAL
     return next((credential for pattern, credential in _BY_CONTENT if fnmatchcase(name, pattern)), None)
 
 
+_FIRSTS = frozenset(first for first, _ in HIDDEN_WITHIN)
+
+
+@lru_cache(maxsize=8192)
+def _judged(name: str) -> tuple[str, bool]:
+    """A component as the most forgiving file systems compare names, without case, invisible characters and dots at the
+    end; and whether that alone is hidden.
+    """
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    folded = unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
+    return folded, _fits(folded, HIDDEN) and not _fits(folded, SHOWN)
+
+
 def _fits(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _folded(name: str) -> str:
-    """As the most forgiving file systems compare names: without case, invisible characters and dots at the end."""
-    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ")
