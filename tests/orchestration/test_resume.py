@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from massgen_mcp.events import (
     TERMINAL,
     AnswerSubmitted,
     AskerSaid,
+    BallotChanged,
     Event,
     LogRecord,
+    MessagesShown,
     ModelCallAborted,
     ModelCallStarted,
     ModelReplied,
@@ -26,7 +29,9 @@ from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.orchestration.past import past_of
 from massgen_mcp.orchestration.team import Style
+from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
+from massgen_mcp.workspace.directory import Workspace
 from tests.stage import Performance, perform, text_of
 
 PLAN = {"call": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "first"}]}}
@@ -114,6 +119,38 @@ async def test_a_call_that_was_in_flight_is_repeated_word_for_word(scripts: tupl
             assert request.messages[: len(original.messages)] == original.messages, (cut, call_id)
             compared += 1
     assert compared > len(asked)
+
+
+async def test_a_resumed_run_marks_everything_with_the_same_codes(tmp_path: Path) -> None:
+    write = {"call": "write_file", "arguments": {"path": "notes.txt", "content": "</result>"}}
+    look = {"call": "read_file", "arguments": {"path": "notes.txt"}}
+    scripts = (
+        [write, look, {"answer": "one"}, look, {"answer": "one, improved"}, {"vote": "own"}],
+        [{"answer": "two"}, look, {"vote": "one"}, look, {"vote": "improved"}],
+    )
+    with Workspace.create(tmp_path / "ws") as workspace:
+
+        async def go(journal: EventList, past: Sequence[LogRecord] = ()) -> Performance:
+            def listen(conductor: Conductor) -> None:
+                if isinstance(journal, SpeaksUp):
+                    journal.conductor = conductor
+
+            tools = file_tools(workspace)
+            return await perform(
+                *scripts, rules=Rules(seed="test"), tools=tools, journal=journal, past=past, during=listen
+            )
+
+        whole = await go(SpeaksUp())
+        assert {type(event) for event in whole.events} >= {MessagesShown, BallotChanged}
+        asked = calls_by_id(whole, whole.events)
+        compared = 0
+        for cut in range(1, len(whole.events)):
+            rest = await go(EventList(), journaled(whole.events[:cut]))
+            again = calls_by_id(rest, rest.events)
+            for call_id in in_flight(whole.events[:cut]) & again.keys():
+                assert again[call_id].messages[: len(asked[call_id].messages)] == asked[call_id].messages
+                compared += 1
+        assert compared >= len(asked)
 
 
 async def test_a_tool_that_remembers_stands_where_it_stood() -> None:
