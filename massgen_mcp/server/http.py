@@ -157,7 +157,7 @@ def _oversized(scope: Scope) -> Response | None:
 
 
 async def _body(receive: Receive) -> list[Message]:
-    """The whole body, or more of it than is allowed; nothing if the client left first, which is no fault to be logged."""
+    """The body, or more of it than is allowed; nothing if the client left first, which is no fault to be logged."""
     begun: list[Message] = []
     size = 0
     while size <= MAX_MESSAGE_BYTES:

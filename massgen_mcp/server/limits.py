@@ -8,6 +8,6 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 
 
 def leave() -> None:
-    """End without unwinding: a thread that reads, or waits for the store, cannot be cancelled and is waited for otherwise."""
+    """End without unwinding: a thread that reads, or waits for the store, cannot be cancelled and would hold us up."""
     logging.shutdown()
     os._exit(0)
