@@ -29,16 +29,16 @@ MAX_REQUESTS = 512
 """Under way at once for the owner of the token, waiting calls included."""
 QUEUE = 2048
 """Connections that the operating system keeps until they are accepted."""
-ANSWER_SECONDS = 0.5
+ANSWER_SECONDS = 0.4
 """What is under way when the server has to leave is answered within this time ..."""
-UNWIND_SECONDS = 0.2
+UNWIND_SECONDS = 0.1
 """... and else gives up within this."""
 
 
 async def serve_http(
     server: MassgenServer, home: Home, *, host: str, port: int, on_leaving: Callable[[], None]
 ) -> None:
-    """Serve until a signal. `port` 0 takes a free one; the address is told on standard error. `on_leaving` is called
+    """Serve until a signal, on which the process ends here. `port` 0 takes a free one; the address is told on standard error. `on_leaving` is called
     when the signal comes: calls that wait are to be answered at once.
 
     Raises `MassgenError` invalid_arguments for a host that is not loopback or a port that is taken.
@@ -87,7 +87,7 @@ class _Server(uvicorn.Server):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heed, signals)
                 await self.serve(sockets=[listener])
-                tasks.cancel_scope.cancel()
+                leave()
 
     async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
         async for _ in signals:

@@ -2,12 +2,13 @@
 
 import logging
 import os
+from typing import NoReturn
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """A request's body over HTTP, a line on standard input."""
 
 
-def leave() -> None:
+def leave() -> NoReturn:
     """End without unwinding: a thread that reads, or waits for the store, cannot be cancelled and would hold us up."""
     logging.shutdown()
     os._exit(0)
