@@ -38,8 +38,8 @@ UNWIND_SECONDS = 0.1
 async def serve_http(
     server: MassgenServer, home: Home, *, host: str, port: int, on_leaving: Callable[[], None]
 ) -> None:
-    """Serve until a signal, on which the process ends here. `port` 0 takes a free one; the address is told on standard error. `on_leaving` is called
-    when the signal comes: calls that wait are to be answered at once.
+    """Serve until a signal, on which the process ends here. `port` 0 takes a free one; the address is told on standard
+    error. `on_leaving` is called when the signal comes: calls that wait are to be answered at once.
 
     Raises `MassgenError` invalid_arguments for a host that is not loopback or a port that is taken.
     """
