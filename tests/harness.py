@@ -237,7 +237,8 @@ class RawServer:
         """Send a request and read up to its reply."""
         return await self.reply_to(await self.request(method, **params))
 
-    async def reply_to(self, wanted: int) -> dict[str, Any]:
+    async def reply_to(self, wanted: int | None) -> dict[str, Any]:
+        """None: the next message without an id of ours, which is the answer to what could not be read."""
         with anyio.fail_after(30):
             while True:
                 line = (await self._stdout.receive_until(b"\n", 1 << 24)).decode()

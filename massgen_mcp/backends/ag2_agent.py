@@ -27,7 +27,7 @@ class Ag2Backend:
     def __init__(self, endpoint: Endpoint, name: str, system_message: str | None) -> None:
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or OPENAI
-        self._turns = LazyClient(lambda: _load(endpoint, name, system_message))
+        self._turns = LazyClient(lambda: _load(endpoint, name, system_message), "massgen_mcp.backends.ag2_turn")
 
     @property
     def model(self) -> str:
@@ -87,7 +87,7 @@ def _count(tokens: float | None) -> int:
 
 
 def _load(endpoint: Endpoint, name: str, system_message: str | None) -> "Turns":
-    """Import AG2 where nobody waits for it."""
+    """AG2's side of the agent. What imports AG2 is imported only when it is needed."""
     from massgen_mcp.backends.ag2_turn import Turns
 
     return Turns(endpoint, name, system_message)

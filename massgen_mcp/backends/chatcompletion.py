@@ -3,7 +3,6 @@
 Must not know coordination rules. Everything that differs between such servers and matters here is decided in this file.
 """
 
-import importlib
 import json
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
 
 OPENAI = "https://api.openai.com/v1"
 
+SDK = ("openai", "openai.resources.chat.completions", "openai.resources.responses")
+"""What is imported before the first call: the SDK itself would import its resources on the event loop."""
+
 _STOPS: dict[str, StopReason] = {
     "length": "length",
     "max_tokens": "length",
@@ -63,7 +65,7 @@ class ChatCompletionBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url))
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url), *SDK)
 
     @property
     def model(self) -> str:
@@ -92,10 +94,10 @@ class ChatCompletionBackend:
 
 
 def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
-    """Import the SDK and build its client; slow, so for a thread."""
+    """Build the SDK's client; slow, so for a thread."""
     from openai import AsyncOpenAI
 
-    client = AsyncOpenAI(
+    return AsyncOpenAI(
         api_key=endpoint.api_key,
         base_url=base_url,
         timeout=TIMEOUT,
@@ -103,10 +105,6 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
         default_query=dict(endpoint.query),
         http_client=http_client(endpoint.api_key, endpoint.key_header),
     )
-    # The SDK would import its resources at their first use, on the event loop.
-    importlib.import_module("openai.resources.chat.completions")
-    importlib.import_module("openai.resources.responses")
-    return client
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:

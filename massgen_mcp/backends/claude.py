@@ -3,7 +3,6 @@
 Must not know coordination rules.
 """
 
-import importlib
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
 
 ANTHROPIC = "https://api.anthropic.com"
 
+_SDK = ("anthropic", "anthropic.resources.messages")
+"""What is imported before the first call: the SDK itself would import its resources on the event loop."""
+
 _STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -58,7 +60,7 @@ class ClaudeBackend:
         self._endpoint = endpoint
         # The SDK adds the version to the path itself; users write it as for other APIs.
         self._base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        self._client = LazyClient(lambda: _connect(endpoint, self._base_url))
+        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), *_SDK)
 
     @property
     def model(self) -> str:
@@ -96,7 +98,7 @@ def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
 
     # The SDK sends a bearer token; servers that only imitate the API often look for the older header.
     older = {} if base_url == ANTHROPIC else {"x-api-key": endpoint.api_key}
-    client = AsyncAnthropic(
+    return AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=base_url,
         timeout=TIMEOUT,
@@ -104,9 +106,6 @@ def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
         default_headers=older,
         http_client=http_client(endpoint.api_key),
     )
-    # The SDK would import its resources at their first use, on the event loop.
-    importlib.import_module("anthropic.resources.messages")
-    return client
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest, *, so_far: Sequence[JsonObject] = ()) -> JsonObject:

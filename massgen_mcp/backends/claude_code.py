@@ -28,6 +28,9 @@ from massgen_mcp.backends.claude_code_step import PREFIX, SERVER, Cli, Step, fai
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.config.agent_clis import BASE_URL, CONFIG_DIRECTORY
 from massgen_mcp.errors import BackendError
+from massgen_mcp.threads import imported
+
+_SDK = ("claude_agent_sdk", "massgen_mcp.backends.claude_code_process")
 
 _PASSED_ON = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
@@ -56,7 +59,8 @@ class ClaudeCodeBackend:
         return self._cli.model
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        sdk, process = await anyio.to_thread.run_sync(_load)
+        await imported(*_SDK)
+        sdk, process = _load()
         home = await anyio.to_thread.run_sync(self._make_home)
         # Its own tools only where the step ends with a call: elsewhere the text is the reply, not a report of the work.
         own_tools = self._own_tools() if request.must_call_tool else ()
@@ -167,7 +171,7 @@ def render(messages: tuple[Message, ...]) -> str:
 
 
 def _load() -> tuple[ModuleType, ModuleType]:
-    """The SDK and our process, imported where nobody waits for it."""
+    """The SDK and our process, which are imported by now."""
     import claude_agent_sdk
 
     from massgen_mcp.backends import claude_code_process

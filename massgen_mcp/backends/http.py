@@ -10,13 +10,13 @@ from functools import cache
 from typing import Generic, Literal, Protocol, TypeVar
 
 import anyio
-import anyio.to_thread
 import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.config.providers import CostField
 from massgen_mcp.errors import BackendError
+from massgen_mcp.threads import abandonable, imported
 
 TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
 """Seconds without a byte; how long a whole call may take is the caller's business."""
@@ -138,17 +138,23 @@ ClientT = TypeVar("ClientT", bound=SdkClient)
 
 
 class LazyClient(Generic[ClientT]):
-    """An SDK client that `build` makes on a thread at first use: the import would hold up every other agent."""
+    """An SDK client that `build` makes at first use, after `modules` are imported.
 
-    def __init__(self, build: Callable[[], ClientT]) -> None:
+    All that the SDK would import later belongs into `modules`. Both happen on threads, and whoever waits can be
+    cancelled.
+    """
+
+    def __init__(self, build: Callable[[], ClientT], *modules: str) -> None:
         self._build = build
+        self._modules = modules
         self._lock = anyio.Lock()
         self._client: ClientT | None = None
 
     async def get(self) -> ClientT:
         async with self._lock:
             if self._client is None:
-                self._client = await anyio.to_thread.run_sync(self._build)
+                await imported(*self._modules)
+                self._client = await abandonable(self._build)
             return self._client
 
     async def aclose(self) -> None:

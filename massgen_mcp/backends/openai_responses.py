@@ -24,7 +24,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.chatcompletion import OPENAI, connect
+from massgen_mcp.backends.chatcompletion import OPENAI, SDK, connect
 from massgen_mcp.backends.failures import cut_off, failure, of_event, translated
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, tool_name
@@ -53,7 +53,7 @@ class ResponsesBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url))
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url), *SDK)
 
     @property
     def model(self) -> str:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
-
 from massgen_mcp.config.models import (
     Ag2BackendConfig,
     BackendConfig,
@@ -20,6 +18,7 @@ from massgen_mcp.config.models import (
 )
 from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
 from massgen_mcp.events import Cost, Usage
+from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     from genai_prices import Usage as ListUsage
@@ -46,9 +45,9 @@ class Tariff:
     """Whether a lower limit can be sent with a request."""
 
     async def ready(self) -> None:
-        """Load the price list if it may be needed; it takes 20 ms of CPU, so it is done on a thread."""
+        """Load the price list if it may be needed."""
         if self.price is None and self.listed_at is not None:
-            await anyio.to_thread.run_sync(_load)
+            await imported("genai_prices", "genai_prices.data")
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
         """What a call cost. `model` is the provider's name for the one that replied."""
@@ -140,9 +139,3 @@ def _list_usage(usage: Usage) -> "ListUsage":
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:
     """Prices for hours of audio alone would make the tokens of a call look free."""
     return found.model_price.input_mtok is not None and found.model_price.output_mtok is not None
-
-
-def _load() -> None:
-    from genai_prices.data import providers
-
-    del providers

@@ -91,11 +91,16 @@ class RunManager:
         self._home = home
         self._environ = environ
         self._store = Store(home.database)
+        self._waiting_ends = False
         with suppress(MassgenError):
             home.ensure()
 
     def close(self) -> None:
         self._store.close()
+
+    def stop_waiting(self) -> None:
+        """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
+        self._waiting_ends = True
 
     async def start(
         self,
@@ -146,7 +151,7 @@ class RunManager:
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
-        after event number `cursor` (`change`); at most `seconds`.
+        after event number `cursor` (`change`); at most `seconds`, and no longer than until `stop_waiting`.
         """
         watch = self._watch(run_id)
         view = await anyio.to_thread.run_sync(watch.look)
@@ -155,7 +160,7 @@ class RunManager:
         seen = view.snapshot.seq if cursor is None else cursor
         began = anyio.current_time()
         care = began + CARE_SECONDS
-        while not view.stands_still and (waited := anyio.current_time() - began) < seconds:
+        while not (view.stands_still or self._waiting_ends) and (waited := anyio.current_time() - began) < seconds:
             if until == "change" and view.snapshot.seq > seen:
                 break
             if until == "phase" and (view.state, view.snapshot.phase) != before:

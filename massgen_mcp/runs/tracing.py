@@ -6,15 +6,16 @@ log says so. Must not know what is in a span.
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import anyio
-import anyio.to_thread
 
 from massgen_mcp import __version__
 from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.threads import abandonable, imported
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -26,8 +27,12 @@ logger = logging.getLogger("massgen_mcp.tracing")
 TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+IMPORT_SECONDS = 10.0
+"""A run waits this long at most for OpenTelemetry, and goes on without spans."""
 FLUSH_SECONDS = 2.0
 """The end of a run waits this long at most for its last spans to leave."""
+
+_OTEL = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk.trace.export")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Trace:
     async def flush(self) -> None:
         """Send what is pending, within bounds."""
         with anyio.move_on_after(FLUSH_SECONDS, shield=True):
-            await anyio.to_thread.run_sync(self._provider.force_flush, abandon_on_cancel=True)
+            await abandonable(self._provider.force_flush)
 
 
 async def trace_of(run_id: str, agents: tuple[AgentInfo, ...], environ: Mapping[str, str]) -> Trace | None:
@@ -51,8 +56,13 @@ async def trace_of(run_id: str, agents: tuple[AgentInfo, ...], environ: Mapping[
     endpoint = _endpoint(environ)
     if endpoint is None:
         return None
-    provider = await anyio.to_thread.run_sync(_provider, endpoint)
+    provider: TracerProvider | None = None
+    with anyio.move_on_after(IMPORT_SECONDS) as waited, suppress(ImportError):
+        await imported(*_OTEL)
+        provider = await abandonable(partial(_provider, endpoint))
     if provider is None:
+        why = "is still being imported" if waited.cancelled_caught else "is missing: pip install 'massgen-mcp[otel]'"
+        logger.warning("an OTLP endpoint is set, but its exporter %s", why)
         return None
     from massgen_mcp.views.spans import Spans
 
@@ -70,16 +80,13 @@ def _endpoint(environ: Mapping[str, str]) -> str | None:
 
 
 @cache
-def _provider(endpoint: str) -> "TracerProvider | None":
+def _provider(endpoint: str) -> "TracerProvider":
     """One for all runs of this process; it sends in the background and once more when the process leaves."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError:
-        logger.warning("an OTLP endpoint is set, but its exporter is missing: pip install 'massgen-mcp[otel]'")
-        return None
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
     resource = Resource.create({"service.name": "massgen-mcp", "service.version": __version__})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))

@@ -10,6 +10,8 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
 
@@ -76,6 +78,13 @@ class MassgenServer(MCPServer[None]):
         if unknown:
             told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
+
+    async def serve(
+        self, incoming: ReadStream[SessionMessage | Exception], outgoing: WriteStream[SessionMessage]
+    ) -> None:
+        """One session over these streams, until `incoming` ends."""
+        options = self._lowlevel_server.create_initialization_options()
+        await self._lowlevel_server.run(incoming, outgoing, options)
 
 
 def _nearest(name: str, known: list[str]) -> str:

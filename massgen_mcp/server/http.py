@@ -14,19 +14,32 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.connections import MAX_HEAD_BYTES, LimitedConfig, Strangers
+from massgen_mcp.server.limits import MAX_MESSAGE_BYTES, leave
 
 LOOPBACK = "127.0.0.1"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
-MAX_REQUEST_BYTES = 4 * 1024 * 1024
+MAX_HEADERS = 100
+MAX_REQUESTS = 512
+"""Under way at once for the owner of the token, waiting calls included."""
+QUEUE = 2048
+"""Connections that the operating system keeps until they are accepted."""
+ANSWER_SECONDS = 0.4
+"""What is under way when the server has to leave is answered within this time ..."""
+UNWIND_SECONDS = 0.1
+"""... and else gives up within this."""
 
 
-async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int) -> None:
-    """Serve until a signal. `port` 0 takes a free one; the address is told on standard error.
+async def serve_http(
+    server: MassgenServer, home: Home, *, host: str, port: int, on_leaving: Callable[[], None]
+) -> None:
+    """Serve until a signal, on which the process ends here. `port` 0 takes a free one; the address is told on standard
+    error. `on_leaving` is called when the signal comes: calls that wait are to be answered at once.
 
     Raises `MassgenError` invalid_arguments for a host that is not loopback or a port that is taken.
     """
@@ -40,34 +53,29 @@ async def serve_http(server: MassgenServer, home: Home, *, host: str, port: int)
         app = server.streamable_http_app(
             stateless_http=True,
             host=LOOPBACK,
-            max_request_body_size=MAX_REQUEST_BYTES,
+            max_request_body_size=MAX_MESSAGE_BYTES,
             transport_security=TransportSecuritySettings(
                 allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
             ),
         )
-        guarded = Doorkeeper(app, token=home.secret(TOKEN_NAME), hosts=names)
-        config = uvicorn.Config(
-            guarded,
-            log_level="warning",
-            access_log=False,
-            limit_concurrency=512,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=5,
-            h11_max_incomplete_event_size=16_384,
-        )
+        strangers = Strangers()
+        guarded = Doorkeeper(app, token=home.secret(TOKEN_NAME), hosts=names, strangers=strangers)
         greeting = f"http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}"
-        await _Server(config, greeting).serve_until_signal(listener)
+        await _Server(LimitedConfig(guarded, strangers), greeting, on_leaving).serve_until_signal(listener)
 
 
 class _Server(uvicorn.Server):
     """Ends itself on a signal (the one of uvicorn would raise it again and die of it), and says when it is ready."""
 
-    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+    def __init__(self, config: uvicorn.Config, greeting: str, on_leaving: Callable[[], None]) -> None:
         super().__init__(config)
         self._greeting = greeting
+        self._on_leaving = on_leaving
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(QUEUE)  # uvicorn's backlog is both this and how many are accepted at once
         print(f"massgen-mcp: {self._greeting}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
     @contextmanager
@@ -79,28 +87,48 @@ class _Server(uvicorn.Server):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heed, signals)
                 await self.serve(sockets=[listener])
-                tasks.cancel_scope.cancel()
+                leave()
 
     async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
         async for _ in signals:
-            self.force_exit = self.should_exit
             self.should_exit = True
+            self._on_leaving()
+            await anyio.sleep(ANSWER_SECONDS)
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
+            await anyio.sleep(UNWIND_SECONDS)
+            leave()
 
 
 class Doorkeeper:
-    """Lets a request in that names a host of ours, comes from no foreign page, and brings the token; in that order."""
+    """Lets a request in that names a host of ours, comes from no foreign page, and brings the token; in that order.
+    So many at once, and the connection of one that is let in is no stranger any more.
+    """
 
-    def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str]) -> None:
+    def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str], strangers: Strangers) -> None:
         self._app = app
         self._token = token
         self._hosts = hosts
         self._origins = [f"http://{host}" for host in hosts]
+        self._strangers = strangers
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        refusal = self._refusal(_headers(scope))
-        return await (refusal or self._app)(scope, receive, send)
+        refusal = _oversized(scope) or self._refusal(_headers(scope))
+        if refusal is not None:
+            return await refusal(scope, receive, send)
+        self._strangers.no_more(scope["client"])
+        if self._under_way >= MAX_REQUESTS:
+            busy = Response("Too many requests at once", status_code=503, headers={"Retry-After": "1"})
+            return await busy(scope, receive, send)
+        self._under_way += 1
+        try:
+            if begun := await _body(receive):
+                await self._app(scope, _going_on(begun, receive), send)
+        finally:
+            self._under_way -= 1
 
     def _refusal(self, header: Callable[[str], list[str]]) -> Response | None:
         if [host.lower() for host in header("host")] not in ([host] for host in self._hosts):
@@ -118,6 +146,41 @@ def _bearer(value: str, token: bytes) -> tuple[bytes, bytes]:
     """What was brought and what is wanted; the scheme's name may be in any case."""
     scheme, _, brought = value.partition(" ")
     return brought.encode("latin-1") if scheme.lower() == "bearer" else b"", token
+
+
+def _oversized(scope: Scope) -> Response | None:
+    raw: list[tuple[bytes, bytes]] = scope["headers"]
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name) + len(value) for name, value in raw)
+    if len(raw) > MAX_HEADERS or size > MAX_HEAD_BYTES:
+        return Response("Request header fields too large", status_code=431)
+    return None
+
+
+async def _body(receive: Receive) -> list[Message]:
+    """The body, or more of it than is allowed; nothing if the client left first, which is no fault to be logged."""
+    begun: list[Message] = []
+    size = 0
+    while size <= MAX_MESSAGE_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return []
+        begun.append(message)
+        size += len(message.get("body", b""))
+        if not message.get("more_body"):
+            break
+    return begun
+
+
+def _going_on(begun: list[Message], receive: Receive) -> Receive:
+    """`receive` as it was before `begun` was received."""
+    left = iter(begun)
+
+    async def again() -> Message:
+        for message in left:
+            return message
+        return await receive()
+
+    return again
 
 
 def _headers(scope: Scope) -> Callable[[str], list[str]]:

@@ -1,19 +1,28 @@
 """Serves MCP over standard input and output, and leaves at once: on end of input, on signals, and with its parent.
 
 Nothing has to be put in order first: a server holds no run state, what it acknowledged is on disk, and runs are not its
-to end.
+to end. A line that is no message is answered, and none is held in memory that is too long.
 """
 
-import logging
+import io
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 
 import anyio
+from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from pydantic import ValidationError
 
 from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.limits import MAX_MESSAGE_BYTES, leave
 
 PARENT_CHECK_SECONDS = 2.0
+PIECE_BYTES = 64 * 1024
+_TOO_LONG = f"a line has more than {MAX_MESSAGE_BYTES} bytes"
 
 
 async def serve_stdio(server: MassgenServer) -> None:
@@ -22,13 +31,68 @@ async def serve_stdio(server: MassgenServer) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_on_signal, signals)
             tasks.start_soon(_leave_with_parent)
-            await server.run_stdio_async()
+            async with stdio_server(stdin=anyio.wrap_file(_Lines(_own_input()))) as (incoming, outgoing):
+                to_server, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+                tasks.start_soon(_answer_what_is_no_message, incoming, to_server, outgoing.clone())
+                await server.serve(messages, outgoing)
             tasks.cancel_scope.cancel()
+
+
+def _own_input() -> io.BufferedReader:
+    """Standard input for us alone: children, and whatever else reads it, find it empty."""
+    own = os.dup(sys.stdin.fileno())
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    # It stays open: a thread may still read from it when we leave.
+    return io.BufferedReader(io.FileIO(own, closefd=False), PIECE_BYTES)
+
+
+class _Lines(io.TextIOWrapper):
+    """The lines of a byte stream. One that is too long is passed over, and `_TOO_LONG` stands in for it."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        super().__init__(stream, encoding="utf-8", errors="replace")
+        self._stream = stream
+
+    def readline(self, size: int = -1, /) -> str:
+        del size
+        line = self._stream.readline(MAX_MESSAGE_BYTES + 1)
+        if len(line) <= MAX_MESSAGE_BYTES:
+            return line.decode(errors="replace")
+        while line and not line.endswith(b"\n"):
+            line = self._stream.readline(PIECE_BYTES)
+        return _TOO_LONG
+
+
+async def _answer_what_is_no_message(
+    incoming: ReadStream[SessionMessage | Exception],
+    to_server: WriteStream[SessionMessage | Exception],
+    outgoing: WriteStream[SessionMessage],
+) -> None:
+    """Pass messages on. The SDK would drop the rest without a word, and the client would wait."""
+    async with incoming, to_server, outgoing:
+        async for item in incoming:
+            if isinstance(item, SessionMessage):
+                await to_server.send(item)
+            else:
+                error = JSONRPCError(jsonrpc="2.0", id=None, error=_refusal(item))
+                await outgoing.send(SessionMessage(error))
+
+
+def _refusal(problem: Exception) -> ErrorData:
+    if isinstance(problem, ValidationError):
+        detail = problem.errors(include_url=False)[0]
+        if detail["input"] == _TOO_LONG:
+            return ErrorData(code=INVALID_REQUEST, message=_TOO_LONG)
+        if detail["type"] == "json_invalid":
+            return ErrorData(code=PARSE_ERROR, message="a line is not JSON")
+    return ErrorData(code=INVALID_REQUEST, message="a line is not a JSON-RPC message")
 
 
 async def _leave_on_signal(signals: AsyncIterator[signal.Signals]) -> None:
     async for _ in signals:
-        _leave()
+        leave()
 
 
 async def _leave_with_parent() -> None:
@@ -36,10 +100,4 @@ async def _leave_with_parent() -> None:
     parent = os.getppid()
     while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
         await anyio.sleep(PARENT_CHECK_SECONDS)
-    _leave()
-
-
-def _leave() -> None:
-    """End without unwinding: the thread that reads standard input cannot be cancelled, and would keep us waiting."""
-    logging.shutdown()
-    os._exit(0)
+    leave()

@@ -8,6 +8,7 @@ import fnmatch
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Annotated, Generic, TypeVar
 
@@ -15,6 +16,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import Entry, PathRefused
@@ -80,7 +82,10 @@ class FileTool(Generic[ArgumentsT]):
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             parsed = parse_arguments(self.kind, arguments)
-            return ToolResult(await to_thread.run_sync(self.act, self.workspace, parsed), foreign=self.foreign)
+            act = partial(self.act, self.workspace, parsed)
+            # A file that never comes must not hold up the run; a change is not left half done behind its back.
+            text = await (to_thread.run_sync(act) if self.side_effects else abandonable(act))
+            return ToolResult(text, foreign=self.foreign)
         except (PathRefused, ToolRefused) as refused:
             return ToolResult(str(refused), is_error=True)
 

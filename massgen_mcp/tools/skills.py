@@ -7,14 +7,14 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
-
-from anyio import to_thread
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import Arguments, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, Root, parts_of, safe_id, shown
 
@@ -106,7 +106,7 @@ class SkillTool:
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             wanted = parse_arguments(ReadSkill, arguments)
-            return ToolResult(await to_thread.run_sync(self._read, wanted))
+            return ToolResult(await abandonable(partial(self._read, wanted)))
         except (PathRefused, ToolRefused) as refused:
             return ToolResult(str(refused), is_error=True)
 

@@ -1,16 +1,20 @@
 """Streamable HTTP on loopback: who is let in, and that a run can be driven through it."""
 
+import re
 import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.abc
 import httpx2
 import pytest
 
-from tests.harness import MODES, SERVER_MODULE, HttpServer, Mode, TempHome, call, http_server
+from tests.harness import MODES, SERVER_MODULE, HttpServer, Mode, TempHome, agent, call, http_server
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -104,6 +108,83 @@ async def test_the_http_server_leaves_on_sigterm(home: TempHome) -> None:
         server.process.terminate()
         with anyio.fail_after(10):
             assert await server.process.wait() == 0
+
+
+async def test_half_open_connections_give_way_to_a_client_with_the_token(home: TempHome) -> None:
+    async with http_server(home) as server, AsyncExitStack() as open_ones:
+        strangers = [await half_open(server, open_ones, b"POST /mcp HTTP/1.1\r\nX-Slow: ") for _ in range(700)]
+        assert (await knock(server, **server.credentials)).status_code == 200
+        assert await closed(strangers[0])
+        assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < 400, "the oldest gave way"
+
+
+async def test_a_request_that_does_not_come_to_its_end_loses_its_connection(home: TempHome) -> None:
+    async with http_server(home) as server, AsyncExitStack() as open_ones:
+        slow = [await half_open(server, open_ones, sent) for sent in (b"", b"POST /mcp HTTP/1.1\r\nX-Slow: ")]
+        for connection in slow:
+            assert await closed(connection)
+        assert (await knock(server, **server.credentials)).status_code == 200
+
+
+async def test_headers_beyond_the_limit_are_refused_also_in_one_piece(home: TempHome) -> None:
+    async with http_server(home) as server:
+        assert (await knock(server, **server.credentials, X_Large="x" * 60_000)).status_code == 400
+        many = {f"X_{number}": "x" for number in range(101)}
+        assert (await knock(server, **server.credentials, **many)).status_code == 431
+        assert (await knock(server, **server.credentials)).status_code == 200
+
+
+async def test_sigterm_answers_the_calls_that_wait_and_heeds_no_slow_client(home: TempHome) -> None:
+    config = home.config("stuck", agent("one", {"hang": True}))
+    async with http_server(home) as server, AsyncExitStack() as open_ones:
+        token = server.credentials["Authorization"]
+        request = f"POST /mcp HTTP/1.1\r\nHost: {server.authority}\r\nAuthorization: {token}\r\n"
+        await half_open(server, open_ones, f"{request}Content-Length: 1000\r\n\r\n{{".encode())
+        await half_open(server, open_ones, request.encode())
+        async with httpx2.AsyncClient(trust_env=False, timeout=60, headers={**ACCEPT, **server.credentials}) as http:
+            started = await http.post(server.url, json=tool_call("start_run", question="q", config=config))
+            run_id = re.search(r"run-[0-9a-z-]+", started.text)
+            assert run_id
+            replies: list[str] = []
+
+            async def wait() -> None:
+                waiting = tool_call("wait_run", run_id=run_id.group(), timeout_seconds=50)
+                async with http.stream("POST", server.url, json=waiting) as reply:
+                    begun.set()
+                    replies.append((await reply.aread()).decode())
+
+            begun = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait)
+                await begun.wait()
+                server.process.terminate()
+            assert re.search(r"running|queued", replies[0])
+            assert 'isError":true' not in replies[0]
+        assert await server.process.wait() == 0, "while the slow clients are still there"
+        assert "Traceback" not in (home.work / "http.log").read_text()
+
+
+def tool_call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+async def half_open(server: HttpServer, open_ones: AsyncExitStack, sent: bytes) -> anyio.abc.SocketStream:
+    """A connection on which nothing more than this is sent."""
+    host, _, port = server.authority.rpartition(":")
+    connection = await open_ones.enter_async_context(await anyio.connect_tcp(host, int(port)))
+    if sent:
+        await connection.send(sent)
+    return connection
+
+
+async def closed(connection: anyio.abc.SocketStream) -> bool:
+    """True as soon as the server has closed it."""
+    with anyio.fail_after(60):
+        try:
+            await connection.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104 - it must be refused

@@ -20,7 +20,7 @@ async def run(options: argparse.Namespace) -> int:
     if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
 
-        await serve_http(server, home, host=options.host, port=options.port)
+        await serve_http(server, home, host=options.host, port=options.port, on_leaving=manager.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 

@@ -1,0 +1,60 @@
+"""Blocking work that nobody has to wait for longer than they want: imports that take their time, files that never come.
+
+A caller whose time is up, or that is cancelled, goes on at once. The work is left to its thread, which holds up neither
+the process when it leaves nor the worker threads that write journals. Not for work that must not be repeated or lost.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache
+from importlib import import_module
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def abandonable(work: Callable[[], T]) -> T:
+    """What `work` returns or raises, done on a thread of its own; dropped if nobody waits any more."""
+    return await asyncio.wrap_future(_begin(work))
+
+
+async def imported(*modules: str) -> None:
+    """Have these modules imported, in this order. All callers in the process share one import, also one that an earlier
+    caller gave up; a failed one is tried again by the next. Raises whatever the import raises.
+
+    A slow module must not be imported on an event loop: the loop would stand still, also behind the thread's import.
+    """
+    try:
+        await asyncio.wrap_future(_import_of(modules))
+    except Exception:
+        _import_of.cache_clear()
+        raise
+
+
+@cache
+def _import_of(modules: tuple[str, ...]) -> "Future[None]":
+    def work() -> None:
+        for module in modules:
+            import_module(module)
+
+    return _begin(work)
+
+
+def _begin(work: Callable[[], T]) -> "Future[T]":
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from here on who waits can be cancelled, and this cannot
+
+    def fulfil() -> None:
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - whoever waits raises it
+            done.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - an exit is the whole process's to decide, not this thread's
+            done.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+        else:
+            done.set_result(result)
+
+    Thread(target=fulfil, name="massgen abandonable", daemon=True).start()
+    return done
