@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pydantic import ValidationError
-
 from massgen_mcp.api.sessions import SESSIONS, new_session_id
+from massgen_mcp.config.adjusted import rechecked
 from massgen_mcp.config.builder import config_from_models, default_team
 from massgen_mcp.config.examples import example_path
-from massgen_mcp.config.explain import problems_of, show_place
 from massgen_mcp.config.generated import Paths, path_entries
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_from_data, find_config, load_config, require_keys
 from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
@@ -83,7 +81,7 @@ async def asked(
         team = _with_paths(team, paths)
     if said := given.get("system_message"):
         team = _with_system_message(team, said)
-    team = _rechecked(_without_questions(team))
+    team = rechecked(_without_questions(team))
     require_keys(team, os.environ)
     session_id, history = _session(given)
     return Asked(question, team, used, session_id, history, enable_logging, target)
@@ -195,15 +193,6 @@ def _with_system_message(config: Config, said: str) -> Config:
         for agent in config.agents
     )
     return config.model_copy(update={"agents": agents})
-
-
-def _rechecked(config: Config) -> Config:
-    """What arguments added holds to the limits of a config, too."""
-    try:
-        return Config.model_validate(config.model_dump())
-    except ValidationError as error:
-        told = "; ".join(f"{show_place(problem.place)}: {problem.message}" for problem in problems_of(error))
-        raise MassgenError("config_invalid", told) from None
 
 
 # -- the conversation -------------------------------------------------------------------------------------------------
