@@ -105,7 +105,10 @@ def _fault(tool: str, error: Exception) -> MassgenError:
 
 def _listed(error: ValidationError) -> str:
     """Every wrong argument, without its value."""
-    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
+    told = (
+        (".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")) for detail in error.errors()
+    )
+    return "; ".join(f"{place}: {message}" for place, message in told)
 
 
 def _error(code: str, message: str) -> CallToolResult:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from massgen_mcp.config.adjusted import with_limits
 from massgen_mcp.config.builder import config_from_models, default_team, told_default
@@ -27,8 +27,17 @@ from massgen_mcp.server.waiting import wait_with_progress
 from massgen_mcp.views.snapshot import RunState
 
 MOST = 2**53 - 1
-"""The largest whole number that every JSON reader takes exactly."""
-YEAR_10000 = 253_402_300_800
+"""The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
+
+
+def _not_absurd(number: float | None) -> float | None:
+    if number is not None and not -MOST <= number <= MOST:
+        raise ValueError(f"must be a number of at most {MOST}")
+    return number
+
+
+BOUNDED = AfterValidator(_not_absurd)
+"""Not in the published schemas: a parent pays for every word there, and no honest number comes near."""
 RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
@@ -99,7 +108,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="The end, the next phase, or anything new after `cursor`."),
         ] = "terminal",
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
-        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0, le=MOST)] = None,
+        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
         """Wait for a run without spending tokens; returns when it happened or the time is up, which is no error."""
         before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
@@ -119,7 +128,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="full: all answers too. agent: one agent's answer."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
-        offset: Annotated[int, Field(description="Continue a long text here.", ge=0, le=MOST)] = 0,
+        offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
     ) -> reply_models.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
@@ -146,10 +155,8 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def list_runs(
         state: RunState | None = None,
         session_id: str | None = None,
-        since: Annotated[
-            float | None, Field(description="Unix time of the earliest start.", ge=0, lt=YEAR_10000)
-        ] = None,
-        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1, le=MOST)] = None,
+        since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
+        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1), BOUNDED] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> reply_models.RunList:
         """List runs, newest first."""

@@ -6,7 +6,7 @@ Must not know what the tools do; only which runs and files there are to be named
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 Json = dict[str, Any]
@@ -87,13 +87,13 @@ UNKNOWN_TOOLS = ("start_runs", "", "get-status", "../start_run", "\0", "t" * 5_0
 UNKNOWN_ARGUMENTS = ("confg", "runid", "", "self", "context", "__class__", "\0", "k" * 5_000, "additionalProperties")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Known:
-    """What calls may name. `runs`: ids by how they stand."""
+    """What calls may name. `runs`: ids by how they stand; one may be replaced."""
 
-    runs: dict[str, str] = field(default_factory=dict[str, str])
-    configs: list[str] = field(default_factory=list[str])
-    paths: list[str] = field(default_factory=list[str])
+    runs: dict[str, str]
+    configs: list[str]
+    paths: list[str]
 
     @property
     def fitting(self) -> Mapping[str, list[Any]]:
