@@ -185,12 +185,14 @@ def check_output(path: Path, option: str) -> None:
             problem = "is a directory"
         elif not path.parent.is_dir():
             problem = f"the directory {path.parent} does not exist"
+        elif "\0" in path.name:
+            problem = "no file's name has a null character"
         elif len(os.fsencode(path.name)) > MAX_NAME_BYTES:
             problem = f"its name has more than {MAX_NAME_BYTES} bytes"
         else:
             return
-    except (OSError, ValueError):
-        problem = "cannot be a file"
+    except OSError as error:
+        problem = error.strerror
     raise MassgenError("invalid_arguments", f"{option} {preview(str(path), 300)}: {problem}")
 
 
