@@ -6,7 +6,7 @@ Must not know what the tools do.
 import logging
 import secrets
 from difflib import get_close_matches
-from typing import Any, cast
+from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -89,7 +89,7 @@ def _refusal(error: BaseException | None) -> MassgenError | None:
         case ToolError(__cause__=ValidationError() as wrong):
             return MassgenError("invalid_arguments", _listed(wrong))
         case BaseExceptionGroup():
-            refusals = [_refusal(each) for each in cast("BaseExceptionGroup[BaseException]", error).exceptions]
+            refusals = [_refusal(each) for each in error.exceptions]
             return None if None in refusals else refusals[0]
         case _:
             return None

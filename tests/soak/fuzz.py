@@ -23,6 +23,8 @@ LATE_SECONDS = 1.0
 """How long after the wait that it asked for a call may be answered."""
 BRIEFLY = {"max_seconds": 1}
 UNTYPED = "untyped"
+CODES = set(get_args(ErrorCode)) - {"internal"}
+"""What calls may be refused with; a fault of ours is none of these."""
 TOLD = 300
 """Characters of a call or an answer in a report."""
 MOST_REPORTED = 20
@@ -68,7 +70,7 @@ class _Judge:
     """Knows what the tools published about their results."""
 
     def __init__(self, schemas: dict[str, Json]) -> None:
-        self._validators = {name: jsonschema.Draft202012Validator(schema) for name, schema in schemas.items()}
+        self._schemas = schemas
 
     async def outcome_of(self, client: Client, made: Call) -> str:
         """`result`, the code of an error, or `untyped: ...`."""
@@ -76,13 +78,15 @@ class _Judge:
             reply = await client.call_tool(made.tool, made.arguments)
         except Exception as error:  # noqa: BLE001 - whatever the client cannot take is a finding
             return f"{UNTYPED}: {type(error).__name__}: {error}"
-        text = text_of(reply)
         if not reply.is_error:
-            errors = [error.message for error in self._validators[made.tool].iter_errors(reply.structured_content)]
-            return f"{UNTYPED}: {errors[0]}" if errors else "result"
+            try:
+                jsonschema.validate(reply.structured_content, self._schemas[made.tool], jsonschema.Draft202012Validator)
+            except jsonschema.ValidationError as error:
+                return f"{UNTYPED}: {error.message}"
+            return "result"
+        text = text_of(reply)
         told = re.match(r"ERROR ([a-z_]+): \S", text)
-        typed = told is not None and told[1] in get_args(ErrorCode) and reply.structured_content is None
-        if not typed or told[1] == "internal" or "Traceback" in text:
+        if told is None or told[1] not in CODES or reply.structured_content is not None or "Traceback" in text:
             return f"{UNTYPED}: {text}"
         return told[1]
 
