@@ -29,6 +29,11 @@ MACHINE_VARIABLE = "MASSGEN_MCP_MACHINE"
 LEASE_VARIABLE = "MASSGEN_MCP_LEASE_SECONDS"
 DEFAULT_LEASE_SECONDS = 60.0
 
+MAX_PATH_BYTES = 1024
+"""Of the state directory; a run's files lie some hundred bytes deeper."""
+MAX_NAME_BYTES = 255
+"""What file systems take as one name."""
+
 HOUR = 3600.0
 DAY = 24 * HOUR
 
@@ -122,9 +127,12 @@ class Home:
 
 
 def find_home(environ: Mapping[str, str]) -> Home:
-    """The state directory: `MASSGEN_MCP_HOME`, else where the operating system keeps a program's state."""
+    """The state directory: `MASSGEN_MCP_HOME`, else where the operating system keeps a program's state.
+
+    Raises `MassgenError` invalid_arguments for a variable that is not usable.
+    """
     chosen = environ.get(HOME_VARIABLE)
-    path = Path(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
+    path = _absolute(chosen) if chosen else platformdirs.user_state_path("massgen-mcp")
     usual = Limits()
     limits = Limits(
         running=int(_number(environ, RUNNING_VARIABLE, usual.running, least=1)),
@@ -139,6 +147,19 @@ def find_home(environ: Mapping[str, str]) -> Home:
         _named_machine(environ) or _machine(),
         _number(environ, LEASE_VARIABLE, DEFAULT_LEASE_SECONDS, least=1),
     )
+
+
+def _absolute(chosen: str) -> Path:
+    """A relative directory would be another one for each process that looks for its runs."""
+    path = Path(chosen)
+    if not path.is_absolute():
+        raise MassgenError("invalid_arguments", f"{HOME_VARIABLE} must be an absolute path, beginning with /")
+    if len(os.fsencode(path)) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in path.parts):
+        raise MassgenError(
+            "invalid_arguments",
+            f"{HOME_VARIABLE} is too long: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} between two slashes",
+        )
+    return path
 
 
 def _named_machine(environ: Mapping[str, str]) -> str:

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pydantic import ValidationError
-
+from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.sessions import SESSIONS, new_session_id
+from massgen_mcp.config.adjusted import rechecked
 from massgen_mcp.config.builder import config_from_models, default_team
 from massgen_mcp.config.examples import example_path
-from massgen_mcp.config.explain import problems_of, show_place
 from massgen_mcp.config.generated import Paths, path_entries
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_from_data, find_config, load_config, require_keys
 from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.directory import check_output
 from massgen_mcp.runs.manager import check_question
 
 
@@ -69,6 +69,8 @@ async def asked(
     """Check a caller's arguments, as `run` takes them. Raises `MassgenError`."""
     given = options or RunOptions()
     _known(given)
+    named = {"config": config, "model": model, "models": models, "num_agents": num_agents, "output_file": output_file}
+    check_types({"question": question, **named, **given})
     check_question(question)
     if use_docker:
         raise MassgenError(
@@ -83,7 +85,7 @@ async def asked(
         team = _with_paths(team, paths)
     if said := given.get("system_message"):
         team = _with_system_message(team, said)
-    team = _rechecked(_without_questions(team))
+    team = rechecked(_without_questions(team))
     require_keys(team, os.environ)
     session_id, history = _session(given)
     return Asked(question, team, used, session_id, history, enable_logging, target)
@@ -102,9 +104,7 @@ def _output(path: str | Path | None) -> Path | None:
     if path is None:
         return None
     target = Path(path).absolute()
-    if not target.parent.is_dir() or target.is_dir():
-        what = "is a directory" if target.is_dir() else f"the directory {target.parent} does not exist"
-        raise MassgenError("invalid_arguments", f"output_file {target}: {what}")
+    check_output(target, "output_file")
     return target
 
 
@@ -195,15 +195,6 @@ def _with_system_message(config: Config, said: str) -> Config:
         for agent in config.agents
     )
     return config.model_copy(update={"agents": agents})
-
-
-def _rechecked(config: Config) -> Config:
-    """What arguments added holds to the limits of a config, too."""
-    try:
-        return Config.model_validate(config.model_dump())
-    except ValidationError as error:
-        told = "; ".join(f"{show_place(problem.place)}: {problem.message}" for problem in problems_of(error))
-        raise MassgenError("config_invalid", told) from None
 
 
 # -- the conversation -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 from massgen_mcp.cli.asking import choose, on_terminal
 from massgen_mcp.cli.saying import say
 from massgen_mcp.config.examples import list_examples
-from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, load_config, missing_keys
+from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, is_config, load_config, missing_keys
 from massgen_mcp.errors import MassgenError
 
 
@@ -28,7 +28,7 @@ def choose_config(*, cwd: Path, environ: Mapping[str, str]) -> str:
     """Ask which config to take; returns what `--config` takes. Raises `MassgenError` where nobody can be asked."""
     if not on_terminal():
         raise MassgenError("invalid_arguments", "--select needs a terminal; name the config with --config")
-    own = [place for place in config_places(cwd, environ) if place.is_file()]
+    own = [place for place in config_places(cwd, environ) if is_config(place)]
     choices = [_choice(str(path), "your own", environ) for path in own]
     choices += ready_configs(environ)
     say("Configs:")

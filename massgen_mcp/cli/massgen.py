@@ -50,9 +50,9 @@ def _first_run(options: Options) -> bool:
     if options.automation or options.config or options.models or options.backend:
         return False
     from massgen_mcp.cli.asking import on_terminal
-    from massgen_mcp.config.loader import config_places
+    from massgen_mcp.config.loader import config_places, is_config
 
-    return on_terminal() and not any(place.is_file() for place in config_places(Path.cwd(), os.environ))
+    return on_terminal() and not any(is_config(place) for place in config_places(Path.cwd(), os.environ))
 
 
 def _ask(options: Options) -> int:

@@ -18,9 +18,8 @@ from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
-from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
+from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
 from massgen_mcp.runs.session_directory import Session
@@ -40,7 +39,8 @@ async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
-    _check_output(options.output_file)
+    if options.output_file is not None:
+        check_output(options.output_file.absolute(), "--output-file")
     with place(options) as parent, resumed_session(options, Path.cwd()) as session:
         run = new_run_directory(parent, question, answerable(team.config, options), session)
         turn = session.begin_turn(question, run.path) if session else None
@@ -193,8 +193,3 @@ def new_run_directory(parent: Path, question: str, config: Config, session: Sess
         if session and config.orchestrator.enable_filesystem:
             session.lay_out_files(run, len(config.agents))
         return run
-
-
-def _check_output(path: Path | None) -> None:
-    if path is not None and not path.absolute().parent.is_dir():
-        raise MassgenError("invalid_arguments", f"--output-file: the directory {path.absolute().parent} does not exist")

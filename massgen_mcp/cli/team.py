@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from massgen_mcp.cli.options import Options
+from massgen_mcp.config.adjusted import rechecked
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, find_config, load_config, require_keys
@@ -70,4 +71,4 @@ def _path(source: str) -> Path:
 
 def _with_system_message(config: Config, text: str) -> Config:
     agents = tuple(agent.model_copy(update={"system_message": text}) for agent in config.agents)
-    return Config.model_validate(config.model_copy(update={"agents": agents}).model_dump())
+    return rechecked(config.model_copy(update={"agents": agents}))

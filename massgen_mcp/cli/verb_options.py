@@ -38,7 +38,7 @@ exit codes:
 
 environment:
   *_API_KEY         keys of the providers; each client's runs use its own
-  MASSGEN_MCP_HOME  the state directory
+  MASSGEN_MCP_HOME  the state directory; an absolute path
   MASSGEN_MCP_RUNNER_IDLE_SECONDS  how long a runner without runs stays (60)
   MASSGEN_MCP_MAX_RUNNING  runs at once, of all processes together (50)
   MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)

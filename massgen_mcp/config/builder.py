@@ -13,7 +13,9 @@ import anyio
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config import agent_clis
+from massgen_mcp.config.explain import show_name
 from massgen_mcp.config.models import (
+    MAX_MODEL_NAME,
     AgentConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 _BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 
 MAX_AGENTS = 10
-MAX_MODEL_NAME = 200
 PROBE_SECONDS = 0.3
 MAX_PROBE_BYTES = 1024 * 1024
 
@@ -78,12 +79,13 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
 
 def backend_of(provider: str, model: str, *, base_url: str | None = None) -> BackendConfig:
     """The backend that asks `model` at `provider` (a name of the provider table, or `scripted`)."""
-    if not 1 <= len(model) <= MAX_MODEL_NAME:
-        raise MassgenError("config_invalid", f"a model's name has 1 to {MAX_MODEL_NAME} characters")
+    if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
+        told = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
+        raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {told}")
     if provider == "scripted":
         return ScriptedBackendConfig(type="scripted", model=model)
     if provider == "claude_code":
-        return ClaudeCodeBackendConfig(type="claude_code", model=model)
+        return _claude_code(model)
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
     try:
         if provider == "ag2":
@@ -92,6 +94,14 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
     except ValidationError as error:
         # Of what was given here only an address can be wrong.
         raise MassgenError("config_invalid", f"{provider} at {base_url!a}: not a usable address") from error
+
+
+def _claude_code(model: str) -> ClaudeCodeBackendConfig:
+    try:
+        return ClaudeCodeBackendConfig(type="claude_code", model=model)
+    except ValidationError as error:
+        told = "a model of Claude Code begins with a letter or digit and has no spaces"
+        raise MassgenError("config_invalid", f"{show_name(model)}: {told}") from error
 
 
 async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS) -> Config:
@@ -176,7 +186,12 @@ def chat_models(body: bytes) -> tuple[str, ...]:
         listed: object = json.loads(body)
     except (ValueError, RecursionError):
         return ()
-    return tuple(name for name in _ids(listed) if "embed" not in name.lower() and len(name) <= MAX_MODEL_NAME)
+    return tuple(name for name in _ids(listed) if _can_chat(name))
+
+
+def _can_chat(name: str) -> bool:
+    """Whether a team may be made of this model, as far as its name tells."""
+    return "embed" not in name.lower() and len(name) <= MAX_MODEL_NAME and name.isprintable()
 
 
 def _ids(listed: object) -> list[str]:

@@ -79,7 +79,7 @@ def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) 
         return explicit
     places = config_places(cwd, environ)
     for place in places:
-        if place.is_file():
+        if is_config(place):
             return str(place)
     raise MassgenError(
         "config_not_found",
@@ -93,6 +93,14 @@ def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     home = environ.get(CONFIG_HOME_VARIABLE)
     directory = Path(home) if home else platformdirs.user_config_path("massgen")
     return cwd / ".massgen" / "config.yaml", directory.absolute() / "config.yaml"
+
+
+def is_config(place: Path) -> bool:
+    """Whether a config lies there, for all that can be seen."""
+    try:
+        return place.is_file()
+    except OSError:  # too long, or in somebody's private directory
+        return False
 
 
 def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:

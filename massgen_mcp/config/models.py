@@ -44,6 +44,17 @@ def _plain_host(address: str) -> str:
 Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$", max_length=500), AfterValidator(_plain_host)]
 
 
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("expected a name without line breaks, control characters and the like")
+    return name
+
+
+MAX_MODEL_NAME = 200
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_MODEL_NAME), AfterValidator(_printable)]
+"""It stands in requests, in one line of logs and on terminals."""
+
+
 class Settings(BaseModel, frozen=True):
     """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
 
@@ -119,7 +130,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """
 
     type: Literal["scripted"]
-    model: str = "scripted"
+    model: ModelName = "scripted"
     script: tuple[ScriptStep, ...] = ()
     presentation: str | None = None
     """What a winner writes as the final answer; without it the winner repeats its latest answer."""
@@ -131,7 +142,7 @@ class HttpBackendConfig(PricedBackendConfig, frozen=True):
     """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
     type: str
-    model: str = Field(min_length=1, max_length=200)
+    model: ModelName
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the provider's own variable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -178,7 +189,7 @@ class LocalBackendConfig(HttpBackendConfig, frozen=True):
     """A model server of one's own. It needs no key."""
 
     type: Literal["lmstudio", "vllm", "sglang"]
-    model: str = Field(default=AUTO_MODEL, min_length=1, max_length=200)
+    model: ModelName = AUTO_MODEL
     """`auto`: the first chat model that the server lists, looked up at the first call."""
     base_url: Address | None = None
     """Root of the API, without credentials. Default: this machine, at the server's usual port."""
@@ -200,7 +211,7 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
 
     type: Literal["claude_code"]
-    model: str = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$", max_length=200)
+    model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
     """`default`: whatever the CLI takes."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
@@ -213,7 +224,7 @@ class Ag2ModelConfig(Settings, frozen=True):
     """The model that an AG2 agent asks, in AG2's words: OpenAI's, or any server's that speaks Chat Completions."""
 
     api_type: Literal["openai"] = "openai"
-    model: str = Field(min_length=1, max_length=200)
+    model: ModelName
     base_url: Address | None = None
     """Root of the API, without credentials. Default: OpenAI's, or `OPENAI_BASE_URL`."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
@@ -229,7 +240,7 @@ class Ag2AgentConfig(Settings, frozen=True):
     """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
 
     type: Literal["assistant", "conversable"] = "assistant"
-    name: str = Field(default="assistant", min_length=1, max_length=64)
+    name: Annotated[str, AfterValidator(_printable)] = Field(default="assistant", min_length=1, max_length=64)
     system_message: str | None = Field(default=None, max_length=100_000)
     """Stands before the team's instructions."""
     human_input_mode: Literal["NEVER"] = "NEVER"
@@ -375,10 +386,13 @@ class OrchestratorConfig(Settings, frozen=True):
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
 
 
+MAX_USD = 100_000.0
+
+
 class BudgetConfig(Settings, frozen=True):
     """What a run may cost (see docs/budget.md). Calls of unknown price count with their tokens only."""
 
-    max_usd: float = Field(default=10, gt=0, le=100_000)
+    max_usd: float = Field(default=10, gt=0, le=MAX_USD)
     max_tokens: int = Field(default=10_000_000, ge=1_000, le=10_000_000_000)
     """Input and output of all calls together."""
     at_cap: Literal["finish", "ask"] = "finish"

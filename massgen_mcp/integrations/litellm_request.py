@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from massgen_mcp.api.asked import Asked, RunOptions, asked
+from massgen_mcp.config.adjusted import with_limits
 from massgen_mcp.config.generated import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.config.models import Config, HttpBackendConfig
@@ -138,8 +139,7 @@ def _tuned(config: Config, sampling: Mapping[str, Any], timeout: float | None) -
     if timeout is None or timeout == DEFAULT_TIMEOUT:
         return config
     seconds = min(timeout, config.timeout_settings.orchestrator_timeout_seconds)
-    limits = config.timeout_settings.model_copy(update={"orchestrator_timeout_seconds": seconds})
-    return config.model_copy(update={"timeout_settings": limits})
+    return with_limits(config, max_seconds=seconds)
 
 
 def _checked(backend: HttpBackendConfig, sampling: Mapping[str, Any]) -> HttpBackendConfig:

@@ -15,6 +15,7 @@ from pathlib import Path
 from massgen_mcp.errors import MassgenError
 
 BUSY_SECONDS = 30
+OTHER_HOME = "set MASSGEN_MCP_HOME to a directory that can be written"
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # the first schema had no number; what it made is taken over
@@ -104,6 +105,8 @@ class Database:
         if self._connection is not None and self._moved():
             self._forget()
         if self._connection is None:
+            if not self._path.parent.is_dir():
+                raise MassgenError("store_unavailable", f"{self._path.parent} is no directory; {OTHER_HOME}")
             self._connection = _open(self._path)
             self._inode = self._path.stat().st_ino
         return self._connection

@@ -6,7 +6,6 @@ know MCP, command lines or models.
 
 import hashlib
 import json
-import math
 import secrets
 import time
 from base64 import b32encode
@@ -21,7 +20,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.loader import missing_keys, require_keys
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.home import Home
 from massgen_mcp.runs.credentials import fingerprint, variables_of
@@ -123,6 +122,8 @@ class RunManager:
         check_question(question)
         if session_id is not None:
             safe_id(session_id, "session id")
+        if idempotency_key is not None:
+            _check_text("idempotency_key", idempotency_key)
         require_keys(config, self._environ)
         added, history = await anyio.to_thread.run_sync(
             self._enqueue, question, config, source, idempotency_key, on_conflict, session_id
@@ -143,6 +144,8 @@ class RunManager:
 
     async def find(self, beginning: str) -> str:
         """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run."""
+        if not is_unicode(beginning):
+            raise unknown_run(beginning)
         prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
         found = await anyio.to_thread.run_sync(self._store.beginning_with, prefix, 2) if beginning else []
         if len(found) > 1 and prefix not in found:
@@ -213,8 +216,10 @@ class RunManager:
         limit: int,
     ) -> list[RunView]:
         """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
-        the epoch; `before`: the number of the last row of the page before.
+        the epoch; `before`: the number of the last row of the page before. Raises `MassgenError` invalid_arguments.
         """
+        if session_id is not None:
+            _check_text("session_id", session_id)
 
         def page(before: int | None) -> list[RunView]:
             known = "running" if state == "input_required" else state  # the store does not tell these two apart
@@ -420,6 +425,7 @@ def _check_action(view: RunView, action: Action, message: str) -> None:
             raise MassgenError("invalid_arguments", f"{action} needs a `message`")
         if len(message) > MAX_MESSAGE_CHARACTERS:
             raise MassgenError("invalid_arguments", f"`message` has more than {MAX_MESSAGE_CHARACTERS} characters")
+        _check_text("message", message)
         if view.ended:
             raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
     if action == "answer" and view.snapshot.input_required is None:
@@ -434,8 +440,9 @@ def _checked_raise(view: RunView, value: float | None) -> str:
     if view.ended:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
     cap = view.snapshot.max_usd or 0.0
-    if value is None or not math.isfinite(value) or value <= cap:
-        raise MassgenError("invalid_arguments", f"raise_budget needs a `value` above the cap of {cap:g} US dollars")
+    if value is None or not cap < value <= MAX_USD:
+        told = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
+        raise MassgenError("invalid_arguments", told)
     return repr(value)
 
 
@@ -459,10 +466,21 @@ def check_question(question: str) -> None:
             f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
             "put large material into files and name them in context_paths",
         )
+    _check_text("the question", question)
+
+
+def _check_text(what: str, text: str) -> None:
+    if not is_unicode(text):
+        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text can be stored: half of a surrogate pair, as for a byte that was no UTF-8, cannot."""
     try:
-        question.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError:
-        raise MassgenError("invalid_arguments", "the question is not valid Unicode text") from None
+        return False
+    return True
 
 
 def _hash(question: str, config: Config, session_id: str | None) -> str:

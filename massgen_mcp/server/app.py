@@ -4,13 +4,15 @@ Must not know what the tools do.
 """
 
 import logging
+import secrets
 from difflib import get_close_matches
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import ValidationError
@@ -54,19 +56,11 @@ class MassgenServer(MCPServer[None]):
         try:
             await self._refuse_unknown(name, arguments)
             return await super().call_tool(name, arguments, context)
-        except MassgenError as error:
-            return _error(error.code, str(error))
-        except ToolError as error:
-            match error.__cause__:
-                case MassgenError() as cause:
-                    return _error(cause.code, str(cause))
-                case ValidationError() as cause:
-                    return _error("invalid_arguments", _listed(cause))
-                case OSError() as cause:
-                    refusal = storage_error("the operating system refused", cause)
-                    return _error(refusal.code, str(refusal))
-                case _:
-                    raise
+        except MCPError:  # the protocol's own, such as a client that is gone
+            raise
+        except Exception as error:  # noqa: BLE001 - the boundary of every call
+            refusal = _refusal(error) or _fault(name, error)
+            return _error(refusal.code, str(refusal))
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
@@ -92,9 +86,38 @@ def _nearest(name: str, known: list[str]) -> str:
     return f", did you mean {nearest[0]!r}?" if nearest else ""
 
 
+def _refusal(error: BaseException | None) -> MassgenError | None:
+    """What the caller is told of a failure, groups of them included; None where one of them is a fault of ours."""
+    match error:
+        case MassgenError():
+            return error
+        case OSError():
+            return storage_error("the operating system refused", error)
+        case UnexpectedToolError():
+            return _refusal(error.__cause__)
+        case ToolError(__cause__=ValidationError() as wrong):
+            return MassgenError("invalid_arguments", _listed(wrong))
+        case BaseExceptionGroup():
+            refusals = [_refusal(each) for each in error.exceptions]
+            return None if None in refusals else refusals[0]
+        case _:
+            return None
+
+
+def _fault(tool: str, error: Exception) -> MassgenError:
+    """Write the whole fault to the log; the caller hears where it stands, and nothing of what is in it."""
+    reference = secrets.token_hex(4)
+    logger.error("%s failed, reference %s", tool, reference, exc_info=error)
+    told = f"{tool} failed by a fault of this program; server.log in the state directory has it as {reference}"
+    return MassgenError("internal", told)
+
+
 def _listed(error: ValidationError) -> str:
     """Every wrong argument, without its value."""
-    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors())
+    told = (
+        (".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")) for detail in error.errors()
+    )
+    return "; ".join(f"{place}: {message}" for place, message in told)
 
 
 def _error(code: str, message: str) -> CallToolResult:

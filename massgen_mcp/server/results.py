@@ -87,10 +87,13 @@ def waited(view: RunView, before: int) -> Waited:
 def result(
     view: RunView, what: Literal["summary", "full", "votes", "agent"], agent: str | None, offset: int, limit: int
 ) -> Result:
-    """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an unknown agent,
-    run_damaged where the record is damaged; one agent's answer is shown if it came before the damage.
+    """Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an agent that is
+    unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
+    before the damage.
     """
     run = view.snapshot
+    if agent is not None and what != "agent":
+        raise MassgenError("invalid_arguments", "`agent` goes with view=agent")
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {_salvage(view)}")
     text = run.best_answer

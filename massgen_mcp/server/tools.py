@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from massgen_mcp.config.adjusted import with_limits
 from massgen_mcp.config.builder import config_from_models, default_team, told_default
+from massgen_mcp.config.explain import show_name
 from massgen_mcp.config.loader import load_config
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.runs.manager import RunManager
@@ -24,6 +26,18 @@ from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
 from massgen_mcp.views.snapshot import RunState
 
+MOST = 2**53 - 1
+"""The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
+
+
+def _not_absurd(number: float | None) -> float | None:
+    if number is not None and not -MOST <= number <= MOST:
+        raise ValueError(f"must be a number of at most {MOST}")
+    return number
+
+
+BOUNDED = AfterValidator(_not_absurd)
+"""Not in the published schemas: a parent pays for every word there, and no honest number comes near."""
 RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
@@ -50,7 +64,9 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         ] = None,
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
-        max_answers: Annotated[int | None, Field(description="Answers per agent; then it only votes.", ge=1)] = None,
+        max_answers: Annotated[
+            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=100)
+        ] = None,
         idempotency_key: Annotated[
             str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)
         ] = None,
@@ -92,7 +108,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="The end, the next phase, or anything new after `cursor`."),
         ] = "terminal",
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
-        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0)] = None,
+        cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
         """Wait for a run without spending tokens; returns when it happened or the time is up, which is no error."""
         before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
@@ -112,7 +128,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="full: all answers too. agent: one agent's answer."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
-        offset: Annotated[int, Field(description="Continue a long text here.", ge=0)] = 0,
+        offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
     ) -> reply_models.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
@@ -139,8 +155,8 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def list_runs(
         state: RunState | None = None,
         session_id: str | None = None,
-        since: Annotated[float | None, Field(description="Unix time of the earliest start.")] = None,
-        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1)] = None,
+        since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
+        cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1), BOUNDED] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> reply_models.RunList:
         """List runs, newest first."""
@@ -184,24 +200,19 @@ def _adjusted(
     max_seconds: float | None,
     max_answers: int | None,
 ) -> Config:
-    """The config with this call's own limits."""
-    orchestrator, timeouts, budget = config.orchestrator, config.timeout_settings, config.budget
-    if max_usd is not None:
-        budget = budget.model_copy(update={"max_usd": max_usd})
-    if context_paths:
-        added = tuple(ContextPath(path=str(_existing(path))) for path in context_paths)
-        orchestrator = orchestrator.model_copy(update={"context_paths": (*orchestrator.context_paths, *added)})
-    if max_answers is not None:
-        orchestrator = orchestrator.model_copy(update={"max_new_answers_per_agent": max_answers})
-    if max_seconds is not None:
-        timeouts = timeouts.model_copy(update={"orchestrator_timeout_seconds": max_seconds})
-    return config.model_copy(update={"orchestrator": orchestrator, "timeout_settings": timeouts, "budget": budget})
+    """The config with this call's own limits. Raises `MassgenError` invalid_arguments, config_invalid."""
+    paths = [_existing(path) for path in context_paths or ()]
+    return with_limits(config, context_paths=paths, max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers)
 
 
-def _existing(path: str) -> Path:
-    absolute = Path(path).expanduser()
-    if not absolute.is_absolute():
-        raise MassgenError("invalid_arguments", f"context path {path!r} must be absolute")
-    if not absolute.exists():
-        raise MassgenError("invalid_arguments", f"context path {path!r} does not exist")
-    return absolute
+def _existing(path: str) -> str:
+    """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
+    try:
+        absolute = Path(path).expanduser()
+        if absolute.is_absolute():
+            absolute.stat()
+            return str(absolute)
+        problem = "must be absolute"
+    except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
+        problem = "does not exist, or may not be read"
+    raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")

@@ -14,6 +14,7 @@ import anyio
 
 from tests.harness import TempHome
 from tests.soak.damage import damage
+from tests.soak.fuzz import fuzz
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
@@ -27,6 +28,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "kill-runners": lambda home: kill_runners(home, kills=200, seed=1),
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
     "storage-faults": storage_faults,
+    "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 

@@ -1,11 +1,14 @@
 """Every long harness in a short form, and its known-bad twin, which must fail."""
 
+import math
+
 import pytest
 
 from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
 from tests.harness import TempHome, home
 from tests.soak.damage import damage
+from tests.soak.fuzz import fuzz
 from tests.soak.kills import twin_of
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
@@ -70,6 +73,15 @@ async def test_a_runner_that_keeps_something_of_every_run_is_caught(home: TempHo
     (hook / "sitecustomize.py").write_text(LEAKING.format(deed=deed))
     with pytest.raises(AssertionError, match=told):
         await leaks(home.with_variables(PYTHONPATH=str(hook)), runs=20, batch=10, most_kib=WARMING_KIB)
+
+
+async def test_every_answer_to_fuzzed_calls_is_a_result_or_a_typed_error(home: TempHome) -> None:
+    assert "untyped 0" in await fuzz(home, calls=400, seed=1, late_seconds=math.inf)
+
+
+async def test_a_server_with_one_tool_that_tells_failures_in_its_own_words_is_caught(home: TempHome) -> None:
+    with pytest.raises(AssertionError, match="untyped: Error executing tool get_result"):
+        await fuzz(home, calls=100, seed=1, module="tests.soak.untyped_server", late_seconds=math.inf)
 
 
 WARMING_KIB = 100

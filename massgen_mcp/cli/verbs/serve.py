@@ -7,6 +7,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.log import start_log
 from massgen_mcp.server.tools import add_tools
 
 
@@ -14,6 +15,7 @@ async def run(options: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it. Raises `MassgenError` when it cannot begin."""
     os.umask(0o077)
     home = find_home(os.environ)
+    start_log(home.path)
     manager = RunManager(home, os.environ)
     server = MassgenServer()
     add_tools(server, manager)

@@ -1,0 +1,26 @@
+"""A server in which one part is broken: looking at a run fails in a way that nobody foresaw, inside a task group."""
+
+from typing import NoReturn
+
+import anyio
+
+from massgen_mcp.cli.main import main
+from massgen_mcp.runs.manager import RunManager
+
+PLANTED = "planted-value-of-a-fault"
+
+
+async def look(self: RunManager, run_id: str) -> NoReturn:
+    del self
+
+    async def fail() -> None:
+        raise KeyError(f"{PLANTED} {run_id}")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fail)
+    raise AssertionError
+
+
+if __name__ == "__main__":
+    RunManager.look = look
+    main()

@@ -1,0 +1,151 @@
+"""Every answer to every call is typed: a result that fits the tool's published schema, or `ERROR <code>: ...` with a
+code of the closed list; none comes late, and afterwards the server is alive with the files open that it had before.
+"""
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import get_args
+
+import jsonschema
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from massgen_mcp.errors import ErrorCode
+from tests.harness import SERVER_MODULE, TempHome, agent, call, text_of
+from tests.soak.crowd import footprint
+from tests.soak.fuzzed_calls import Call, Calls, Json, Known
+
+LATE_SECONDS = 1.0
+"""How long after the wait that it asked for a call may be answered."""
+BRIEFLY = {"max_seconds": 1}
+UNTYPED = "untyped"
+CODES = set(get_args(ErrorCode)) - {"internal"}
+"""What calls may be refused with; a fault of ours is none of these."""
+TOLD = 300
+"""Characters of a call or an answer in a report."""
+MOST_REPORTED = 20
+
+
+async def fuzz(
+    home: TempHome, *, calls: int, seed: int, module: str = SERVER_MODULE, late_seconds: float = LATE_SECONDS
+) -> str:
+    """Returns the figures. Raises `AssertionError` with the calls whose answers were untyped or late."""
+    outcomes: Counter[str] = Counter()
+    wrong: list[str] = []
+    latest = 0.0
+    async with _client(home, module) as client:
+        tools = (await client.list_tools()).model_dump(mode="json", by_alias=True, exclude_none=True)["tools"]
+        judge = _Judge({tool["name"]: tool["outputSchema"] for tool in tools})
+        known = await _known(home, client)
+        series = Calls(seed, {tool["name"]: tool["inputSchema"] for tool in tools}, known)
+        (server,) = home.processes(module)
+        before = footprint(server).files
+        for _ in range(calls):
+            made = series.draw()
+            began = time.monotonic()
+            outcome = await judge.outcome_of(client, made)
+            late = time.monotonic() - began - made.waits
+            latest = max(latest, late)
+            outcomes[outcome.partition(":")[0]] += 1
+            if outcome.startswith(UNTYPED) or late > late_seconds:
+                wrong.append(f"{made.tool} {str(made.arguments)[:TOLD]} -> {outcome[:TOLD]} ({late:.2f} s late)")
+            if made.tool == "control_run":
+                await _keep_going(home, client, known)
+        await call(client, "list_runs")
+        after = footprint(server).files
+    assert not wrong, f"{len(wrong)} of {calls} untyped or late:\n" + "\n".join(wrong[:MOST_REPORTED])
+    assert after <= before, f"{before} open files became {after}"
+    told = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common())
+    return (
+        f"{calls} calls, seed {seed}: {told}; untyped 0; latest answer {latest:.2f} s after the wait asked for; "
+        f"server alive, open files {before} to {after}"
+    )
+
+
+class _Judge:
+    """Knows what the tools published about their results."""
+
+    def __init__(self, schemas: dict[str, Json]) -> None:
+        self._schemas = schemas
+
+    async def outcome_of(self, client: Client, made: Call) -> str:
+        """`result`, the code of an error, or `untyped: ...`."""
+        try:
+            reply = await client.call_tool(made.tool, made.arguments)
+        except Exception as error:  # noqa: BLE001 - whatever the client cannot take is a finding
+            return f"{UNTYPED}: {type(error).__name__}: {error}"
+        if not reply.is_error:
+            try:
+                jsonschema.validate(reply.structured_content, self._schemas[made.tool], jsonschema.Draft202012Validator)
+            except jsonschema.ValidationError as error:
+                return f"{UNTYPED}: {error.message}"
+            return "result"
+        text = text_of(reply)
+        told = re.match(r"ERROR ([a-z_]+): \S", text)
+        if told is None or told[1] not in CODES or reply.structured_content is not None or "Traceback" in text:
+            return f"{UNTYPED}: {text}"
+        return told[1]
+
+
+@asynccontextmanager
+async def _client(home: TempHome, module: str) -> AsyncGenerator[Client]:
+    server = StdioServerParameters(command=sys.executable, args=["-m", module], env=home.environ)
+    with (home.work / "server.log").open("a") as log:
+        async with Client(stdio_client(server, errlog=log)) as client:
+            yield client
+
+
+# -- what the calls are about -----------------------------------------------------------------------------------------
+
+
+async def _known(home: TempHome, client: Client) -> Known:
+    """A store with runs in every state that a call may meet, and files of several kinds beside it."""
+    quick = home.config("quick", agent("ada", {"answer": "a"}, {"vote": "own"}), agent("bo", {"answer": "b"}))
+    stuck = _stuck(home)
+    failing = home.config("failing", agent("ada", {"fail": "auth"}))
+    runs: dict[str, str] = {}
+    for state, config, limits in (("completed", quick, {}), ("failed", failing, {}), ("timed_out", stuck, BRIEFLY)):
+        reply = await call(client, "start_run", question="q", config=config, wait_seconds=40, **limits)
+        assert reply["status"] == state, reply
+        runs[state] = reply["run_id"]
+    runs["cancelled"] = (await call(client, "start_run", question="q", config=stuck, session_id="talk"))["run_id"]
+    await call(client, "control_run", run_id=runs["cancelled"], action="cancel")
+    runs["asking"] = await _start_asking(home, client)
+    runs["running"] = (await call(client, "start_run", question="q", config=stuck))["run_id"]
+    runs["never was"] = "run-" + "a" * 26
+    empty, binary, broken = (home.work / name for name in ("empty.yaml", "binary.yaml", "broken.yaml"))
+    empty.touch()
+    binary.write_bytes(bytes(range(256)))
+    broken.write_text("agents: [unclosed\n")
+    named = [quick, "scripted", "@examples/scripted", "two_providers", "scriptd"]
+    configs = [*named, *map(str, (home.work, empty, binary, broken))]
+    return Known(runs, configs, [str(home.work), quick, "/etc/hostname"])
+
+
+def _stuck(home: TempHome) -> str:
+    return home.config("stuck", agent("ada", {"answer": "a"}, {"hang": True}), agent("bo", {"hang": True}))
+
+
+async def _start_asking(home: TempHome, client: Client) -> str:
+    """Id of a run that waits for a larger budget."""
+    config = home.config("broke", agent("ada", {"answer": "a"}), budget={"max_tokens": 1_000, "at_cap": "ask"})
+    run_id = (await call(client, "start_run", question="q " * 10_000, config=config))["run_id"]
+    waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=40)
+    assert waited["status"] == "input_required", waited
+    return run_id
+
+
+async def _keep_going(home: TempHome, client: Client, known: Known) -> None:
+    """The calls end the runs that go on; others take their place."""
+    for name in ("running", "asking"):
+        status = (await call(client, "get_status", run_id=known.runs[name]))["status"]
+        if status in ("queued", "running", "input_required"):
+            continue
+        if name == "asking":
+            known.runs[name] = await _start_asking(home, client)
+        else:
+            known.runs[name] = (await call(client, "start_run", question="q", config=_stuck(home)))["run_id"]
