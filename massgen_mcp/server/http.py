@@ -26,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
-"""Under way at once for the owner of the token, waiting calls included."""
+"""Whole requests of the owner of the token that are answered at once, waiting calls included."""
 QUEUE = 2048
 """Connections that the operating system keeps until they are accepted."""
 ANSWER_SECONDS = 0.4
@@ -120,13 +120,15 @@ class Doorkeeper:
         if refusal is not None:
             return await refusal(scope, receive, send)
         self._strangers.no_more(scope["client"])
+        begun = await _body(receive)  # a slow body takes no place from requests that are whole
+        if not begun:
+            return None
         if self._under_way >= MAX_REQUESTS:
             busy = Response("Too many requests at once", status_code=503, headers={"Retry-After": "1"})
             return await busy(scope, receive, send)
         self._under_way += 1
         try:
-            if begun := await _body(receive):
-                await self._app(scope, _going_on(begun, receive), send)
+            await self._app(scope, _going_on(begun, receive), send)
         finally:
             self._under_way -= 1
 
