@@ -232,7 +232,8 @@ async def test_a_call_waits_for_those_in_flight_before_it_is_made_with_less_room
 async def test_the_worst_of_a_call_counts_its_input_at_the_dearest_price_that_it_may_have() -> None:
     """Here a provider bills all that it reads as written to its cache."""
     dear = PRICE.model_copy(update={"cache_write_usd_per_million": 300.0})
-    ended = await trial(5, agents=3, cap=3.0, tariff={"price": dear}, caches=True, output=(100, 100))
+    tariff = {"price": dear, "output_limit": 200}
+    ended = await trial(5, agents=3, cap=3.0, tariff=tariff, caches=True, output=(100, 100))
     assert max(event.cost.usd for event in ended.of(ModelReplied)) > 0.05
     assert ended.of(ReservationExceeded) == []
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from massgen_mcp.errors import MassgenError
@@ -150,8 +151,10 @@ async def test_events_recorded_during_a_write_that_fails_stay_behind_those_of_th
     journal = JournalWriter(path)
     failed: list[str] = []
 
-    async def say(text: str) -> None:
-        journal.record(delta(text))
+    async def say(number: int) -> None:
+        for _ in range(number):
+            await anyio.lowlevel.checkpoint()
+        journal.record(delta(str(number)))
         try:
             await journal.settle()
         except MassgenError as error:
@@ -159,13 +162,13 @@ async def test_events_recorded_during_a_write_that_fails_stay_behind_those_of_th
 
     with no_larger_files_than(50):
         async with anyio.create_task_group() as tasks:
-            for number in range(20):
-                tasks.start_soon(say, str(number))
-    assert failed == ["disk_full"] * 20
+            for number in range(100):
+                tasks.start_soon(say, number)
+    assert failed == ["disk_full"] * 100
     await journal.settle()
     journal.close()
     texts = [getattr(record.event, "text", "") for record in JournalReader(path).read()]
-    assert texts == [str(number) for number in range(20)]
+    assert texts == [str(number) for number in range(100)]
 
 
 async def test_a_journal_closed_after_a_failed_write_ends_with_what_was_settled(tmp_path: Path) -> None:
