@@ -18,7 +18,9 @@ PRELOADED = (
     "massgen_mcp.cli.boundary",
     "massgen_mcp.cli.main",
     "massgen_mcp.cli.massgen",
+    "massgen_mcp.cli.one_run",
     "massgen_mcp.config.loader",
+    "massgen_mcp.runs.execute",
     "massgen_mcp.runs.manager",
     "massgen_mcp.server.results",
 )

@@ -35,7 +35,7 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.views.snapshot import RunSnapshot
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
-from tests.raw_double import Flow, answering, raw_server, reply, sse
+from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse
 from tests.wire_double import Aimock, aimock, aimock_server
 
 __all__ = ["aimock", "aimock_server"]

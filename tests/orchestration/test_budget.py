@@ -223,7 +223,7 @@ async def test_the_configs_own_limit_is_never_exceeded() -> None:
 
 
 async def test_a_call_waits_for_those_in_flight_before_it_is_made_with_less_room_than_usual() -> None:
-    """What is left beside the first call would do for a short reply; when that has come there is room for a usual one."""
+    """Beside the first call there is room for a short reply, and after it for a usual one."""
     ended = await trial(5, agents=2, cap=0.4, output=(100, 100))
     assert {provider.limits[0] for provider in ended.providers} == {THRIFTY_OUTPUT}
     assert ended.of(BudgetReached, AgentDropped) == []

@@ -84,7 +84,10 @@ async def test_only_violations_that_count_are_told_to_who_follows_a_run(tmp_path
     voter: Script = [{"say": "hm"}, {"answer": "one"}, {"vote": "two", "delay_seconds": 0.2}, {"vote": "improved"}]
     reviser: Script = [{"answer": "two"}, {"answer": "two, improved"}, {"vote": "own"}]
     ended = await run_team(tmp_path, team(voter, reviser))
-    assert {(event.code, event.counts) for event in ended.of(RuleViolated)} >= {("no_action", True), ("stale_ballot", False)}
+    assert {(event.code, event.counts) for event in ended.of(RuleViolated)} >= {
+        ("no_action", True),
+        ("stale_ballot", False),
+    }
     told = [text_of(shown) for run, _, record in moments(ended) if (shown := event_line(record, run))]
     assert any("! no_action" in shown for shown in told)
     assert not any("stale_ballot" in shown for shown in told)
