@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +35,7 @@ def run_command(home: TempHome, module: str, *arguments: str, seconds: float = 6
         return subprocess.CompletedProcess([module, *arguments], code, stdout.read_text(), stderr.read_text())
 
 
-def _ask(command: dict[str, object], seconds: float) -> int:
+def _ask(command: Mapping[str, object], seconds: float) -> int:
     server = _server()
     assert server.stdin
     assert server.stdout
