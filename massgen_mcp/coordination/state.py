@@ -67,7 +67,7 @@ class Seat:
     shown: Ballot | None = None
     """The newest ballot that the agent was shown."""
     vote: str | None = None
-    """Label of the answer its standing vote is for."""
+    """Label of the answer its standing vote is for; a dropped agent has none."""
     dropped: bool = False
 
 
@@ -109,7 +109,7 @@ class Coordination:
         """Standing votes by answer label, every standing answer listed, in the order of the config."""
         counts = dict.fromkeys((self.label(agent) for agent in self.answered), 0)
         for seat in self.seats.values():
-            if seat.vote is not None and not seat.dropped:
+            if seat.vote is not None:
                 counts[seat.vote] += 1
         return counts
 

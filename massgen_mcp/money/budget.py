@@ -59,7 +59,7 @@ class Budget:
             case ModelReplied() | ModelCallFailed() | ModelCallAborted() | ModelCallRetried() | ModelCallStarted():
                 return self._billed(event.usage, event.cost)
             case BudgetMark():
-                return replace(self, announced=max(self.announced, event.percent))
+                return replace(self, announced=event.percent)
             case BudgetReached():
                 return replace(self, reached=True)
             case BudgetRaised():

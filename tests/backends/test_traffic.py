@@ -4,6 +4,7 @@ import itertools
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,11 +16,17 @@ from massgen_mcp.backends.traffic import Destination, Lane, Traffic, TrafficPoli
 from massgen_mcp.config.models import ProviderLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import Obstacle
+from tests.virtual_time import VIRTUAL_TIME
 
 HERE = Destination("http://provider.test/v1", "sk-secret")
 REQUEST = ModelRequest("system", (UserMessage("?"),))
 DOWN = BackendError("unreachable", "cannot be reached", retryable=True)
 ONCE = RetryPolicy(attempts=1)
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    return VIRTUAL_TIME
 
 
 @dataclass
@@ -108,7 +115,7 @@ async def ask_all(provider: Provider, lane: Lane, count: int, *, retries: RetryP
 async def until(condition: Callable[[], object]) -> None:
     with anyio.fail_after(10):
         while not condition():
-            await anyio.lowlevel.checkpoint()
+            await anyio.sleep(0.001)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -316,6 +323,15 @@ async def test_a_short_outage_is_waited_out_with_one_probe_at_a_time() -> None:
     assert [gap >= least * 0.9 for gap, least in zip(breaks, (0.02, 0.04, 0.08), strict=True)] == [True] * 3
 
 
+async def test_the_pauses_of_a_lasting_outage_double_up_to_the_longest_one() -> None:
+    provider = Provider([DOWN] * 10)
+    policy = TrafficPolicy(first_break=1, longest_break=4, patience=1_000)
+    with Traffic(policy).lane(HERE, ProviderLimits()) as lane:
+        await ask(provider, lane, retries=RetryPolicy(attempts=20, first_wait=0), seconds=1_000)
+    breaks = [later - earlier for earlier, later in itertools.pairwise(provider.arrived[4:])]
+    assert breaks == pytest.approx([1, 2, 4, 4, 4, 4])
+
+
 async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
     provider = Provider([DOWN] * 5)
     with Traffic(TrafficPolicy(first_break=0.02)).lane(HERE, ProviderLimits()) as lane:
@@ -367,7 +383,7 @@ async def test_failures_with_successes_between_them_do_not_open_the_circuit() ->
 
 
 async def test_the_circuit_outlives_the_run_that_opened_it_and_is_forgotten_in_the_end() -> None:
-    traffic, provider = Traffic(TrafficPolicy(first_break=60, memory=0.0)), Provider(well=False)
+    traffic, provider = Traffic(TrafficPolicy(first_break=60, memory=30)), Provider(well=False)
     lasting = Traffic(TrafficPolicy(first_break=60))
     for one in (traffic, lasting):
         with one.lane(HERE, ProviderLimits(concurrency=1)) as lane:
@@ -375,6 +391,7 @@ async def test_the_circuit_outlives_the_run_that_opened_it_and_is_forgotten_in_t
                 with pytest.raises(BackendError):
                     await ask(provider, lane)
     provider.well = True
+    await anyio.sleep(31)
     with lasting.lane(HERE, ProviderLimits()) as lane, pytest.raises(BackendError, match="circuit open"):
         await ask(provider, lane)
     with traffic.lane(HERE, ProviderLimits()) as lane:

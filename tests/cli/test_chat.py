@@ -163,11 +163,11 @@ def test_every_command_does_what_its_name_says(home: TempHome) -> None:
             "Multi-Agent (2 agents)",
             "ada (scripted)",
             "bo (scripted)",
-            "duo.yaml",
+            str(home.work / "duo.yaml"),
             first,
             "One? [completed]",
         ):
-            assert shown in text
+            assert shown in text.replace("\n", "")  # a terminal breaks a long path where the window ends
         window.say("/clear")
         window.wait_for(f"Conversation cleared. {first} is kept.", READY)
         window.say("Two?")

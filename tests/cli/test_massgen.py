@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
 from tests.wire_double import Aimock
 
@@ -27,9 +28,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def massgen(home: TempHome, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        command(*arguments), cwd=home.work, env=home.environ, capture_output=True, text=True, timeout=90, check=False
-    )
+    return run_command(home, COMMAND_MODULE, *arguments, seconds=90)
 
 
 def automated(home: TempHome, config: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

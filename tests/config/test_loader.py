@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.config import loader
@@ -434,14 +434,12 @@ def refusal_of(parse: Callable[[], Config]) -> MassgenError | None:
     return None
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.dictionaries(WORDS, VALUES, max_size=4) | TEAMS)
 def test_no_dictionary_breaks_the_parser(data: dict[str, object]) -> None:
     refusal = refusal_of(lambda: loader.config_from_data(data, "config_dict"))
     assert refusal is None or refusal.code == "config_invalid"
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.binary(max_size=200) | st.text(max_size=200))
 def test_no_text_breaks_the_parser(text: str | bytes) -> None:
     refusal = refusal_of(lambda: loader.parse_config(text, "team.yaml", {}))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.config.yaml_reader import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_yaml
@@ -123,7 +123,6 @@ def test_every_key_and_item_knows_its_line() -> None:
     assert located.line_of(("agents", 0, "backend", "absent")) == 4
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(
     st.one_of(st.binary(max_size=200), st.text(max_size=200), st.text("ab:-[]{}&*!<?|>'\"#%@,. \n\t\\01~", max_size=80))
 )

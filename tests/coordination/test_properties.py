@@ -1,5 +1,6 @@
 """Random coordinations keep the invariants, whatever models do and in whatever order they do it."""
 
+import gc
 from dataclasses import dataclass, field
 from random import Random
 
@@ -56,26 +57,26 @@ class Play:
             self.state = self.state.after(winner)
 
     def run(self) -> "Play":
-        while self.state.winner is None and self.state.live:
-            able = [agent for agent in self.state.live if self._can_move(agent)]
-            if able:
-                self._move(self.random.choice(able))
-            else:
+        while self.state.winner is None and (live := self.state.live):
+            if not any(self._move(agent) for agent in self.random.sample(live, len(live))):
                 assert self.state.unanswered, "nobody can move and nobody is waited for: a deadlock"
                 self.happen(FirstAnswersClosed(awaited=self.state.unanswered))
         return self
 
-    def _can_move(self, agent: str) -> bool:
-        return agent in self.in_round or isinstance(self.state.duty(agent), Work)
-
-    def _move(self, agent: str) -> None:
-        if agent not in self.in_round:
-            duty = self.state.duty(agent)
-            assert isinstance(duty, Work)
+    def _move(self, agent: str) -> bool:
+        """Whether there was anything for the agent to do."""
+        if agent in self.in_round:
+            self._go_on(agent)
+        elif isinstance(duty := self.state.duty(agent), Work):
             ballot = duty.ballot
             self.happen(RoundStarted(agent=agent, round=1, revision=ballot.revision, ballot=ballot.entries))
             self.in_round.add(agent)
-        elif self.state.outdated(agent) and self.random.random() < 0.7:
+        else:
+            return False
+        return True
+
+    def _go_on(self, agent: str) -> None:
+        if self.state.outdated(agent) and self.random.random() < 0.7:
             ballot = self.state.ballot(agent)
             self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
         else:
@@ -103,7 +104,11 @@ class Play:
 
 @pytest.fixture(scope="module")
 def plays() -> list[Play]:
-    return [Play(seed).run() for seed in range(SEEDS)]
+    gc.disable()  # nothing of a play is garbage, and looking for some takes a third of the time
+    try:
+        return [Play(seed).run() for seed in range(SEEDS)]
+    finally:
+        gc.enable()
 
 
 def test_folding_the_events_equals_the_live_state(plays: list[Play]) -> None:

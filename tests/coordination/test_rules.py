@@ -7,6 +7,8 @@ from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
     AnswerSubmitted,
     BallotChanged,
+    BudgetRaised,
+    BudgetReached,
     Event,
     FinishRequested,
     FirstAnswersClosed,
@@ -110,6 +112,11 @@ def test_the_own_answer_comes_last_on_every_ballot() -> None:
     state = all_answered()
     for agent in TRIO:
         assert state.author(state.ballot(agent).entries[-1].label) == agent
+
+
+def test_a_ballot_with_nothing_but_the_own_answer_is_not_voted_on() -> None:
+    state = answer(show(begin(("agent_a", "agent_b")), "agent_a"), "agent_a", "alone so far")
+    assert state.after(FirstAnswersClosed(awaited=("agent_b",))).duty("agent_a") == Wait()
 
 
 def test_neutral_names_stay_the_same_for_a_viewer_when_answers_change() -> None:
@@ -217,12 +224,29 @@ def test_repeating_an_own_earlier_answer_is_refused() -> None:
     assert refusal(show(state, "agent_a").answer("agent_a", "the answer of agent_a")) == "repeated_answer"
 
 
+def test_white_space_around_it_makes_no_new_answer_of_an_own_earlier_one() -> None:
+    state = answer(show(begin(("agent_a", "agent_b")), "agent_a"), "agent_a", "  the first thought\n")
+    state = answer(show(state, "agent_b"), "agent_b", "another")
+    state = answer(show(state, "agent_a"), "agent_a", "second thoughts")
+    assert refusal(show(state, "agent_a").answer("agent_a", "the first thought")) == "repeated_answer"
+
+
 def test_at_its_limit_an_agent_may_only_vote() -> None:
     state = all_answered(max_answers=1)
     duty = state.duty("agent_a")
     assert isinstance(duty, Work)
     assert (duty.may_answer, duty.may_vote) == (False, True)
     assert refusal(show(state, "agent_a").answer("agent_a", "one more")) == "answer_limit"
+
+
+def test_a_reached_budget_closes_answering_and_a_raised_one_opens_it_again() -> None:
+    state = all_answered().after(BudgetReached(agent="agent_a", message="it is spent"))
+    duty = state.duty("agent_a")
+    assert isinstance(duty, Work)
+    assert (duty.may_answer, duty.may_vote) == (False, True)
+    duty = state.after(BudgetRaised(control=1, max_usd=50)).duty("agent_a")
+    assert isinstance(duty, Work)
+    assert (duty.may_answer, duty.may_vote) == (True, True)
 
 
 # -- the end ------------------------------------------------------------------------------------------------------
@@ -326,3 +350,11 @@ def test_early_decision_can_be_switched_off() -> None:
 def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer() -> None:
     state = all_answered(max_answers=5, early="majority")
     assert decided(vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b")).early
+
+
+def test_the_eager_variant_waits_for_more_than_half_of_the_votes() -> None:
+    agents = (*TRIO, "agent_d")
+    state = vote(vote(all_answered(agents, early="majority"), "agent_a", "agent_b"), "agent_c", "agent_b")
+    assert state.decision() is None
+    winner = decided(vote(state, "agent_d", "agent_b"))
+    assert (winner.agent, winner.early) == ("agent_b", True)

@@ -38,7 +38,7 @@ from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.purse import LEAST_OUTPUT, Purse
+from massgen_mcp.orchestration.purse import LEAST_OUTPUT, THRIFTY_OUTPUT, Purse
 from massgen_mcp.orchestration.team import Assignment, Limits, Member
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
@@ -54,6 +54,8 @@ class Provider:
     breaks: float = 0.0
     """How likely a try breaks off in the middle."""
     output: tuple[int, int] = (100, 3_000)
+    caches: bool = False
+    """All that it reads is billed as written to its cache."""
     inner: ScriptedBackend = field(
         default_factory=lambda: ScriptedBackend(ScriptedBackendConfig(type="scripted", model="m"))
     )
@@ -77,7 +79,7 @@ class Provider:
         read = told.input_tokens
         if self.random.random() < self.lies:
             read, written = self.random.choice([(10**6, 10**5), (read, most * 20), (0, 0)])
-        usage = UsagePart(read, 0, written, 0, "m")
+        usage = UsagePart(read, 0, written, 0, "m", cache_write_tokens=read if self.caches else 0)
         self.billed_usd += (3 * read + 15 * written) / 1e6
         return usage
 
@@ -220,6 +222,22 @@ async def test_the_configs_own_limit_is_never_exceeded() -> None:
     assert ended.providers[0].limits == [None], "the config's own limit stands in the request anyway"
 
 
+async def test_a_call_waits_for_those_in_flight_before_it_is_made_with_less_room_than_usual() -> None:
+    """Beside the first call there is room for a short reply, and after it for a usual one."""
+    ended = await trial(5, agents=2, cap=0.4, output=(100, 100))
+    assert {provider.limits[0] for provider in ended.providers} == {THRIFTY_OUTPUT}
+    assert ended.of(BudgetReached, AgentDropped) == []
+
+
+async def test_the_worst_of_a_call_counts_its_input_at_the_dearest_price_that_it_may_have() -> None:
+    """Here a provider bills all that it reads as written to its cache."""
+    dear = PRICE.model_copy(update={"cache_write_usd_per_million": 300.0})
+    tariff = {"price": dear, "output_limit": 200}
+    ended = await trial(5, agents=3, cap=3.0, tariff=tariff, caches=True, output=(100, 100))
+    assert max(event.cost.usd for event in ended.of(ModelReplied)) > 0.05
+    assert ended.of(ReservationExceeded) == []
+
+
 # -- at the cap -------------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +258,18 @@ async def test_at_the_cap_the_answers_in_hand_are_voted_on_and_the_last_part_is_
     for drop in ended.of(AgentDropped):
         assert drop.reason == "budget"
         assert "max_usd" in drop.message
+
+
+async def test_no_vote_takes_what_is_kept_for_the_final_answer() -> None:
+    beyond = 0
+    for seed in range(10):
+        ended = await trial(seed, agents=2, cap=0.6, output=(100_000, 100_000))
+        replies: list[ModelReplied] = ended.of(ModelReplied)
+        before = sum(event.cost.usd or 0 for event in replies if event.purpose == "coordinate")
+        assert before <= 0.9 * ended.cap, f"seed {seed}"
+        beyond += before > 0.8 * ended.cap
+        assert any(event.purpose == "present" for event in replies), f"seed {seed}"
+    assert beyond, "votes may take more than answers"
 
 
 async def test_when_nothing_is_left_for_the_final_answer_the_winners_own_answer_is_it() -> None:
@@ -322,6 +352,54 @@ async def test_a_run_that_asks_may_be_told_to_finish() -> None:
     (end,) = ended.of(RunCompleted)
     assert end.outcome == "best_so_far"
     assert ended.billed <= 0.1
+
+
+@dataclass
+class Patient(Provider):
+    """Replies to a request that lets it only vote when the budget has been raised."""
+
+    raised: anyio.Event = field(default_factory=anyio.Event)
+    offered: list[set[str]] = field(default_factory=list[set[str]])
+    """The tools of every request that came after the raise."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        tools = {tool.name for tool in request.tools}
+        if self.raised.is_set():
+            self.offered.append(tools)
+        if tools == {"vote"}:
+            await self.raised.wait()
+        async for part in super().stream(request):
+            yield part
+
+
+async def test_a_budget_that_is_raised_after_it_was_reached_lets_agents_answer_again() -> None:
+    raised = anyio.Event()
+    scripts = ([{"answer": "one"}, {"answer": "one, but better"}], [{"answer": "two"}])
+    providers = [
+        Patient(
+            Random(1),
+            output=(100_000, 100_000),
+            inner=ScriptedBackend(ScriptedBackendConfig.model_validate({"type": "scripted", "script": script})),
+            raised=raised,
+        )
+        for script in scripts
+    ]
+    journal = EventList()
+    conductor = conductor_of([*providers], BudgetConfig(max_usd=0.6), journal)
+
+    async def give() -> None:
+        while not any(isinstance(event, BudgetReached) for event in journal.events):
+            await anyio.lowlevel.checkpoint()
+        conductor.raise_budget(1, 500)
+        raised.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(give)
+        await conductor.conduct()
+    assert isinstance(journal.events[-1], RunCompleted)
+    answers = [event.label for event in journal.events if isinstance(event, AnswerSubmitted)]
+    assert answers == ["agent1.1", "agent2.1", "agent1.2"]
+    assert {"new_answer", "vote"} in providers[0].offered
 
 
 async def test_a_raise_that_raises_nothing_is_no_raise() -> None:

@@ -55,6 +55,14 @@ async def test_with_auto_the_winner_presents_only_if_there_is_dissent_to_merge(
     assert bool(ended.of(PresentationStarted)) == presents
 
 
+async def test_with_auto_an_answer_that_has_no_other_beside_it_is_the_final_answer_as_it_stands(tmp_path: Path) -> None:
+    config = team([{"fail": "auth"}], [{"answer": "42"}], orchestrator={"final_answer_strategy": "auto"})
+    ended = await run_team(tmp_path, config)
+    assert [(event.outcome, event.answer) for event in ended.of(RunCompleted)] == [("single_survivor", "42")]
+    assert [event.reused for event in ended.of(AnswerPresented)] == [True]
+    assert ended.of(PresentationStarted) == []
+
+
 async def test_with_winner_present_the_winner_always_writes_anew(tmp_path: Path) -> None:
     ended = await run_team(tmp_path, team(*AGREED))
     assert ended.of(PresentationStarted)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
@@ -14,6 +15,7 @@ from massgen_mcp.events import (
     FirstAnswersClosed,
     LogRecord,
     ModelCallAborted,
+    ModelCallRetried,
     ModelCallStarted,
     ModelReplied,
     PresentationFailed,
@@ -30,7 +32,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.orchestration.in_memory import EventList
 from tests.stage import perform
-from tests.teams import Act, run_team, silent_team, team
+from tests.teams import Act, Script, run_team, silent_team, team
 
 
 async def test_agents_that_answer_and_vote_once_cost_two_calls_each_and_one_for_the_final_answer(
@@ -63,6 +65,14 @@ async def test_the_winner_presents_and_its_words_are_streamed(tmp_path: Path) ->
     streamed = [delta.text for delta in ended.of(TextDelta) if delta.call_id.startswith("agent_a.1.present")]
     assert "".join(streamed) == ended.snapshot.final_answer
     assert len(streamed) > 1
+
+
+async def test_what_a_broken_stream_had_said_is_not_shown_after_it_is_void(tmp_path: Path) -> None:
+    script = [{"answer": "42"}, {"vote": "own"}, {"fail": "broken_stream"}, {"say": "It is 42."}]
+    ended = await run_team(tmp_path, team(script, [{"answer": "41"}, {"vote": "42"}]))
+    retried = ended.events.index(ended.of(ModelCallRetried)[0])
+    shown = [event.text for event in ended.events[retried:] if isinstance(event, TextDelta)]
+    assert "".join(shown) == ended.snapshot.final_answer == "It is 42."
 
 
 async def test_a_changed_ballot_is_shown_at_the_next_step_and_the_round_goes_on(tmp_path: Path) -> None:
@@ -98,6 +108,26 @@ async def test_an_agent_that_never_acts_is_dropped_after_its_retries(tmp_path: P
     assert ended.of(RunCompleted)[0].outcome == "single_survivor"
 
 
+async def test_a_valid_tool_call_makes_up_for_the_violations_before_it(tmp_path: Path) -> None:
+    wavering = [{"say": "hm"}, {"call": "list_files"}, {"say": "hm"}, {"answer": "42"}]
+    ended = await run_team(tmp_path, team(wavering, [], orchestrator={"max_enforcement_retries": 1}))
+    assert [violation.code for violation in ended.of(RuleViolated, "agent_a")] == ["no_action", "no_action"]
+    assert ended.of(AnswerSubmitted, "agent_a")
+    assert ended.snapshot.degraded == []
+
+
+async def test_the_winner_may_err_as_often_as_the_limit_says_before_it_presents(tmp_path: Path) -> None:
+    def winner(errors: int) -> Script:
+        return [{"answer": "42"}, {"vote": "own"}, *([{"call": "launch_rocket"}] * errors), {"say": "It is 42."}]
+
+    other: Script = [{"answer": "41"}, {"vote": "42"}]
+    for errors, final in ((2, "It is 42."), (3, "42")):
+        config = team(winner(errors), other, orchestrator={"max_enforcement_retries": 2})
+        ended = await run_team(tmp_path / str(errors), config)
+        assert ended.snapshot.final_answer == final
+        assert bool(ended.of(PresentationFailed)) == (errors > 2)
+
+
 async def test_an_agent_that_only_uses_tools_is_stopped_by_the_limit_of_steps(tmp_path: Path) -> None:
     busy = [{"call": "list_files"}] * 20
     ended = await run_team(tmp_path, team(busy, [{"answer": "42"}], orchestrator={"max_steps_per_round": 5}))
@@ -131,6 +161,22 @@ async def test_with_nobody_left_for_different_reasons_there_is_no_quorum(tmp_pat
     ended = await run_team(tmp_path, team([{"fail": "auth"}], [{"fail": "model_not_found"}]))
     assert isinstance(end := ended.events[-1], RunFailed)
     assert end.reason == "no_quorum"
+
+
+async def test_with_nobody_left_and_the_budget_among_the_reasons_the_run_fails_for_the_budget(tmp_path: Path) -> None:
+    def priced(usd: float, *script: dict[str, object]) -> dict[str, object]:
+        price = {"input_usd_per_million": usd, "output_usd_per_million": usd}
+        return {"backend": {"type": "scripted", "script": script, "price": price}}
+
+    agents = [priced(0, {"fail": "auth"}), priced(1_000, {"answer": "42"})]
+    for team_of_two in (agents, agents[::-1]):
+        config = config_from_data({"agents": team_of_two, "budget": {"max_usd": 0.5}}, "test", environ={})
+        ended = await run_team(tmp_path / str(len(list(tmp_path.iterdir()))), config)
+        assert {drop.reason for drop in ended.of(AgentDropped)} == {"auth", "budget"}
+        assert isinstance(end := ended.events[-1], RunFailed)
+        assert end.reason == "budget"
+        assert "agent_a" in end.message
+        assert "agent_b" in end.message
 
 
 async def test_an_agent_that_fails_later_leaves_its_answer_in_the_race(tmp_path: Path) -> None:

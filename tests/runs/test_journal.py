@@ -3,12 +3,15 @@
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import FinishRequested, TextDelta
+from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader, JournalWriter
 from tests.faults import no_larger_files_than
+from tests.teams import run_team, team
 
 
 def delta(text: str) -> TextDelta:
@@ -55,6 +58,18 @@ async def test_a_torn_last_line_never_happened_and_the_next_writer_goes_on(tmp_p
     await write(path, "three")
     records = JournalReader(path).read()
     assert [(record.seq, getattr(record.event, "text", "")) for record in records] == [(1, "one"), (2, "three")]
+
+
+async def test_a_torn_last_line_of_a_long_journal_costs_nothing_but_that_line(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    ended = await run_team(tmp_path, team([{"answer": long}, {"vote": "own"}], []), question="q" * 400_000)
+    journal = ended.directory.events
+    whole = journal.read_bytes()
+    assert len(whole) > 1.5 * 2**20, "more than is read at a time"
+    journal.write_bytes(whole[:-10])
+    again = await execute_run(ended.directory, "run-test", environ={})
+    assert (again.state, again.resumed, again.final_answer) == ("completed", 1, long)
+    assert again.spent.calls == ended.snapshot.spent.calls
 
 
 async def test_a_reader_gives_what_is_new_also_while_a_line_is_being_written(
@@ -129,6 +144,31 @@ async def test_what_could_not_be_written_is_written_when_there_is_room_again(tmp
     journal.close()
     assert [record.seq for record in reader.read()] == [2, 3]
     assert [getattr(record.event, "text", "") for record in JournalReader(path).read()] == ["first", "second", "third"]
+
+
+async def test_events_recorded_during_a_write_that_fails_stay_behind_those_of_that_write(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    journal = JournalWriter(path)
+    failed: list[str] = []
+
+    async def say(number: int) -> None:
+        for _ in range(number):
+            await anyio.lowlevel.checkpoint()
+        journal.record(delta(str(number)))
+        try:
+            await journal.settle()
+        except MassgenError as error:
+            failed.append(error.code)
+
+    with no_larger_files_than(50):
+        async with anyio.create_task_group() as tasks:
+            for number in range(100):
+                tasks.start_soon(say, number)
+    assert failed == ["disk_full"] * 100
+    await journal.settle()
+    journal.close()
+    texts = [getattr(record.event, "text", "") for record in JournalReader(path).read()]
+    assert texts == [str(number) for number in range(100)]
 
 
 async def test_a_journal_closed_after_a_failed_write_ends_with_what_was_settled(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The budget as a parent agent meets it: an estimate before, the cap in the status, a raise when the run asks."""
 
+import json
+import re
 from typing import Any
 
 from tests.harness import TempHome, agent, call, events_of, expect_error
@@ -29,6 +31,11 @@ async def test_a_run_that_asks_at_its_cap_goes_on_when_the_budget_is_raised(home
         result = await call(client, "get_result", run_id=run_id)
     assert (done["status"], done["max_usd"], result["degraded"]) == ("completed", 500, [])
     assert 0.5 < result["usage"]["cost_usd"] <= 500
+    directory = home.run_directory(run_id)
+    record = json.loads((directory / "coordination_events.json").read_text())
+    (raised,) = [event for event in record["events"] if event["event_type"] == "budget_raised"]
+    assert raised["context"]["max_usd"] == 500
+    assert raised["details"] in (directory / "coordination_table.txt").read_text()
 
 
 async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: TempHome) -> None:
@@ -42,7 +49,9 @@ async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: Temp
     assert (result["status"], result["answer"]) == ("failed", None)
     assert result["reason"].startswith("budget: ")
     assert "The budget was reached" in result["note"]
-    assert not [e for e in events_of(home.run_directory(started["run_id"])) if e["type"] == "model_call_started"]
+    directory = home.run_directory(started["run_id"])
+    assert not [event for event in events_of(directory) if event["type"] == "model_call_started"]
+    assert re.search(r" \| WARNING \| agent_.: .*max_usd", (directory / "massgen.log").read_text())
 
 
 async def test_where_no_price_is_known_the_estimate_and_the_result_say_so(home: TempHome) -> None:

@@ -195,11 +195,11 @@ async def test_runs_are_listed_newest_first_page_by_page(home: TempHome) -> None
         ]
         seen: list[str] = []
         cursor: dict[str, int] = {}
-        for _ in range(3):
+        for rows in (2, 2, 1):
             page = await call(client, "list_runs", limit=2, **cursor)
+            assert len(page["runs"]) == rows
             seen += [row["run_id"] for row in page["runs"]]
-            if page["next_cursor"] is None:
-                break
+            assert (page["next_cursor"] is None) == (len(seen) == 5)
             cursor = {"cursor": page["next_cursor"]}
         assert seen == runs[::-1]
         assert (await call(client, "list_runs", state="failed"))["runs"] == []
@@ -221,9 +221,11 @@ async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHom
             assert len(page["answer"]) <= 4_000
             pages.append(page["answer"])
             offset = page["next_offset"]
+        last = await call(client, "get_result", run_id=run_id, offset=len(text) - 4_000, limit=4_000)
         beyond = await call(client, "get_result", run_id=run_id, offset=10_000_000)
     assert "".join(pages) == text
     assert len(pages) == -(-len(text) // 4_000)
+    assert (last["answer"], last["next_offset"]) == (text[-4_000:], None)
     assert (beyond["answer"], beyond["next_offset"]) == ("", None)
 
 

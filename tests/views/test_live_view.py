@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.events import LogRecord, RuleViolated, TextDelta
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.figures import clock, cost_of, count
@@ -78,6 +78,19 @@ async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Pat
     assert "breaks off" not in "".join(shown[retried:])
     deltas = [record for record in ended.records if isinstance(record.event, TextDelta)]
     assert all(event_line(record, ended.snapshot) is None for record in deltas)
+
+
+async def test_only_violations_that_count_are_told_to_who_follows_a_run(tmp_path: Path) -> None:
+    voter: Script = [{"say": "hm"}, {"answer": "one"}, {"vote": "two", "delay_seconds": 0.2}, {"vote": "improved"}]
+    reviser: Script = [{"answer": "two"}, {"answer": "two, improved"}, {"vote": "own"}]
+    ended = await run_team(tmp_path, team(voter, reviser))
+    assert {(event.code, event.counts) for event in ended.of(RuleViolated)} >= {
+        ("no_action", True),
+        ("stale_ballot", False),
+    }
+    told = [text_of(shown) for run, _, record in moments(ended) if (shown := event_line(record, run))]
+    assert any("! no_action" in shown for shown in told)
+    assert not any("stale_ballot" in shown for shown in told)
 
 
 @pytest.mark.parametrize(

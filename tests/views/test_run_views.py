@@ -80,6 +80,17 @@ async def test_the_status_document_has_exactly_the_keys_of_the_contract(tmp_path
     assert set(status["telemetry"]) == {"total_calls", "by_model", "by_agent"}
 
 
+async def test_the_active_agent_is_the_one_that_works_alone(tmp_path: Path) -> None:
+    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    seen: set[tuple[int, str | None]] = set()
+    for _, status in moments(ended):
+        busy = [name for name, agent in status["agents"].items() if agent["status"] == "streaming"]
+        active = status["coordination"]["active_agent"]
+        assert active == (busy[0] if len(busy) == 1 else None)
+        seen.add((len(busy), active))
+    assert {(0, None), (1, "agent_b"), (2, None)} <= seen
+
+
 async def test_phases_follow_each_other_under_the_names_of_the_contract(tmp_path: Path) -> None:
     ended = await run_team(tmp_path, team(*CHANGED_MIND))
     phases = [status["coordination"]["phase"] for _, status in moments(ended)]

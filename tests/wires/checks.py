@@ -5,7 +5,6 @@ validated with the SDK's own types. What aimock cannot play (`own ways`) comes f
 """
 
 import json
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -217,12 +216,11 @@ async def _too_slow(row: Row, aimock: Aimock, profile: dict[str, int], *, deadli
     slow = {"response": {"content": LONG * 20}, "chunkSize": 4, "streamingProfile": profile}
     aimock.load({"match": {"userMessage": "capital"}, **slow})
     load_sdks()
-    began = time.monotonic()
     told = await call(row.backend(aimock.url), ask("capital?"), deadline=deadline)
     error = _failed(told.error, "timeout")
     assert "call_timeout_seconds" in str(error)
     assert bool(told.heard) == speaks
-    assert time.monotonic() - began < 10
+    assert len("".join(told.heard)) < len(LONG * 20), "the rest was not waited for"
     _check_requests(row, aimock, 1)
     return "`timeout` at its limit, 1 request"
 
