@@ -256,7 +256,10 @@ async def test_a_turn_that_is_left_ends_at_once_with_everything_it_began(leave: 
             sent.append(piece)
             yield piece
 
-    async with answering(lambda *_: Flow(pieces, pause_seconds=3600)) as double:
+    def respond(*_: object) -> Flow:
+        return Flow(pieces, pause_seconds=3600)
+
+    async with answering(respond) as double:
         backend = backend_at(double.url)
         parts = backend.stream(ask("?"))
         assert await anext(parts) == TextPart("x")
