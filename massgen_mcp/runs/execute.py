@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 import anyio
 
 from massgen_mcp import __version__
+from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import Premises, destination_of, make_backend
 from massgen_mcp.backends.traffic import Lane, Traffic
-from massgen_mcp.config.models import Config
+from massgen_mcp.backends.unusable import UnusableBackend
+from massgen_mcp.config.models import BackendConfig, Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
@@ -29,6 +31,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
@@ -90,7 +93,7 @@ async def execute_run(
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         backends = [
-            make_backend(agent.backend, environ, _premises(run, config, place))
+            _backend(agent.backend, environ, _premises(run, config, place), log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
@@ -143,6 +146,14 @@ def _failed(conductor: Conductor, message: str) -> RunFailed:
     with suppress(Exception):
         winner, answer = conductor.best()
     return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
+
+
+def _backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises, log: RunLog) -> Backend:
+    """One agent's backend; if it cannot be made, one that says why when it is called."""
+    try:
+        return make_backend(config, environ, premises)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        return UnusableBackend(config.model, fault_of(error, log.report))
 
 
 async def _trace(

@@ -177,6 +177,11 @@ class RunSnapshot:
         return self.end.answer if self.end is not None else None
 
     @property
+    def unkept(self) -> str:
+        """Why the final answer has no files of its own in the run directory; empty where it has."""
+        return self.end.unkept if isinstance(self.end, RunCompleted) else ""
+
+    @property
     def outcome(self) -> Outcome | None:
         """How good the agreement was; whatever a run had that did not complete is the best so far."""
         if isinstance(self.end, RunCompleted):
@@ -199,8 +204,8 @@ class RunSnapshot:
         rows = [(d.agent, d.reason, d.message) for view in self.agents.values() if (d := view.dropped)]
         if failed := self.presentation_failed:
             rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
-        if isinstance(self.end, RunCompleted) and self.end.unkept:
-            rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.end.unkept}"))
+        if isinstance(self.end, RunCompleted) and self.unkept:
+            rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.unkept}"))
         return rows
 
     @property
