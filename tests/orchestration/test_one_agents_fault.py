@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import massgen_mcp
 from massgen_mcp.backends.ag2_agent import Ag2Backend
 from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
@@ -16,6 +17,7 @@ from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
+from massgen_mcp.errors import RunNotCompleted
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
@@ -369,6 +371,21 @@ async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
     assert (run.snapshot.best_answer, run.snapshot.outcome) == (failed.answer, "best_so_far")
     status = json.loads((run.directory.path / "status.json").read_text())
     assert status["results"]["winner"] is None, "it is not called completed"
+
+
+async def test_a_caller_in_python_gets_the_best_answer_of_a_run_that_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    after = Budget.after
+
+    def break_at_a_vote(self: Budget, event: Any) -> Budget:
+        return breaks() if isinstance(event, VoteCast | AgentDropped) else after(self, event)
+
+    monkeypatch.setattr(Budget, "after", break_at_a_vote)
+    config = {"agents": [{"backend": {"type": "scripted", "script": [{"answer": "42"}]}} for _ in range(2)]}
+    with pytest.raises(RunNotCompleted) as caught:
+        await massgen_mcp.run("six times seven?", config_dict=config)
+    assert (caught.value.state, caught.value.reason) == ("failed", "internal")
+    assert caught.value.result["final_answer"] == "42"
+    assert caught.value.result["outcome"] == "best_so_far"
 
 
 async def test_a_run_that_breaks_after_its_end_was_decided_ends_once(
