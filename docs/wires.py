@@ -1,4 +1,4 @@
-"""Plays every check and every fault on every wire and writes what was seen to docs/wires.md: `make wire-table`.
+"""Plays every check, end and fault on every wire and writes what was seen to docs/wires.md: `make wire-table`.
 
 The checks are those of the tests (tests/wires); the providers are doubles on this machine. Takes about a minute.
 """
@@ -12,6 +12,7 @@ import anyio
 
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
+from tests.wires.ends import ENDS, fewer_cells, play_ends
 from tests.wires.faults import FAULTS, Fault, cell, play
 from tests.wires.rows import ROWS, Row
 
@@ -48,6 +49,32 @@ answer ended for the reason that is named.
 """
 
 
+ENDS_HEAD = """
+## How a reply may end
+
+Only ends that are known to be good make an answer: those of the SDKs' own types, and those that servers and providers
+add to them (`backends/ends.py` names who says what). A refusal, a filter and an output limit are told as such. Every
+other word (`abort`, `cancelled`, `error`, an invented one, none at all) is an error that is tried again. Whatever a
+server says for its usage costs no reply: what is no number of tokens is estimated.
+
+A run of each cell gets its first answer with that end, then a good one, and every try to write the final answer with
+that end again. `python -m tests.wires.ends` plays every end with every usage and every text.
+
+"""
+
+
+async def _ends() -> tuple[str, int]:
+    """The table of ends, and how many runs went wrong."""
+    rows = [row for row in ROWS if row.title in ENDS]
+    tallies = [await play_ends(row, fewer_cells(row)) for row in rows]
+    lines = [
+        [row.title, str(t.cells), str(len(t.false)), str(len(t.lost)), str(len(t.miscounted))]
+        for row, t in zip(rows, tallies, strict=True)
+    ]
+    columns = ["wire", "runs", "false completions", "answers lost that were paid for", "replies counted wrong"]
+    return ENDS_HEAD + _table(columns, lines), sum(not tally.sound for tally in tallies)
+
+
 async def page() -> tuple[str, int]:
     """The page, and how many cells failed."""
     with tempfile.TemporaryDirectory() as fixtures, running_aimock(Path(fixtures)) as aimock:
@@ -55,6 +82,8 @@ async def page() -> tuple[str, int]:
     faults = [[fault.title, *[await _fault(fault, row) for row in ROWS]] for fault in FAULTS]
     failed = sum(cell.startswith("FAILED") for line in (*checks, *faults) for cell in line)
     text = HEAD + _table(["wire", *(check.title for check in CHECKS)], checks)
+    ends, wrong = await _ends()
+    failed, text = failed + wrong, text + ends
     return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
 
 

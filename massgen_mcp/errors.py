@@ -4,7 +4,7 @@ Knows nothing of the rest of the package. A caller reads `code`, a person reads 
 """
 
 import errno
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 FailureReason = Literal[
     "auth",
@@ -113,6 +113,14 @@ def storage_error(what: str, error: OSError) -> MassgenError:
             return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says which permission is missing")
         case _:
             return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says more")
+
+
+def root_causes(error: BaseException) -> tuple[BaseException, ...]:
+    """What went wrong, without the groups that task groups wrap around it; never empty."""
+    if not isinstance(error, BaseExceptionGroup):
+        return (error,)
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return tuple(cause for inner in group.exceptions for cause in root_causes(inner))
 
 
 _STORAGE = FULL | {errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE}

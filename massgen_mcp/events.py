@@ -193,12 +193,18 @@ class RunCompleted(Event):
     outcome: Outcome
     answer: str
     """The final answer; never empty."""
+    unkept: str = ""
+    """Why the answer's files could not be kept. Empty: they are in `final/<winner>`."""
 
 
 class RunFailed(Event):
+    """`answer` is the best one there was, by `winner`; it is no final answer."""
+
     type: Literal["run_failed"] = "run_failed"
     reason: FailureReason
     message: str
+    winner: str | None = None
+    answer: str | None = None
 
 
 class RunCancelled(Event):

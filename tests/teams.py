@@ -1,6 +1,6 @@
 """Teams of scripted agents in this process: the engine's front door for tests that need no second process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,10 +78,17 @@ class Act:
 
 
 async def run_team(
-    path: Path, config: Config, *, question: str = "What is six times seven?", act: Act | None = None
+    path: Path,
+    config: Config,
+    *,
+    question: str = "What is six times seven?",
+    act: Act | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Ended:
     """Execute a run below `path` and read it back from its journal."""
     directory = RunDirectory.create(path / "run", question, config)
     act = act or Act(Never, "cancel")
-    snapshot = await execute_run(directory, "run-test", environ={}, on_start=act.started, on_record=act.heard)
+    snapshot = await execute_run(
+        directory, "run-test", environ=environ or {}, on_start=act.started, on_record=act.heard
+    )
     return Ended(snapshot, JournalReader(directory.events).read(), directory)

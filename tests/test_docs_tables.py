@@ -5,6 +5,7 @@ import runpy
 from massgen_mcp.config.providers import PROVIDERS
 from tests.harness import ROOT
 from tests.wires.checks import CHECKS
+from tests.wires.ends import ENDS
 from tests.wires.faults import FAULTS, cell
 from tests.wires.rows import ROWS
 
@@ -23,10 +24,12 @@ def test_the_page_of_backends_has_a_row_for_every_type() -> None:
 def test_the_page_of_wires_lists_every_wire_check_and_fault_and_none_that_failed() -> None:
     text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
     tables = [[line.strip("| ").split(" | ") for line in block.splitlines()] for block in text.split("\n\n")]
-    checks, faults = (table for table in tables if table[0][0] in ("wire", "fault"))
+    checks, ends, faults = (table for table in tables if table[0][0] in ("wire", "fault"))
     titles = [row.title for row in ROWS]
     assert checks[0] == ["wire", *(check.title for check in CHECKS)], "run `make wire-table`"
     assert [line[0] for line in checks[2:]] == titles, "run `make wire-table`"
+    assert [line[0] for line in ends[2:]] == [title for title in titles if title in ENDS], "run `make wire-table`"
+    assert all(line[2:] == ["0", "0", "0"] for line in ends[2:]), "no answer is false, lost or counted wrong"
     assert faults[0] == ["fault", *titles], "run `make wire-table`"
     assert [line[0] for line in faults[2:]] == [fault.title for fault in FAULTS], "run `make wire-table`"
     assert all(len(line) == len(table[0]) and all(line) for table in (checks, faults) for line in table)

@@ -117,7 +117,7 @@ def _result(asked: Asked, run: RunSnapshot, directory: RunDirectory | None) -> d
     }
     if directory is not None:
         result["log_directory"] = str(directory.path)
-        if run.final_answer is not None:
+        if run.final_answer is not None and not run.unkept:
             result["final_answer_path"] = str(directory.path / "final")
     if len(run.agents) > 1:
         result["selected_agent"] = run.winner.agent if run.winner else None

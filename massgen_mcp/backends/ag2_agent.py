@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
-from massgen_mcp.backends.chatcompletion import OPENAI, stop_reason, written_tokens
+from massgen_mcp.backends.chatcompletion import OPENAI, stop_reason
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.wiretext import CallIds, clean, count
+from massgen_mcp.backends.usage import count, usage_part, written_tokens
+from massgen_mcp.backends.wiretext import CallIds, clean
 
 if TYPE_CHECKING:
     from ag2.events import ModelResponse, Usage
@@ -72,18 +73,14 @@ async def _end(turn: "asyncio.Task[ModelResponse]") -> None:
 
 
 def _usage(usage: "Usage", model: str) -> UsagePart:
-    read, reasoning = _count(usage.prompt_tokens), _count(usage.thinking_tokens)
-    return UsagePart(
-        input_tokens=read,
-        cached_input_tokens=_count(usage.cache_read_input_tokens),
-        output_tokens=written_tokens(read, _count(usage.completion_tokens), _count(usage.total_tokens), reasoning),
-        reasoning_tokens=reasoning,
-        model=clean(model),
+    read, reasoning = count(usage.prompt_tokens), count(usage.thinking_tokens)
+    return usage_part(
+        model,
+        read=read,
+        written=written_tokens(read, count(usage.completion_tokens), count(usage.total_tokens), reasoning),
+        cached=count(usage.cache_read_input_tokens),
+        reasoning=reasoning,
     )
-
-
-def _count(tokens: float | None) -> int:
-    return count(int(tokens or 0))
 
 
 def _load(endpoint: Endpoint, name: str, system_message: str | None) -> "Turns":

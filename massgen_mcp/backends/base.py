@@ -91,15 +91,15 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True)
 class UsagePart:
-    """Tokens of this call as the provider counted them.
+    """Tokens of this call as the provider counted them; None: it told no number of them.
 
     Cached and cache-written tokens are part of `input_tokens`, reasoning tokens of `output_tokens`, whatever the
     provider's own way of counting is. `cost_usd` is what the provider says that it charges, where it does.
     """
 
-    input_tokens: int = 0
+    input_tokens: int | None = None
     cached_input_tokens: int = 0
-    output_tokens: int = 0
+    output_tokens: int | None = None
     reasoning_tokens: int = 0
     model: str = ""
     cache_write_tokens: int = 0

@@ -22,43 +22,23 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     ToolResultMessage,
-    UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.failures import cut_off, failure, translated
+from massgen_mcp.backends.ends import CHAT, stop_of
+from massgen_mcp.backends.failures import broken_off, cut_off, translated
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, dollars, tool_name
-from massgen_mcp.config.providers import CostField
+from massgen_mcp.backends.usage import chat_usage
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletionChunk
     from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
-    from openai.types.completion_usage import CompletionUsage
 
 OPENAI = "https://api.openai.com/v1"
 
 SDK = ("openai", "openai.resources.chat.completions", "openai.resources.responses")
 """What is imported before the first call: the SDK itself would import its resources on the event loop."""
-
-_STOPS: dict[str, StopReason] = {
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "refusal",
-    "safety": "refusal",
-    "recitation": "refusal",
-    "blocklist": "refusal",
-    "prohibited_content": "refusal",
-    "spii": "refusal",
-}
-"""Finish reasons in lower case: OpenAI's, and Google's own, which its endpoint lets through. Other reasons are ends, of
-which some servers have names of their own."""
-
-_FAILED_STOPS = (
-    *("error", "insufficient_system_resource"),
-    *("malformed_function_call", "unexpected_tool_call", "function_call_filter"),
-)
-"""Finish reasons of OpenRouter, DeepSeek and Google for a reply that their own side broke off."""
 
 
 class ChatCompletionBackend:
@@ -141,21 +121,14 @@ def output_limit(endpoint: Endpoint) -> str:
     return "max_completion_tokens" if at_openai else "max_tokens"
 
 
-def stop_reason(finish: str | None, endpoint: Endpoint, base_url: str, *, called: bool) -> StopReason:
+def stop_reason(finish: object, endpoint: Endpoint, base_url: str, *, called: bool) -> StopReason:
     """Why a reply ended. `called`: it calls tools. Raises `BackendError` if the model did not come to an end."""
-    if finish is None:
+    if not finish:
         raise cut_off(endpoint, base_url)
-    name = finish.partition(":")[0].strip().lower()
-    if name in _FAILED_STOPS:
-        raise failure("provider_error", f"{base_url} broke off: finish_reason {finish}", endpoint, retryable=True)
-    return _STOPS.get(name, "tool_calls" if called else "end")
-
-
-def written_tokens(read: int, written: int, total: int, reasoning: int) -> int:
-    """All tokens that the model wrote. OpenAI counts reasoning among them; xAI and Gemini only in the total."""
-    if total:
-        return max(written, total - read)
-    return written + reasoning if reasoning > written else written
+    stop = stop_of(CHAT, finish, called=called)
+    if stop is None:
+        raise broken_off(f"finish_reason {finish}", endpoint, base_url)
+    return stop
 
 
 def _effort(endpoint: Endpoint) -> JsonObject:
@@ -226,15 +199,15 @@ class _Reply:
         """Gemini's `extra_content` of the text."""
         self._calls: list[_OpenCall] = []
         self._by_index: dict[int | None, _OpenCall] = {}
-        self._finish: str | None = None
+        self._finish: object = None
         self._refused = False
-        self._usage: CompletionUsage | None = None
+        self._usage: object = None
         self._model = ""
 
     def read(self, chunk: "ChatCompletionChunk") -> Iterator[Part]:
         # The SDK leaves out what a server left out, even where its types promise a value.
         self._model = getattr(chunk, "model", None) or self._model
-        self._usage = chunk.usage or self._usage
+        self._usage = getattr(chunk, "usage", None) or self._usage
         choices: list[Choice] | None = getattr(chunk, "choices", None)
         for choice in choices or ():
             yield from self._choice(choice)
@@ -246,7 +219,7 @@ class _Reply:
         ]
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
-            yield _usage(self._usage, self._model, self._endpoint.cost_field)
+            yield chat_usage(self._usage, self._model, self._endpoint.cost_field)
         yield StopPart("refusal" if self._refused else stop, replay=self._replay(calls))
 
     def _replay(self, calls: list[ToolCall]) -> tuple[JsonObject, ...]:
@@ -336,20 +309,3 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _usage(usage: "CompletionUsage", model: str, cost_field: CostField | None) -> UsagePart:
-    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
-    read = count(getattr(usage, "prompt_tokens", 0))
-    reasoning = count(completion.reasoning_tokens if completion else 0)
-    return UsagePart(
-        input_tokens=read,
-        cached_input_tokens=count(prompt.cached_tokens if prompt else 0),
-        output_tokens=written_tokens(
-            read, count(getattr(usage, "completion_tokens", 0)), count(getattr(usage, "total_tokens", 0)), reasoning
-        ),
-        reasoning_tokens=reasoning,
-        model=clean(model),
-        cache_write_tokens=count(prompt.cache_write_tokens if prompt else 0),
-        cost_usd=dollars(usage.model_extra or {}, cost_field),
-    )

@@ -17,7 +17,6 @@ from massgen_mcp.backends.base import (
     Part,
     ReasoningPart,
     StopPart,
-    StopReason,
     TextPart,
     ToolCall,
     ToolCallPart,
@@ -25,28 +24,22 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.failures import cut_off, translated
+from massgen_mcp.backends.ends import MESSAGES, stop_of
+from massgen_mcp.backends.failures import broken_off, cut_off, failure, translated
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
-from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, count, tool_name
+from massgen_mcp.backends.usage import count, member, usage_part
+from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
 from massgen_mcp.config.providers import MESSAGES_OUTPUT
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import MessageDeltaUsage, RawContentBlockDelta, RawMessageStreamEvent, Usage
+    from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
     from anthropic.types.raw_content_block_start_event import ContentBlock
 
 ANTHROPIC = "https://api.anthropic.com"
 
 _SDK = ("anthropic", "anthropic.resources.messages")
 """What is imported before the first call: the SDK itself would import its resources on the event loop."""
-
-_STOPS: dict[str, StopReason] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-}
-"""Other reasons are ends."""
-
 
 _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_execution": "code_execution_20250825"}
 """Versions that every current model has; later ones want further tools or newer models."""
@@ -211,18 +204,20 @@ class _Reply:
         self._thought = False
         self._served = False
         self._called = False
-        self._stop_reason = ""
+        self._stop_reason: object = None
+        self._sequence: object = None
+        """The stop sequence that the reply ended with, where it did."""
         self._stopped = False
-        self._spent = UsagePart()
-        self._usage = UsagePart()
-        self._uncached = 0
-        self._cache_written = 0
-        self._searches = 0
+        self._spent: UsagePart | None = None
+        """Of the requests before a pause."""
+        self._counts: dict[str, int] = {}
+        """By the API's own names, as they were told last."""
+        self._model: object = None
 
     def read(self, event: "RawMessageStreamEvent") -> Iterator[Part]:
         match event.type:
             case "message_start":
-                self._usage = UsagePart(model=clean(event.message.model))
+                self._model = getattr(event.message, "model", None)
                 self._count(getattr(event.message, "usage", None))
             case "content_block_start":
                 yield from self._start(event.index, event.content_block)
@@ -232,6 +227,7 @@ class _Reply:
                 yield from self._close(self._open.pop(event.index))
             case "message_delta":
                 self._stop_reason = event.delta.stop_reason or self._stop_reason
+                self._sequence = getattr(event.delta, "stop_sequence", None) or self._sequence
                 self._count(getattr(event, "usage", None))
             case "message_stop":
                 self._stopped = True
@@ -244,8 +240,7 @@ class _Reply:
 
     def resume(self) -> list[JsonObject]:
         """Get ready for the rest of a paused reply; returns the blocks that are there."""
-        self._spent, self._usage, self._stopped, self._stop_reason = self._total(), UsagePart(), False, ""
-        self._uncached = self._cache_written = self._searches = 0
+        self._spent, self._counts, self._stopped, self._stop_reason = self._total(), {}, False, None
         return list(self._blocks)
 
     def finish(self) -> Iterator[Part]:
@@ -254,10 +249,15 @@ class _Reply:
         for index in sorted(self._open):
             yield from self._close(self._open.pop(index))
         yield self._total()
-        end: StopReason = "tool_calls" if self._called else "end"
+        if self.paused:
+            told = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
+            raise failure("bad_reply", told, self._endpoint)
+        stop = stop_of(MESSAGES, self._stop_reason, called=self._called)
+        # LMDeploy calls what it broke off a `stop_sequence`, and names none; who has met one names it.
+        if stop is None or (stop == "end" and self._stop_reason == "stop_sequence" and not self._sequence):
+            raise broken_off(f"stop_reason {self._stop_reason}", self._endpoint, self._base_url)
         # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
-        replay = tuple(self._blocks) if self._thought or self._served else ()
-        yield StopPart(_STOPS.get(self._stop_reason, end), replay=replay)
+        yield StopPart(stop, replay=tuple(self._blocks) if self._thought or self._served else ())
 
     def _start(self, index: int, block: "ContentBlock") -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
@@ -309,33 +309,40 @@ class _Reply:
 
     def _total(self) -> UsagePart:
         """Everything since the first of the reply's requests."""
-        one, other = self._spent, self._usage
-        return UsagePart(
-            input_tokens=one.input_tokens + other.input_tokens,
-            cached_input_tokens=one.cached_input_tokens + other.cached_input_tokens,
-            output_tokens=one.output_tokens + other.output_tokens,
-            reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
-            model=other.model or one.model,
-            cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
-            web_searches=one.web_searches + other.web_searches,
+        counts, before = self._counts, self._spent or UsagePart(0, 0, 0, 0)
+        uncached, cached = counts.get("input_tokens"), counts.get("cache_read_input_tokens", 0)
+        cache_written = counts.get("cache_creation_input_tokens", 0)
+        # The API counts cached input apart, we do not.
+        read = None if uncached is None else uncached + cached + cache_written
+        return usage_part(
+            self._model or before.model,
+            read=_sum(before.input_tokens, read),
+            written=_sum(before.output_tokens, counts.get("output_tokens")),
+            cached=before.cached_input_tokens + cached,
+            cache_written=before.cache_write_tokens + cache_written,
+            reasoning=before.reasoning_tokens + counts.get("thinking_tokens", 0),
+            searches=before.web_searches + counts.get("web_search_requests", 0),
         )
 
-    def _count(self, usage: "Usage | MessageDeltaUsage | None") -> None:
-        """Counts are running totals; the API counts cached input apart, we do not."""
-        if usage is None:
-            return
-        cached = count(usage.cache_read_input_tokens) or self._usage.cached_input_tokens
-        self._cache_written = count(usage.cache_creation_input_tokens) or self._cache_written
-        self._uncached = count(usage.input_tokens) or self._uncached
-        served = usage.server_tool_use
-        self._searches = count(served.web_search_requests if served else 0) or self._searches
-        details = usage.output_tokens_details
-        self._usage = UsagePart(
-            input_tokens=self._uncached + cached + self._cache_written,
-            cached_input_tokens=cached,
-            output_tokens=count(usage.output_tokens) or self._usage.output_tokens,
-            reasoning_tokens=count(details.thinking_tokens if details else 0) or self._usage.reasoning_tokens,
-            model=self._usage.model,
-            cache_write_tokens=self._cache_written,
-            web_searches=self._searches,
-        )
+    def _count(self, usage: object) -> None:
+        """Counts are running totals; some servers set back to 0 what they have told."""
+        for path in _COUNTS:
+            if told := count(member(usage, *path)):
+                self._counts[path[-1]] = told
+            elif told == 0:
+                self._counts.setdefault(path[-1], 0)
+
+
+_COUNTS = (
+    ("input_tokens",),
+    ("cache_read_input_tokens",),
+    ("cache_creation_input_tokens",),
+    ("output_tokens",),
+    ("output_tokens_details", "thinking_tokens"),
+    ("server_tool_use", "web_search_requests"),
+)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    """Unknown where a part is."""
+    return None if one is None or other is None else one + other

@@ -23,7 +23,9 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.claude_code_rules import refusal
-from massgen_mcp.backends.wiretext import clean, clean_object, count
+from massgen_mcp.backends.ends import MESSAGES, stop_of
+from massgen_mcp.backends.usage import count, member, money, usage_part
+from massgen_mcp.backends.wiretext import clean, clean_object
 from massgen_mcp.config.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
 
@@ -36,9 +38,6 @@ PREFIX = f"mcp__{SERVER}__"
 """Before the name of each tool of ours, as the CLI tells the model of it."""
 
 MAX_DETAIL = 500
-
-_STOPS: dict[str, StopReason] = {"max_tokens": "length", "refusal": "refusal"}
-"""Every other reason is an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +125,33 @@ class Step:
             raise _of_result(self._cli, result)
         yield from map(ToolCallPart, self._calls)
         replay: tuple[JsonObject, ...] = ({"own_tools": self._used},) if self._used else ()
-        yield StopPart("tool_calls" if self._calls else _STOPS.get(result.stop_reason or "", "end"), replay)
+        yield StopPart(self._stop(result), replay)
+
+    def _stop(self, result: "ResultMessage") -> StopReason:
+        """A step that hands a call over has ended with it, whatever the CLI says; one that does not, by the model's own
+        end. A CLI that tells none has said by the kind of its result that the model came to an end.
+        """
+        if self._calls:
+            return "tool_calls"
+        told = result.stop_reason or ("end_turn" if result.subtype == "success" else None)
+        stop = stop_of(MESSAGES, told, called=False)
+        if stop is None:
+            raise failed(self._cli, "provider_error", f"claude_code broke off: stop_reason {told}", retryable=True)
+        return stop
 
     def _usage(self, result: "ResultMessage") -> UsagePart:
-        usage = result.usage or {}
-        details = cast("Mapping[str, Any]", usage.get("output_tokens_details") or {})
-        cached = count(usage.get("cache_read_input_tokens"))
-        written = count(usage.get("cache_creation_input_tokens"))
-        return UsagePart(
-            input_tokens=count(usage.get("input_tokens")) + cached + written,
-            cached_input_tokens=cached,
-            output_tokens=count(usage.get("output_tokens")),
-            reasoning_tokens=count(details.get("thinking_tokens")),
-            model=clean(self._model),
-            cache_write_tokens=written,
-            cost_usd=result.total_cost_usd,
+        usage = result.usage
+        uncached = count(member(usage, "input_tokens"))
+        cached = count(member(usage, "cache_read_input_tokens")) or 0
+        cache_written = count(member(usage, "cache_creation_input_tokens")) or 0
+        return usage_part(
+            self._model,
+            read=None if uncached is None else uncached + cached + cache_written,
+            written=count(member(usage, "output_tokens")),
+            cached=cached,
+            cache_written=cache_written,
+            reasoning=count(member(usage, "output_tokens_details", "thinking_tokens")),
+            cost_usd=money(result.total_cost_usd),
         )
 
 

@@ -21,6 +21,7 @@ from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.errors import BackendError, DropReason
 
 MAX_MESSAGE = 500
+MAX_END = 100
 
 _Verdict = tuple[DropReason, bool]
 """The reason, and whether the same request may succeed later."""
@@ -105,6 +106,11 @@ def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> B
 def cut_off(endpoint: Endpoint, base_url: str) -> BackendError:
     """A stream ended in order but without the model's own end."""
     return failure("provider_error", f"{base_url} ended the reply before the model did", endpoint, retryable=True)
+
+
+def broken_off(end: str, endpoint: Endpoint, base_url: str) -> BackendError:
+    """A stream ended with a reason that is no end of a whole reply; `end` says which."""
+    return failure("provider_error", f"{base_url} broke off: {end[:MAX_END]}", endpoint, retryable=True)
 
 
 def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:

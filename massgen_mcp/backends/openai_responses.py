@@ -25,9 +25,11 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.chatcompletion import OPENAI, SDK, connect
-from massgen_mcp.backends.failures import cut_off, failure, of_event, translated
+from massgen_mcp.backends.ends import RESPONSES_INCOMPLETE, stop_of
+from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
 from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, count, tool_name
+from massgen_mcp.backends.usage import count, member, usage_part
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
 
 if TYPE_CHECKING:
     from openai.types.responses import (
@@ -147,6 +149,7 @@ class _Reply:
         self._called = False
         self._refused = False
         self._end: Response | None = None
+        self._status: object = None
 
     def read(self, event: "ResponseStreamEvent") -> Iterator[Part]:
         match event.type:
@@ -159,8 +162,11 @@ class _Reply:
                 yield ReasoningPart(clean(event.delta))
             case "response.output_item.done":
                 yield from self._item(event.item)
-            case "response.completed" | "response.incomplete":
-                self._end = event.response
+            case "response.completed":
+                # A server that leaves the status out has told it by the event.
+                self._end, self._status = event.response, getattr(event.response, "status", None) or "completed"
+            case "response.incomplete":
+                self._end, self._status = event.response, "incomplete"
             case "response.failed":
                 error = event.response.error
                 told = error.model_dump() if error else None
@@ -179,14 +185,15 @@ class _Reply:
         yield StopPart(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
 
     def _stop(self, end: "Response") -> StopReason:
-        if end.status == "incomplete":
-            reason = end.incomplete_details.reason if end.incomplete_details else None
-            if reason == "content_filter":
-                return "refusal"
-            if reason in ("max_output_tokens", None):
-                return "length"
-            message = f"{self._base_url} left the reply incomplete: {reason}"
-            raise failure("provider_error", message, self._endpoint, retryable=True)
+        """By the response's own status, which may contradict the event: vLLM completes what was cancelled."""
+        if self._status == "incomplete":
+            reason = member(end, "incomplete_details", "reason")
+            stop = stop_of(RESPONSES_INCOMPLETE, reason, called=self._called)
+            if stop is None:
+                raise broken_off(f"incomplete_details {reason}", self._endpoint, self._base_url)
+            return stop
+        if self._status != "completed":
+            raise broken_off(f"status {self._status}", self._endpoint, self._base_url)
         if self._refused:
             return "refusal"
         return "tool_calls" if self._called else "end"
@@ -230,18 +237,15 @@ def _is_search(item: "ResponseOutputItem") -> bool:
 
 
 def _usage(end: "Response") -> UsagePart | None:
-    usage = end.usage
+    usage = getattr(end, "usage", None)
     if usage is None:
         return None
-    # The SDK leaves out what a server left out, even where its types promise a value.
-    input_details = getattr(usage, "input_tokens_details", None)
-    output_details = getattr(usage, "output_tokens_details", None)
-    return UsagePart(
-        input_tokens=count(usage.input_tokens),
-        cached_input_tokens=count(getattr(input_details, "cached_tokens", 0)),
-        output_tokens=count(usage.output_tokens),
-        reasoning_tokens=count(getattr(output_details, "reasoning_tokens", 0)),
-        model=clean(end.model or ""),
-        cache_write_tokens=count(getattr(input_details, "cache_write_tokens", 0)),
-        web_searches=sum(map(_is_search, end.output or ())),
+    return usage_part(
+        getattr(end, "model", None),
+        read=count(member(usage, "input_tokens")),
+        written=count(member(usage, "output_tokens")),
+        cached=count(member(usage, "input_tokens_details", "cached_tokens")),
+        cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
+        reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
+        searches=sum(map(_is_search, getattr(end, "output", None) or ())),
     )

@@ -4,14 +4,11 @@ Knows no provider and does no I/O.
 """
 
 import json
-import math
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
 
 from massgen_mcp.backends.base import AssistantMessage, JsonObject, JsonValue, Message
-from massgen_mcp.config.providers import CostField
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -38,31 +35,6 @@ def clean_json(value: JsonValue) -> JsonValue:
 
 def clean_object(value: JsonObject) -> JsonObject:
     return {clean(key): clean_json(item) for key, item in value.items()}
-
-
-def count(tokens: int | None) -> int:
-    """A provider's count of tokens; never negative, 0 where it gave none."""
-    return max(0, tokens or 0)
-
-
-def dollars(usage: Mapping[str, object], cost_field: CostField | None) -> float | None:
-    """What a provider says in its usage that the call cost; None where it says nothing that can be a sum of money."""
-    told = _amount(usage.get(cost_field)) if cost_field else None
-    if told is None:
-        return None
-    if cost_field == "cost_in_usd_ticks":
-        return told / 10_000_000_000
-    # With a key of the user's own OpenRouter charges a fee, and the model's provider bills the rest.
-    details = usage.get("cost_details")
-    own_key = bool(usage.get("is_byok")) and isinstance(details, Mapping)
-    upstream = cast("Mapping[str, object]", details).get("upstream_inference_cost") if own_key else None
-    return told + (_amount(upstream) or 0.0)
-
-
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
 
 
 def tool_name(name: str) -> str:

@@ -3,18 +3,18 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
 import anyio
 
 from massgen_mcp.cli.debug_log import DebugLog
-from massgen_mcp.cli.display import choose_display, shown_live
+from massgen_mcp.cli.display import Display, choose_display, shown_live
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
-from massgen_mcp.cli.saying import say, say_text
+from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
@@ -23,7 +23,7 @@ from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, wr
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
 from massgen_mcp.runs.session_directory import Session
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.log_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -85,7 +85,7 @@ async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> Ru
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
-                tasks.start_soon(display.refresh)
+                tasks.start_soon(_refreshed, display)
                 await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
@@ -93,6 +93,16 @@ async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> Ru
             if debug_log is not None:
                 debug_log.close()
     return handles[0].snapshot
+
+
+async def _refreshed(display: Display) -> None:
+    """A display that fails leaves the run alone."""
+    try:
+        await display.refresh()
+    except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+        with suppress(Exception):
+            display.close()
+        complain(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run goes on")
 
 
 @contextmanager
@@ -145,7 +155,7 @@ def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tup
     lines = [f"WINNER: {winner}"] if winner else []
     lines.append(f"DURATION: {seconds:.1f}s")
     lines.append(f"COST: {spent_text(run.spent)}")
-    if winner and not options.no_logs:
+    if winner and not options.no_logs and not run.unkept:
         lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
     if run.best_answer is not None:
         lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")

@@ -25,6 +25,7 @@ from typing import Literal
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
+from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.errors import DropReason
 from massgen_mcp.events import (
     AgentDropped,
@@ -175,7 +176,7 @@ class Coordination:
         seat = self.seats[agent]
         shown = seat.shown or Ballot(agent, 0, ())
         text = content.strip()
-        if not text:
+        if not is_visible(text):
             return Violation("empty_answer")
         if len(text) > MAX_ANSWER_CHARACTERS:
             return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
@@ -220,7 +221,7 @@ class Coordination:
         if label is None:
             choices = ", ".join(entry.name for entry in shown.entries)
             return Violation("unknown_answer", {"name": name[:60], "choices": choices})
-        if not reason.strip():
+        if not is_visible(reason):
             return Violation("empty_reason")
         return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision)
 

@@ -12,7 +12,7 @@ from massgen_mcp.backends.base import ToolCall, ToolResultMessage, ToolSpec
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import AnswerSubmitted, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events import BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
@@ -227,24 +227,34 @@ class Round:
         except ToolRefused as error:
             return self._refused(call, "bad_arguments", str(error))
         if isinstance(action, NewAnswer):
-            verdict = await self._submit(action)
-        else:
-            verdict = self._floor.state.vote(self._member.name, action.agent_id, action.reason)
-        if isinstance(verdict, Violation):
-            return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
-        self._floor.record(verdict)
+            return await self._submit(call, action)
+        vote = self._floor.state.vote(self._member.name, action.agent_id, action.reason)
+        if isinstance(vote, Violation):
+            return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
+        self._floor.record(vote)
         await self._floor.settle()
         return True
 
-    async def _submit(self, action: NewAnswer) -> AnswerSubmitted | Violation:
-        """The answer's text and files are kept before it stands, so that whoever sees it can read them."""
+    async def _submit(self, call: ToolCall, action: NewAnswer) -> bool:
+        """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
+        be kept the answer stands without them, because it was paid for, and the agent falls out.
+        """
         name = self._member.name
         verdict = self._floor.state.answer(name, action.content)
+        path, fault = None, None
+        if not isinstance(verdict, Violation):
+            try:
+                path = await self._assignment.gallery.keep(self._attempt, name, action.content, self._member.workspace)
+            except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+                fault = self._floor.fault(error)
+            verdict = self._floor.state.answer(name, action.content)
         if isinstance(verdict, Violation):
-            return verdict
-        path = await self._assignment.gallery.keep(self._attempt, name, action.content, self._member.workspace)
-        verdict = self._floor.state.answer(name, action.content)
-        return verdict if isinstance(verdict, Violation) else verdict.model_copy(update={"path": path})
+            return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
+        self._floor.record(verdict.model_copy(update={"path": path}))
+        if fault is not None:
+            raise fault
+        await self._floor.settle()
+        return True
 
     def _refused(self, call: ToolCall, code: str, message: str, *, counts: bool = True) -> bool:
         self._violated(code, message, (call.id,), counts=counts)

@@ -33,7 +33,7 @@ from massgen_mcp.money.budget import Budget
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.floor import Floor, Journal
-from massgen_mcp.orchestration.past import Final, Past, past_of
+from massgen_mcp.orchestration.past import Final, Past, best_of, past_of
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.purse import Purse
 from massgen_mcp.orchestration.team import Assignment, Member
@@ -48,7 +48,7 @@ class Conductor:
     def __init__(self, assignment: Assignment, journal: Journal) -> None:
         self._assignment = assignment
         names = tuple(member.name for member in assignment.team)
-        self._floor = Floor(Coordination.begin(names, assignment.rules), journal, _purse(assignment))
+        self._floor = Floor(Coordination.begin(names, assignment.rules), journal, _purse(assignment), assignment.report)
         if assignment.desk is not None:
             assignment.desk.open(self._floor)
         self._run = anyio.CancelScope()
@@ -64,15 +64,25 @@ class Conductor:
         past = past_of(records)
         self._floor.resume((record.event for record in records), past.in_flight)
         self._past, self._final = past, past.final
-        for member in self._assignment.team:
+        faults = {member.name: await self._rehearse(member) for member in self._assignment.team}
+        self._floor.record(RunResumed(in_flight=tuple(past.in_flight.values())))
+        for name, fault in faults.items():
+            if fault is not None and name in self._floor.state.live:
+                self._drop(name, fault)
+        self._floor.decide()
+
+    async def _rehearse(self, member: Member) -> BackendError | None:
+        """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
+        try:
             if isinstance(member.backend, Rehearsing):
-                member.backend.rehearse(past.calls.get(member.name, ()))
-            for call in past.tools.get(member.name, ()):
+                member.backend.rehearse(self._past.calls.get(member.name, ()))
+            for call in self._past.tools.get(member.name, ()):
                 for tool in member.tools:
                     if tool.keeps_state and tool.spec.name == call.name:
                         await tool.run(decoded(call))
-        self._floor.record(RunResumed(in_flight=tuple(past.in_flight.values())))
-        self._floor.decide()
+        except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+            return self._floor.fault(error)
+        return None
 
     def finish_now(self) -> None:
         """End coordination with the answers that are there; with none yet, at the first one."""
@@ -118,13 +128,23 @@ class Conductor:
             if failure := await self._attempts():
                 self._floor.record(failure)
             elif final := self._final:
-                workspace = self._assignment.member(final.agent).workspace
-                await self._assignment.gallery.keep_final(final.agent, final.answer, workspace)
-                self._floor.record(RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer))
+                unkept = await self._keep(final)
+                self._floor.record(
+                    RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer, unkept=unkept)
+                )
         if self._run.cancelled_caught:
             self._floor.record(self._cut_short())
         with anyio.CancelScope(shield=True):
             await self._floor.settle()
+
+    async def _keep(self, final: Final) -> str:
+        """Keep the final answer with its files; why that failed, if it did. The answer itself is in the journal."""
+        workspace = self._assignment.member(final.agent).workspace
+        try:
+            await self._assignment.gallery.keep_final(final.agent, final.answer, workspace)
+        except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
+            return str(self._floor.fault(error))
+        return ""
 
     # -- attempts -------------------------------------------------------------------------------------------------
 
@@ -194,7 +214,7 @@ class Conductor:
         try:
             answer = await present(member, self._this_attempt(), self._past.presentation)
         except BackendError as error:
-            self._floor.record(self._floor.state.drop(member.name, error.reason, str(error)))
+            self._drop(member.name, error)
             return self._nobody_left()
         self._floor.record(AnswerPresented(agent=member.name, answer=answer))
         self._final = Final(member.name, "best_so_far", answer)
@@ -219,10 +239,17 @@ class Conductor:
         return self._floor.state.winner
 
     async def _take_part(self, member: Member) -> None:
-        """One agent's part: round after round, until it has nothing to do any more."""
+        """One agent's part. If it fails, the agent is dropped; its answers stay, and the others go on."""
+        try:
+            await self._play_rounds(member)
+        except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+            self._drop(member.name, self._floor.fault(error))
+
+    async def _play_rounds(self, member: Member) -> None:
+        """Round after round, until the agent has nothing to do any more."""
         rounds = self._past.rounds.get(member.name, 0)
         if events := self._past.open_rounds.get(member.name):
-            await self._play(member, Round.resume(member, self._this_attempt(), events))
+            await self._play(Round.resume(member, self._this_attempt(), events))
         while True:
             match self._floor.state.duty(member.name):
                 case Rest():
@@ -231,21 +258,18 @@ class Conductor:
                     await self._floor.change()
                 case Work() as work:
                     rounds += 1
-                    await self._play(member, Round.begin(member, self._this_attempt(), rounds, work))
+                    await self._play(Round.begin(member, self._this_attempt(), rounds, work))
 
-    async def _play(self, member: Member, play: Round) -> None:
-        """A round within its time; an agent that fails in it is dropped, its answers stay."""
+    async def _play(self, play: Round) -> None:
+        """A round within its time."""
         seconds = self._assignment.limits.round_seconds
-        try:
-            with anyio.fail_after(seconds):
-                await play.play()
-        except TimeoutError:
-            error = BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
-        except BackendError as caught:
-            error = caught
-        else:
-            return
-        self._floor.record(self._floor.state.drop(member.name, error.reason, str(error)))
+        with anyio.move_on_after(seconds) as scope:
+            await play.play()
+        if scope.cancelled_caught:
+            raise BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
+
+    def _drop(self, agent: str, fault: BackendError) -> None:
+        self._floor.record(self._floor.state.drop(agent, fault.reason, str(fault)))
 
     async def _close_first_answers(self) -> None:
         """Give the stragglers `first_answer_wait_seconds` from the first answer on."""
@@ -289,20 +313,16 @@ class Conductor:
     # -- ends that are no completion --------------------------------------------------------------------------------
 
     def _cut_short(self) -> RunCancelled | RunTimedOut:
-        winner, answer = self._best()
+        winner, answer = self.best()
         if self._cancel_requested:
             return RunCancelled(winner=winner, answer=answer)
         seconds = self._assignment.limits.run_seconds
         message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s"
         return RunTimedOut(message=message, winner=winner, answer=answer)
 
-    def _best(self) -> tuple[str | None, str | None]:
-        """A presented answer is better than a winner's draft, and that is better than any other draft."""
-        if self._final:
-            return self._final.agent, self._final.answer
-        state = self._floor.state
-        winner = state.winner or state.best_so_far()
-        return (winner.agent, state.content(winner.label)) if winner else (None, None)
+    def best(self) -> tuple[str | None, str | None]:
+        """The best answer so far and whose it is; None for both where there is none."""
+        return best_of(self._final, self._floor.state)
 
     def _nobody_left(self) -> RunFailed:
         """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
@@ -310,7 +330,8 @@ class Conductor:
         reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
         causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
         reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
-        return RunFailed(reason=reason, message=f"no agent is left: {causes}")
+        winner, answer = self.best()
+        return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
 
 
 def _purse(assignment: Assignment) -> Purse:

@@ -11,6 +11,7 @@ from typing import Protocol
 import anyio
 
 from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
@@ -25,6 +26,7 @@ from massgen_mcp.events import (
     RoundStarted,
     VoteCast,
 )
+from massgen_mcp.orchestration.faults import Report, fault_of, name_only
 from massgen_mcp.orchestration.purse import Purse
 from massgen_mcp.orchestration.team import Gallery
 
@@ -42,10 +44,13 @@ class Journal(Protocol):
 
 
 class Floor:
-    def __init__(self, state: Coordination, journal: Journal, purse: Purse | None = None) -> None:
+    def __init__(
+        self, state: Coordination, journal: Journal, purse: Purse | None = None, report: Report = name_only
+    ) -> None:
         self.state = state
         self.purse = purse or Purse()
         self._journal = journal
+        self._report = report
         self._changed = anyio.Event()
         self._paths: dict[str, str | None] = {}
         self._votes: dict[str, VoteCast] = {}
@@ -151,6 +156,10 @@ class Floor:
                 self.asked = None
             case _:
                 pass
+
+    def fault(self, error: Exception) -> BackendError:
+        """Why the agent in whose work `error` was raised falls out (see `faults`), with the trace in the run's log."""
+        return fault_of(error, self._report)
 
     async def settle(self) -> None:
         await self._journal.settle()

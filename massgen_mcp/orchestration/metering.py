@@ -88,10 +88,10 @@ class Meter:
         told = self.reported or UsagePart()
         no_input, no_output = not told.input_tokens, not told.output_tokens and self._streamed > 0
         return Usage(
-            input_tokens=self.input_tokens if no_input else told.input_tokens,
+            input_tokens=told.input_tokens or self.input_tokens,
             cached_input_tokens=told.cached_input_tokens,
             cache_write_tokens=told.cache_write_tokens,
-            output_tokens=self._streamed if no_output else told.output_tokens,
+            output_tokens=told.output_tokens or self._streamed,
             reasoning_tokens=told.reasoning_tokens,
             web_searches=told.web_searches,
             estimated=no_input or no_output,

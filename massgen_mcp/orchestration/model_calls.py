@@ -108,19 +108,20 @@ async def _ask(
             on_try=meter.begin,
             on_part=meter.hear,
         )
-    except BackendError as error:
+    except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
+        fault = floor.fault(error)
         _record_bill(
             floor,
             ModelCallFailed(
                 agent=member.name,
                 call_id=call_id,
-                reason=error.reason,
-                message=str(error),
+                reason=fault.reason,
+                message=str(fault),
                 seconds=time.monotonic() - began,
-                **_bill(member, meter, error),
+                **_bill(member, meter, fault),
             ),
         )
-        raise
+        raise fault from None
     except anyio.get_cancelled_exc_class():
         seconds = time.monotonic() - began
         bill = _bill(member, meter)

@@ -4,10 +4,11 @@ A fold like any other: reading the events in order gives each unfinished piece o
 where it stood. Must not know journals, models or prompts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from massgen_mcp.backends.base import PastCall, ToolCall
+from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events import (
     AgentDropped,
     AnswerEvaluated,
@@ -26,6 +27,7 @@ from massgen_mcp.events import (
     PresentationStarted,
     RoundStarted,
     RunResumed,
+    RunStarted,
     ToolFinished,
     VoteCast,
     WinnerChosen,
@@ -169,3 +171,24 @@ def past_of(records: Iterable[LogRecord]) -> Past:
     for record in records:
         past.apply(record)
     return past
+
+
+def best_of(final: Final | None, state: Coordination) -> tuple[str | None, str | None]:
+    """Whose answer is the best one so far, and its text: a presented one is better than a winner's draft, and that is
+    better than any other draft. None for both where there is none.
+    """
+    if final is not None:
+        return final.agent, final.answer
+    winner = state.winner or state.best_so_far()
+    return (winner.agent, state.content(winner.label)) if winner else (None, None)
+
+
+def best_in(records: Sequence[LogRecord]) -> tuple[str | None, str | None]:
+    """`best_of` the run that these records tell of, whatever has become of it."""
+    started = next((record.event for record in records if isinstance(record.event, RunStarted)), None)
+    if started is None:
+        return None, None
+    state = Coordination.begin(tuple(agent.name for agent in started.agents), Rules())
+    for record in records:
+        state = state.after(record.event)
+    return best_of(past_of(records).final, state)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
+from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
 from massgen_mcp.orchestration import prompts
@@ -23,8 +24,15 @@ from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_
 async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) -> str:
     """The final answer, never empty. `past`: the events of its writing, `PresentationStarted` first, where it goes on.
 
-    Raises `BackendError` if the member cannot write one.
+    Raises `BackendError` if the member cannot write one, with reason `internal` where the fault is ours.
     """
+    try:
+        return await _present(member, attempt, past)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        raise attempt.floor.fault(error) from None
+
+
+async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> str:
     started, *later = past or [_started(member, attempt)]
     if not isinstance(started, PresentationStarted):
         raise TypeError("a presentation begins with PresentationStarted")
@@ -36,11 +44,9 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
     for event in later:
         talk.take_in(event)
     seconds = attempt.assignment.limits.round_seconds
-    try:
-        with anyio.fail_after(seconds), member.workspace.writing_context() if member.workspace else nullcontext():
-            return await _write(member, attempt, talk)
-    except TimeoutError:
-        raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s") from None
+    with anyio.move_on_after(seconds), member.workspace.writing_context() if member.workspace else nullcontext():
+        return await _write(member, attempt, talk)
+    raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s")
 
 
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
@@ -84,7 +90,7 @@ def _complete(text: str, stop: str) -> str:
         raise BackendError("bad_reply", "the model refused to write the final answer")
     if stop == "length":
         raise BackendError("bad_reply", "the final answer was cut off at the model's output limit")
-    if not text.strip():
+    if not is_visible(text):
         raise BackendError("bad_reply", "the model wrote an empty final answer")
     return text
 
@@ -123,9 +129,10 @@ async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvalu
             floor=attempt.floor,
             limits=attempt.assignment.limits,
         )
-    except BackendError as error:
-        return _judged(member, f"the judgement failed ({error.reason}): {error}")
-    return verdict(member, reply)
+        return verdict(member, reply)
+    except Exception as error:  # noqa: BLE001 - the final answer stands, whatever goes wrong with its judgement
+        fault = attempt.floor.fault(error)
+        return _judged(member, f"the judgement failed ({fault.reason}): {fault}")
 
 
 def verdict(member: Member, reply: ModelReplied) -> AnswerEvaluated:

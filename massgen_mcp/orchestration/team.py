@@ -14,6 +14,7 @@ from massgen_mcp.backends.traffic import Lane
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
 
@@ -103,6 +104,8 @@ class Assignment:
     """What the run may cost. None: whatever it takes."""
     desk: "Desk | None" = None
     """Where agents may ask the asker, if they may."""
+    report: Report = name_only
+    """Where errors of our own go, with their traces."""
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)

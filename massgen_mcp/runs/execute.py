@@ -5,30 +5,41 @@ The composition root of a run; the runner, the command line and Python all come 
 
 import sys
 import time
-import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 
 import anyio
 
 from massgen_mcp import __version__
+from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import Premises, destination_of, make_backend
 from massgen_mcp.backends.traffic import Lane, Traffic
-from massgen_mcp.config.models import Config
+from massgen_mcp.backends.unusable import UnusableBackend
+from massgen_mcp.config.models import BackendConfig, Config
 from massgen_mcp.errors import MassgenError, storage_fault
-from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
+from massgen_mcp.events import (
+    TERMINAL,
+    AgentInfo,
+    LogRecord,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunTimedOut,
+    public_agent_name,
+)
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.log_text import log_line, plain_lines
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
+from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.status_json import status_json
 
 STATUS_INTERVAL = 0.1
@@ -68,33 +79,34 @@ async def execute_run(
     async with AsyncExitStack() as cleanup:
         journal = JournalWriter(run.events, guard=guard)
         cleanup.callback(journal.close)
+        log = cleanup.enter_context(RunLog.open(run.log, environ))
+        fold = guarded(snapshot.apply, log)
         past = JournalReader(run.events).read()
         for record in past:
-            snapshot.apply(record)
-        if snapshot.state in TERMINAL_STATES:
-            _write_records(run, snapshot, journal)  # the process was lost after the run had ended
+            fold(record)
+        if past and isinstance(past[-1].event, TERMINAL):
+            snapshot.end_with(past[-1].event)
+            _write_records(run, snapshot, journal, log)  # the process was lost after the run had ended
             return snapshot
-        journal.listen(snapshot.apply)
-        log = cleanup.enter_context(run.log.open("a", encoding="utf-8", errors="replace"))
-        journal.listen(lambda record: _write_log(log.write, record))
-        journal.listen(on_record)
-        if trace := await trace_of(run_id, _infos(config), environ):
-            journal.listen(trace.heard)
-            cleanup.push_async_callback(trace.flush)
+        end = _End()
+        for listener in (end.heard, snapshot.apply, log.heard, on_record):
+            journal.listen(guarded(listener, log))
+        await _trace(run_id, config, environ, journal, log, cleanup)
         backends = [
-            make_backend(agent.backend, environ, _premises(run, config, place))
+            _backend(agent.backend, environ, _premises(run, config, place), log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
-            cleanup.push_async_callback(backend.aclose)
+            cleanup.push_async_callback(_quietly, backend.aclose, log)
         lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        assignment = assemble(run, run_id, request, backends, lanes, tariffs)
+        assignment = replace(assemble(run, run_id, request, backends, lanes, tariffs), report=log.report)
         _open_workspaces(assignment, cleanup)
-        run.write_metadata(_metadata(run_id, question, config))
+        with _told_in(log):
+            run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
         on_start(RunHandle(conductor, snapshot))
-        status = _StatusFile(run, snapshot, journal)
+        status = _StatusFile(run, snapshot, journal, log)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)
             try:
@@ -106,12 +118,73 @@ async def execute_run(
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
-                log.writelines(plain_lines(traceback.format_exception(error)))
-                journal.record(RunFailed(reason="internal", message=_root_cause(error)))
+                told = log.report(error)
+                if end.event is None:
+                    journal.record(_failed(conductor, told))
                 await journal.settle()
             tasks.cancel_scope.cancel()
-        _write_records(run, snapshot, journal)
+        if end.event is not None:
+            snapshot.end_with(end.event)
+            _write_records(run, snapshot, journal, log)
     return snapshot
+
+
+class _End:
+    """How the run ended, as soon as it has."""
+
+    def __init__(self) -> None:
+        self.event: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
+
+    def heard(self, record: LogRecord) -> None:
+        if isinstance(record.event, TERMINAL):
+            self.event = record.event
+
+
+def _failed(conductor: Conductor, message: str) -> RunFailed:
+    """The end of a run by a fault of ours, with the best answer that can still be had."""
+    winner = answer = None
+    with suppress(Exception):
+        winner, answer = conductor.best()
+    return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
+
+
+def _backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises, log: RunLog) -> Backend:
+    """One agent's backend; if it cannot be made, one that says why when it is called."""
+    try:
+        return make_backend(config, environ, premises)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        return UnusableBackend(config.model, fault_of(error, log.report))
+
+
+async def _trace(
+    run_id: str,
+    config: Config,
+    environ: Mapping[str, str],
+    journal: JournalWriter,
+    log: RunLog,
+    cleanup: AsyncExitStack,
+) -> None:
+    """Send the run's spans to where the operator wants them, if anywhere."""
+    with _told_in(log):
+        if trace := await trace_of(run_id, _infos(config), environ):
+            journal.listen(guarded(trace.heard, log))
+            cleanup.push_async_callback(_quietly, trace.flush, log)
+
+
+async def _quietly(close: Callable[[], Awaitable[None]], log: RunLog) -> None:
+    with _told_in(log):
+        await close()
+
+
+@contextmanager
+def _told_in(log: RunLog) -> Generator[None]:
+    """What fails inside is told in the log and ends nothing, but for a failure of the storage."""
+    try:
+        yield
+    except Exception as error:
+        if storage_fault(error) is not None:
+            raise
+        log.report(error)
 
 
 def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:
@@ -123,11 +196,13 @@ def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter) -> None:
+def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, log: RunLog) -> None:
     """What is written once, when everything has happened."""
     records = JournalReader(run.events).read()
-    run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
-    _StatusFile(run, snapshot, journal).write()
+    with _told_in(log):
+        run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
+    with _told_in(log):
+        _StatusFile(run, snapshot, journal, log).write()
 
 
 def _premises(run: RunDirectory, config: Config, place: int) -> Premises:
@@ -150,20 +225,15 @@ def _lanes(config: Config, environ: Mapping[str, str], traffic: Traffic, cleanup
     return lanes
 
 
-def _root_cause(error: BaseException) -> str:
-    """What went wrong, without the groups that task groups wrap around it."""
-    while isinstance(error, BaseExceptionGroup):
-        (error, *_) = cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return f"{type(error).__name__}: {error}"
-
-
 class _StatusFile:
     """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
 
-    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter) -> None:
+    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, log: RunLog) -> None:
         self._run = run
         self._snapshot = snapshot
         self._journal = journal
+        self._log = log
+        self._failed = False
 
     def write(self) -> None:
         document = status_json(
@@ -177,10 +247,21 @@ class _StatusFile:
             overdue = anyio.current_time() - written_at >= STATUS_HEARTBEAT
             if self._snapshot.seq != written or overdue:
                 written, written_at = self._snapshot.seq, anyio.current_time()
+                self._try_to_write()
                 with suppress(OSError, MassgenError):  # whoever must have the journal on disk will hear of it
-                    self.write()
                     await self._journal.drain()
             await anyio.sleep(STATUS_INTERVAL)
+
+    def _try_to_write(self) -> None:
+        """A status that cannot be written is told once, and ends nothing."""
+        try:
+            self.write()
+        except (OSError, MassgenError):
+            pass  # the storage has its own ways to be heard
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            if not self._failed:
+                self._log.report(error)
+            self._failed = True
 
 
 def _started(run_id: str, question: str, config: Config) -> RunStarted:
@@ -209,8 +290,3 @@ def _metadata(run_id: str, question: str, config: Config) -> dict[str, object]:
         "python_version": sys.version.split()[0],
         "config": config.model_dump(mode="json", exclude_defaults=True),
     }
-
-
-def _write_log(write: Callable[[str], object], record: LogRecord) -> None:
-    if line := log_line(record):
-        write(f"{line}\n")

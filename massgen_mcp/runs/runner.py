@@ -27,6 +27,7 @@ from massgen_mcp.backends.traffic import Traffic
 from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
+from massgen_mcp.orchestration.past import best_in
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
@@ -243,17 +244,19 @@ async def _break_off(directory: RunDirectory, reason: FailureReason, message: st
     """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
     snapshot = RunSnapshot()
     try:
-        for record in JournalReader(directory.events).read():
+        records = JournalReader(directory.events).read()
+        for record in records:
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
             journal = JournalWriter(directory.events)
             journal.listen(snapshot.apply)
             try:
-                journal.record(RunFailed(reason=reason, message=message))
+                winner, answer = best_in(records)
+                journal.record(RunFailed(reason=reason, message=message, winner=winner, answer=answer))
                 await journal.settle()
             finally:
                 journal.close()
-    except (MassgenError, OSError) as further:
+    except Exception as further:  # noqa: BLE001 - what broke the run may break its folds, too; the runner goes on
         logger.warning("its journal cannot tell: %s", further)
     if snapshot.state not in TERMINAL_STATES:
         snapshot.state = "failed"

@@ -231,7 +231,8 @@ def _next_step(view: RunView) -> str:
         case "completed":
             return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
         case "failed":
-            return "Mend the reason, then start a new run."
+            best = "get_result has the best answer so far. " if view.snapshot.best_answer else ""
+            return f"{best}Mend the reason, then start a new run."
         case "cancelled" | "timed_out":
             return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
         case "input_required":
@@ -324,7 +325,7 @@ def _paths(view: RunView, agent: str | None) -> dict[str, str]:
     """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
     run, directory = view.snapshot, view.directory
     paths = {"run_directory": str(directory.path)}
-    if run.winner and run.final_answer:
+    if run.winner and run.final_answer and not run.unkept:
         paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
     if agent is not None and (path := run.agents[agent].answers[-1].path):
         paths["agent_answer"] = str(directory.path / path)

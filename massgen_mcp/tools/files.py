@@ -30,7 +30,9 @@ MAX_SEARCHED_FILES = 10_000
 MAX_SEARCHED_BYTES = 64 * 1024 * 1024
 _BINARY_PROBE = 8192
 
-Positive = Annotated[int, Field(ge=1)]
+MAX_LINE_NUMBER = 1_000_000_000
+
+Positive = Annotated[int, Field(ge=1, le=MAX_LINE_NUMBER)]
 
 
 class ReadFile(Arguments):

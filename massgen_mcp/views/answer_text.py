@@ -66,7 +66,8 @@ def outcome_line(run: RunSnapshot) -> Line:
             return (Span(plain(f"Timed out{_best(run)}: {why}"), "busy"), Span(f" · {figures}", "dim"))
         case _:
             why = f" ({run.end.reason}): {preview(run.end.message, 500)}" if isinstance(run.end, RunFailed) else ""
-            return (Span(plain(f"✗ Failed{why}"), "bad"),)
+            best = _best(run) if run.best_answer is not None else ""
+            return (Span(plain(f"✗ Failed{best}{why}"), "bad"),)
 
 
 def _author(run: RunSnapshot) -> str:

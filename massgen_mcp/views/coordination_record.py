@@ -172,7 +172,8 @@ def _told_end(event: Event) -> tuple[str, str] | None:
         case RunCompleted():
             return "session_end", f"completed ({event.outcome})"
         case RunFailed():
-            return "session_end", f"failed ({event.reason}): {preview(event.message, 300)}"
+            best = f"; best answer so far: {event.winner}'s" if event.winner else ""
+            return "session_end", f"failed ({event.reason}): {preview(event.message, 300)}{best}"
         case RunCancelled():
             return "session_end", "cancelled"
         case RunTimedOut():

@@ -156,9 +156,11 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
                 f"{event.agent}: could not write the final answer ({event.reason}): {preview(event.message)}",
             )
         case RunCompleted():
-            return "INFO", f"completed: {event.winner} ({event.outcome}): {preview(event.answer)}"
+            level, files = ("ERROR", f"; its files are not kept: {event.unkept}") if event.unkept else ("INFO", "")
+            return level, f"completed: {event.winner} ({event.outcome}): {preview(event.answer)}{files}"
         case RunFailed():
-            return "ERROR", f"failed ({event.reason}): {preview(event.message)}"
+            best = f"; best answer so far: {event.winner or 'none'}"
+            return "ERROR", f"failed ({event.reason}): {preview(event.message)}{best}"
         case RunCancelled():
             return "WARNING", f"cancelled; best answer so far: {event.winner or 'none'}"
         case RunTimedOut():

@@ -131,6 +131,22 @@ class RunSnapshot:
         if isinstance(record.event, TERMINAL):
             self.ended_at = record.time
 
+    def end_with(self, event: RunCompleted | RunFailed | RunCancelled | RunTimedOut) -> None:
+        """Have the run ended like this, whatever became of the rest of the fold."""
+        self.end = event
+        match event:
+            case RunCompleted():
+                self.state = "completed"
+                for view in self.agents.values():
+                    if view.dropped is None:
+                        view.status = "completed"
+            case RunFailed():
+                self.state = "failed"
+            case RunCancelled():
+                self.state = "cancelled"
+            case RunTimedOut():
+                self.state = "timed_out"
+
     # -- questions that several views ask -------------------------------------------------------------------------
 
     @property
@@ -157,12 +173,17 @@ class RunSnapshot:
 
     @property
     def best_answer(self) -> str | None:
-        """The final answer, or the best one that a run which was cut short had."""
-        return self.end.answer if isinstance(self.end, RunCompleted | RunCancelled | RunTimedOut) else None
+        """The final answer, or the best one that a run had which did not come to one."""
+        return self.end.answer if self.end is not None else None
+
+    @property
+    def unkept(self) -> str:
+        """Why the final answer has no files of its own in the run directory; empty where it has."""
+        return self.end.unkept if isinstance(self.end, RunCompleted) else ""
 
     @property
     def outcome(self) -> Outcome | None:
-        """How good the agreement was; whatever a run that was cut short had is the best so far."""
+        """How good the agreement was; whatever a run had that did not complete is the best so far."""
         if isinstance(self.end, RunCompleted):
             return self.end.outcome
         return "best_so_far" if self.best_answer is not None else None
@@ -179,10 +200,12 @@ class RunSnapshot:
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:
-        """(agent, reason, message) of everybody who fell out."""
+        """(agent, reason, message) of everybody who fell out, and of what else was lost on the way."""
         rows = [(d.agent, d.reason, d.message) for view in self.agents.values() if (d := view.dropped)]
         if failed := self.presentation_failed:
             rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
+        if isinstance(self.end, RunCompleted) and self.unkept:
+            rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.unkept}"))
         return rows
 
     @property
@@ -256,7 +279,7 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
         case PresentationFailed():
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
-            _ended(run, event)
+            run.end_with(event)
         case _:
             pass
 
@@ -301,19 +324,3 @@ def _answered(run: RunSnapshot, event: AnswerSubmitted) -> None:
         run.agents[agent].status = "restarting"
     if all(other.answers or other.dropped for other in run.agents.values()):
         run.phase = "voting"
-
-
-def _ended(run: RunSnapshot, event: RunCompleted | RunFailed | RunCancelled | RunTimedOut) -> None:
-    run.end = event
-    match event:
-        case RunCompleted():
-            run.state = "completed"
-            for view in run.agents.values():
-                if view.dropped is None:
-                    view.status = "completed"
-        case RunFailed():
-            run.state = "failed"
-        case RunCancelled():
-            run.state = "cancelled"
-        case RunTimedOut():
-            run.state = "timed_out"

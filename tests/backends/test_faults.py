@@ -259,7 +259,7 @@ async def test_incomplete_responses(reason: str, stop: str) -> None:
         assert stop_of(await parts_of(RESPONSES.backend(server.url), ask("?"))).reason == stop
 
 
-@pytest.mark.parametrize(("reason", "stop"), [("max_tokens", "length"), ("refusal", "refusal"), ("pause_turn", "end")])
+@pytest.mark.parametrize(("reason", "stop"), [("max_tokens", "length"), ("refusal", "refusal"), ("end_turn", "end")])
 async def test_claude_stop_reasons(reason: str, stop: str) -> None:
     events = json.loads(json.dumps(CLAUDE.whole).replace("end_turn", reason))
     async with raw_server(reply(sse(*events))) as server:

@@ -9,6 +9,7 @@ from massgen_mcp.backends.base import AssistantMessage, JsonObject, TextPart, To
 from massgen_mcp.backends.claude import MAX_PAUSES
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config.models import ProviderBackendConfig
+from massgen_mcp.errors import BackendError
 from tests.backends.wires import CLAUDE, RESPONSES, VOTE, ask, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import raw_server, reply, sse
 from tests.wire_check import check_body
@@ -137,7 +138,9 @@ async def test_a_reply_that_claude_pauses_is_continued_and_counted_whole() -> No
 async def test_a_reply_is_not_continued_for_ever() -> None:
     async with raw_server(claude_reply("pause_turn", SEARCHED)) as server:
         asked = make_backend(backend_config("claude", server.url, "enable_web_search"), {})
-        assert stop_of(await parts_of(asked, ask("capital?"))).reason == "end"
+        with pytest.raises(BackendError, match="paused the reply more than 10 times") as caught:
+            await parts_of(asked, ask("capital?"))
+        assert not caught.value.retryable, "it would cost as much again"
         assert len(server.heads) == 1 + MAX_PAUSES
 
 

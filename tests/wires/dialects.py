@@ -10,6 +10,9 @@ from tests.raw_double import sse
 Event = dict[str, Any]
 Stop = Literal["end", "calls", "length", "refusal"]
 
+ABSENT: Any = object()
+"""What is not sent at all."""
+
 USAGE = {"input": 21, "cached": 8, "written": 3, "output": 7, "reasoning": 5}
 """What the doubles count for every reply: all input, of it from and into the cache; all output, of it reasoning."""
 
@@ -34,6 +37,10 @@ class Dialect(Protocol):
 
     def stop(self, reason: Stop | None) -> "Dialect":
         """The model's own end with its usage. None: the end without the reason."""
+        ...
+
+    def stop_as(self, told: Any, usage: Any) -> "Dialect":
+        """The end as a server may tell it, in this wire's own words, with anything for its usage (`ABSENT`: none)."""
         ...
 
     def error(self, kind: Literal["overloaded", "policy"]) -> "Dialect":
@@ -94,6 +101,13 @@ class Chat:
         self._events.append({**self._chunk({}), "choices": [], "usage": usage})
         return self
 
+    def stop_as(self, told: Any, usage: Any) -> "Chat":
+        self._ended = True
+        self._events.append(self._chunk({}, told))
+        if usage is not ABSENT:
+            self._events.append({**self._chunk({}), "choices": [], "usage": usage})
+        return self
+
     def error(self, kind: Literal["overloaded", "policy"]) -> "Chat":
         told = {"overloaded": ("server_error", "Overloaded"), "policy": ("content_policy_violation", "Not allowed")}
         code, message = told[kind]
@@ -103,7 +117,7 @@ class Chat:
     def body(self) -> bytes:
         return sse(*self._events, "[DONE]") if self._ended else sse(*self._events)
 
-    def _chunk(self, delta: Event, finish: str | None = None) -> Event:
+    def _chunk(self, delta: Event, finish: Any = None) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "told-model", "choices": [choice]}
 
@@ -220,6 +234,16 @@ class Responses:
         self._events.append(self._event(f"response.{status}", response=response))
         return self
 
+    def stop_as(self, told: Any, usage: Any) -> "Responses":
+        """`told`: the event that ends the stream, the response's status, and why it is incomplete. None: no event."""
+        if told is None:
+            return self
+        event, status, details = told
+        response = {**self._response(status), "incomplete_details": details and {"reason": details}}
+        told_usage = {} if usage is ABSENT else {"usage": usage}
+        self._events.append(self._event(f"response.{event}", response={**response, **told_usage}))
+        return self
+
     def error(self, kind: Literal["overloaded", "policy"]) -> "Responses":
         told = {"overloaded": ("server_error", "Overloaded"), "policy": ("bio_policy", "Not allowed")}
         code, message = told[kind]
@@ -236,7 +260,7 @@ class Responses:
     def _event(self, kind: str, **members: Any) -> Event:
         return {"type": kind, "sequence_number": len(getattr(self, "_events", ())), **members}
 
-    def _response(self, status: str) -> Event:
+    def _response(self, status: Any) -> Event:
         return {
             "id": "r", "object": "response", "created_at": 1, "model": "told-model", "output": [], "status": status,
             "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
@@ -298,6 +322,18 @@ class Messages:
         told = None if reason is None else self._stops[reason]
         delta = {"stop_reason": told, "stop_sequence": None}
         self._events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
+        return self
+
+    def stop_as(self, told: Any, usage: Any) -> "Messages":
+        """`told`: the reason, and the stop sequence."""
+        reason, sequence = told
+        start: Event = self._events[0]["message"]
+        last: Event = {"type": "message_delta"}
+        start.pop("usage")
+        delta = {"stop_reason": reason, "stop_sequence": sequence}
+        if usage is not ABSENT:
+            start["usage"] = last["usage"] = usage
+        self._events += [{**last, "delta": delta}, {"type": "message_stop"}]
         return self
 
     def error(self, kind: Literal["overloaded", "policy"]) -> "Messages":

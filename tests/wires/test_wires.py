@@ -9,6 +9,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from tests.wire_double import Aimock
 from tests.wires.checks import CHECKS, Check, retry_after
+from tests.wires.ends import ENDS, fewer_cells, play_ends
 from tests.wires.faults import FAULTS, MAX_GROWTH_MIB, Fault, bomb, play
 from tests.wires.rows import ROWS, Row
 from tests.wires.twins import HoardingBackend, NaiveBackend
@@ -67,3 +68,11 @@ async def test_the_checks_catch_a_policy_that_waits_as_long_as_it_is_told(aimock
     patient = RetryPolicy(longest_retry_after=float("inf"))
     with pytest.raises(AssertionError, match=r"4233600.*waits 4\.2336e"):
         await retry_after(CHAT, aimock, patient)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.title in ENDS], ids=lambda row: row.title)
+async def test_only_a_known_good_end_of_a_text_that_shows_something_makes_an_answer_whatever_the_usage(
+    row: Row,
+) -> None:
+    tally = await play_ends(row, fewer_cells(row))
+    assert tally.sound, [*tally.false, *tally.lost, *tally.miscounted][:5]

@@ -1,0 +1,77 @@
+"""How a reply can end, by wire: closed lists. An end that is in none is a failure that may pass, never a success.
+
+A good end is "end" or "tool_calls"; "length" and "refusal" are final, and told as such. Servers invent words of their
+own for a reply that they broke off (`abort`, `cancelled`, `error`), so only known ones count. Knows no SDK.
+"""
+
+from collections.abc import Mapping
+
+from massgen_mcp.backends.base import StopReason
+
+CHAT: Mapping[str, StopReason] = {
+    # openai.types.chat.chat_completion_chunk.Choice.finish_reason; also all that vLLM (v1/engine/__init__.py), SGLang
+    # (srt/managers/schedule_batch.py), llama.cpp's server and Ollama say when a reply is whole. Their other words are
+    # vLLM's abort, error and repetition, SGLang's abort, Ollama's load and unload.
+    "stop": "end",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "refusal",
+    # Text Generation Inference and Together; LiteLLM (litellm_core_utils/core_helpers.py) calls them ends, too.
+    "eos": "end",
+    "eos_token": "end",
+    "stop_sequence": "end",
+    # xAI, and proxies that pass Anthropic's words on.
+    "end_turn": "end",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "refusal",
+    # Mistral; Z.ai.
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "sensitive": "refusal",
+    # Google's own, which its compatible endpoint lets through.
+    "safety": "refusal",
+    "recitation": "refusal",
+    "language": "refusal",
+    "blocklist": "refusal",
+    "prohibited_content": "refusal",
+    "spii": "refusal",
+    "model_armor": "refusal",
+    # Bedrock's, through LiteLLM.
+    "guardrail_intervened": "refusal",
+    "content_filtered": "refusal",
+}
+"""Finish reasons of Chat Completions, in lower case, without what some servers add after a colon."""
+
+MESSAGES: Mapping[str, StopReason] = {
+    # anthropic.types.StopReason; `pause_turn` is none, the reply goes on.
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+"""Stop reasons of the Messages API, and of the Claude Code CLI, which passes them on."""
+
+RESPONSES_INCOMPLETE: Mapping[str, StopReason] = {
+    # openai.types.responses.response.IncompleteDetails; `max_messages` and `steered` belong to what we do not use.
+    "max_output_tokens": "length",
+    "content_filter": "refusal",
+}
+"""Why a response of the Responses API is incomplete. Of its other states only `completed` is an end."""
+
+
+def stop_of(table: Mapping[str, StopReason], told: object, *, called: bool) -> StopReason | None:
+    """The end that a server told; None if it is none that we know.
+
+    `called`: the reply calls tools. A reply that ended in order and calls some has ended for them; one that says so
+    and calls none is not whole.
+    """
+    if not isinstance(told, str):
+        return None
+    stop = table.get(told.partition(":")[0].strip().lower())
+    if stop == "end" and called:
+        return "tool_calls"
+    return None if stop == "tool_calls" and not called else stop

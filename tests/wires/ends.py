@@ -1,0 +1,232 @@
+"""Every end that a server may tell, with everything it may say for its usage, and with answers that show nothing.
+
+One run of one agent per cell: its first answer comes with that end, a good one follows, and every try to write the
+final answer comes with that end again. A cell is lost if a run takes for an answer what is none, or ends without an
+answer although one was paid for. `python -m tests.wires.ends` plays every cell (about ten minutes), the tests fewer.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import anyio
+
+from massgen_mcp.config.models import Price
+from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import AgentDropped, ModelReplied, RunCompleted
+from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration.conduct import Conductor
+from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
+from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from tests.raw_double import Seen, answering, reply
+from tests.wires.calls import AT_ONCE, load_sdks
+from tests.wires.dialects import ABSENT
+from tests.wires.rows import ROWS, Row
+
+GOOD = "Paris is the capital."
+SAID = "Paris, and here the text"
+
+
+@dataclass(frozen=True)
+class End:
+    """`told` is the wire's own word; `text` and `calls`: whether it is a good end of a reply of text, or of calls."""
+
+    told: Any
+    text: bool = False
+    calls: bool = False
+
+
+def _good(*told: Any) -> list[End]:
+    return [End(one, text=True, calls=True) for one in told]
+
+
+def _bad(*told: Any) -> list[End]:
+    return [End(one) for one in told]
+
+
+CHAT = [
+    *_good("stop", "STOP", "eos", "eos_token", "stop_sequence", "end_turn"),
+    *(End(told, calls=True) for told in ("tool_calls", "function_call", "tool_use")),
+    *_bad("length", "MAX_TOKENS", "model_length", "model_context_window_exceeded"),
+    *_bad("content_filter", "content_filter: SPII", "refusal", "SAFETY", "RECITATION", "sensitive"),
+    *_bad("guardrail_intervened", "LANGUAGE", "PROHIBITED_CONTENT"),
+    *_bad("abort", "error", "repetition", "cancelled", "canceled", "load", "unload", "preempt", "network_error"),
+    *_bad("insufficient_system_resource", "MALFORMED_FUNCTION_CALL", "OTHER", "TOO_MANY_TOOL_CALLS"),
+    *_bad("finish_reason_unspecified", "an invented reason", "null", "", None, 7, True, ["stop"], {"type": "abort"}),
+]
+RESPONSES = [
+    *_good(("completed", "completed", None), ("completed", None, None)),
+    *_bad(("incomplete", "incomplete", "max_output_tokens"), ("completed", "incomplete", "max_output_tokens")),
+    *_bad(("incomplete", "incomplete", "content_filter")),
+    *_bad(*(("completed", status, None) for status in ("cancelled", "queued", "in_progress", "failed", "incomplete"))),
+    *_bad(("completed", "an invented status", None), ("completed", 7, None), ("completed", ["completed"], None)),
+    *_bad(*(("incomplete", "incomplete", reason) for reason in ("steered", "max_messages", "invented", None))),
+    *_bad(("incomplete", "completed", None), ("cancelled", "cancelled", None), None),
+]
+MESSAGES = [
+    *_good(("end_turn", None), ("stop_sequence", "\n\n")),
+    *(End(told, calls=True) for told in (("tool_use", None), ("stop_sequence", None))),
+    *_bad(("max_tokens", None), ("model_context_window_exceeded", None), ("refusal", None)),
+    *_bad(
+        *((told, None) for told in ("error", "abort", "cancelled", "pause_turn", "compaction", "an invented reason"))
+    ),
+    *_bad(*((told, None) for told in ("", None, 7, ["end_turn"]))),
+]
+ENDS = {"Chat Completions": CHAT, "Responses": RESPONSES, "Messages": MESSAGES}
+
+HONEST = {
+    "Chat Completions": {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28},
+    "Responses": {"input_tokens": 21, "output_tokens": 7, "total_tokens": 28},
+    "Messages": {"input_tokens": 21, "output_tokens": 7},
+}
+_DETAILS = (
+    "prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details",
+    "server_tool_use", "cache_read_input_tokens", "cache_creation_input_tokens",
+)  # fmt: skip
+NUMBERS: dict[str, Any] = {
+    "fractions": 20.5, "infinite": float("inf"), "negative infinite": float("-inf"), "no number": float("nan"),
+    "negative": -7, "strings": "21", "huge": 10**400, "larger than any": 10**12, "zero": 0, "true": True, "null": None,
+    "lists": [21], "objects": {"tokens": 21},
+}  # fmt: skip
+USAGES = ("honest", "absent", "null usage", "empty", "a string", "a list", "broken details", *NUMBERS)
+TEXTS = {
+    "visible": SAID, "empty": "", "blank": " \n\t\u00a0", "zero-width": "\u200b\u200d\ufeff", "NUL": "\0\0",
+    "control": "\x1b\x07", "marks": "\u0301\u0301", "fillers": "\u3164\u2800", "surrogates": "\ud800\ud800",
+}  # fmt: skip
+
+
+def usage_of(row: Row, kind: str) -> Any:
+    honest = HONEST[row.title]
+    match kind:
+        case "honest":
+            return honest
+        case "absent":
+            return ABSENT
+        case "null usage":
+            return None
+        case "empty":
+            return {}
+        case "a string" | "a list":
+            return "21 tokens" if kind == "a string" else [21, 7]
+        case "broken details":
+            return {**honest, **dict.fromkeys(_DETAILS, "none")}
+        case _:
+            return dict.fromkeys(honest, NUMBERS[kind])
+
+
+@dataclass
+class Tally:
+    cells: int = 0
+    requests: int = 0
+    false: list[str] = field(default_factory=list[str])
+    """Cells in which something was called an answer that is none."""
+    lost: list[str] = field(default_factory=list[str])
+    """Cells in which an answer that was paid for was lost, or a good one not taken."""
+    miscounted: list[str] = field(default_factory=list[str])
+    """Cells in which a reply was billed with nothing, or with what is no number of tokens."""
+
+    def __str__(self) -> str:
+        counts = (
+            f"{len(self.false)} false completions, {len(self.lost)} lost answers, {len(self.miscounted)} miscounted"
+        )
+        return f"{self.cells} cells, {self.requests} requests: {counts}"
+
+    @property
+    def sound(self) -> bool:
+        return not (self.false or self.lost or self.miscounted)
+
+
+Cell = tuple[End, str, str]
+
+
+def every_cell(row: Row) -> Iterator[Cell]:
+    return product(ENDS[row.title], USAGES, TEXTS)
+
+
+def fewer_cells(row: Row) -> Iterator[Cell]:
+    """Every end, every usage and every text, each end with a different pair of the others besides the plain one."""
+    ends, usages, texts = ENDS[row.title], list(USAGES), list(TEXTS)
+    for place, end in enumerate(ends):
+        yield end, "honest", "visible"
+        yield end, usages[place % len(usages)], texts[place % len(texts)]
+    good = ends[0]
+    yield from ((good, usage, "visible") for usage in usages)
+    yield from ((good, "honest", text) for text in texts)
+
+
+async def play_ends(row: Row, cells: Iterator[Cell]) -> Tally:
+    load_sdks()
+    tally = Tally()
+    now: list[Cell] = []
+    asked: list[bool] = []
+
+    def respond(seen: Seen, number: int) -> bytes:
+        del number
+        tally.requests += 1
+        end, usage, text = now[0]
+        coordinating = "new_answer" in json.dumps(seen.body.get("tools", ()))
+        if coordinating and asked:
+            return reply(row.dialect().call("new_answer", json.dumps({"content": GOOD})).stop("calls").body())
+        if not coordinating:
+            return reply(row.dialect().text(TEXTS[text]).stop_as(end.told, usage_of(row, usage)).body())
+        asked.append(True)
+        called = row.dialect().call("new_answer", json.dumps({"content": TEXTS[text]}))
+        return reply(called.stop_as(end.told, usage_of(row, usage)).body())
+
+    async with answering(respond) as server:
+        backend = row.backend(server.url)
+        try:
+            for cell in cells:
+                now[:], asked[:] = [cell], []
+                await _play(row, Member("agent_a", backend, tariff=PRICED), cell, tally)
+        finally:
+            await backend.aclose()
+    return tally
+
+
+PRICED = Tariff("some-model", Price(input_usd_per_million=1, output_usd_per_million=2))
+
+
+async def _play(row: Row, member: Member, cell: Cell, tally: Tally) -> None:
+    """Planning, so that the agent writes the final answer even though nobody else has one."""
+    end, usage, text = cell
+    journal = EventList()
+    style = Style(planning_instruction="Only plan.")
+    limits = Limits(call_seconds=20, retry=AT_ONCE)
+    await Conductor(Assignment("?", (member,), Rules(seed="e"), limits, KeepsNothing(), style), journal).conduct()
+    tally.cells += 1
+    where = f"{row.title}: {end.told!r}, usage {usage}, {text}"
+    final = [event.answer for event in journal.events if isinstance(event, RunCompleted)]
+    # A draft that is accepted stands in for a final answer that is not.
+    draft = SAID if end.calls and text == "visible" else GOOD
+    right = SAID if end.text and text == "visible" else draft
+    if final and final[0] not in (GOOD, SAID):
+        tally.false.append(f"{where}: {final[0]!r}")
+    elif final and final[0] != right:
+        (tally.lost if final[0] == GOOD else tally.false).append(f"{where}: {final[0]!r}")
+    elif not final or any(isinstance(event, AgentDropped) for event in journal.events):
+        tally.lost.append(where)
+    for event in journal.events:
+        if isinstance(event, ModelReplied) and not _counts(event):
+            tally.miscounted.append(f"{where}: {event.usage} {event.cost}")
+
+
+def _counts(event: ModelReplied) -> bool:
+    usage = event.usage
+    if usage is None or event.cost.usd is None or not 0 < event.cost.usd < 1000:
+        return False
+    numbers = [value for name, value in usage.model_dump().items() if name != "estimated"]
+    return all(type(number) is int and 0 <= number <= 100_000_000 for number in numbers)
+
+
+async def _play_all() -> None:
+    for row in ROWS:
+        if row.title in ENDS:
+            tally = await play_ends(row, every_cell(row))
+            print(f"{row.title}: {tally}", *tally.false, *tally.lost, *tally.miscounted, sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    anyio.run(_play_all)
