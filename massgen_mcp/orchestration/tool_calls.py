@@ -34,17 +34,17 @@ async def run_tools(
             )
         else:
             text, is_error, valid = await _run(member, call, only_plan=only_plan)
-        event = ToolFinished(
-            agent=member.name,
-            call_id=call.id,
-            name=call.name,
-            result=_cut(text),
-            is_error=is_error,
-            valid=valid,
-            seconds=time.monotonic() - began,
+        yield floor.record(
+            ToolFinished(
+                agent=member.name,
+                call_id=call.id,
+                name=call.name,
+                result=_cut(text),
+                is_error=is_error,
+                valid=valid,
+                seconds=time.monotonic() - began,
+            )
         )
-        floor.record(event)
-        yield event
 
 
 async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[str, bool, bool]:

@@ -16,6 +16,7 @@ import anyio
 from massgen_mcp import __version__
 from massgen_mcp.backends.registry import Premises, destination_of, make_backend
 from massgen_mcp.backends.traffic import Lane, Traffic
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
@@ -64,9 +65,10 @@ async def execute_run(
     """
     request = run.read_request()
     question, config = request.question, request.config
+    redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        journal = JournalWriter(run.events, guard=guard)
+        journal = JournalWriter(run.events, guard=guard, redactor=redactor)
         cleanup.callback(journal.close)
         past = JournalReader(run.events).read()
         for record in past:
@@ -82,14 +84,14 @@ async def execute_run(
             journal.listen(trace.heard)
             cleanup.push_async_callback(trace.flush)
         backends = [
-            make_backend(agent.backend, environ, _premises(run, config, place))
+            make_backend(agent.backend, environ, _premises(run, config, place), redactor)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
             cleanup.push_async_callback(backend.aclose)
         lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        assignment = assemble(run, run_id, request, backends, lanes, tariffs)
+        assignment = assemble(run, run_id, request, backends, lanes, tariffs, redactor)
         _open_workspaces(assignment, cleanup)
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
@@ -106,7 +108,7 @@ async def execute_run(
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
-                log.writelines(plain_lines(traceback.format_exception(error)))
+                log.writelines(plain_lines([redactor.text("".join(traceback.format_exception(error)))]))
                 journal.record(RunFailed(reason="internal", message=_root_cause(error)))
                 await journal.settle()
             tasks.cancel_scope.cancel()
