@@ -41,9 +41,9 @@ def _values(environ: Mapping[str, str], backends: tuple[BackendConfig, ...]) -> 
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))
-    if any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends):
-        if token := agent_clis.own_login(environ):
-            yield "of your login to Claude Code", token
+    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends)
+    if uses_login and (token := agent_clis.own_login(environ)):
+        yield "of your login to Claude Code", token
 
 
 def _named(backends: tuple[BackendConfig, ...]) -> Iterator[str]:

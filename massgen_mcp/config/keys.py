@@ -1,4 +1,4 @@
-"""How a key, and an address that a key goes to, are read from the environment: in one place, checked when they are read.
+"""How keys, and addresses that keys go to, are read from the environment: in one place, checked when they are read.
 
 An error names the variable and never its value. Must not know providers.
 """

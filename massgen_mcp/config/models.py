@@ -47,7 +47,7 @@ def _without_credentials(address: object) -> object:
     """Addresses are shown and kept, in configs, records and errors."""
     if isinstance(address, str) and holds_credentials(address):
         raise ValueError(
-            "an address must not hold a user name, a password or a key; api_key_env names a key's variable"
+            "expected an http:// or https:// address without credentials; api_key_env names a key's variable"
         )
     return address
 
