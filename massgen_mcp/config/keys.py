@@ -43,13 +43,15 @@ def check_address(environ: Mapping[str, str], variable: str) -> None:
 
 
 def holds_credentials(address: str) -> bool:
-    """Whether an address has a user name or password before its host, or a parameter that is called like a secret."""
+    """Whether an address has a user name or password in it (anything before an `@`, wherever a parser would see the host
+    end), or a parameter that is called like a secret.
+    """
     try:
         parts = urlsplit(address)
         parameters = [*parse_qsl(parts.query, keep_blank_values=True), *parse_qsl(parts.fragment)]
     except ValueError:
         return "@" in address
-    return "@" in parts.netloc or any(_SECRET_PARAMETER.search(name) for name, _ in parameters)
+    return "@" in address or any(_SECRET_PARAMETER.search(name) for name, _ in parameters)
 
 
 def _fault(value: str) -> str | None:

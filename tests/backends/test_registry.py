@@ -25,7 +25,7 @@ async def head_sent(wire: Wire, environ: dict[str, str], **settings: object) -> 
 
 
 def header_with(wire: Wire, key: str) -> str:
-    return f"x-api-key: {key}\r\n" if wire.name == "claude" else f"authorization: Bearer {key}\r\n"
+    return f"x-api-key: {key}" if wire.name == "claude" else f"authorization: Bearer {key}"
 
 
 @every_wire
