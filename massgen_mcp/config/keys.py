@@ -43,8 +43,8 @@ def check_address(environ: Mapping[str, str], variable: str) -> None:
 
 
 def holds_credentials(address: str) -> bool:
-    """Whether an address has a user name or password in it (anything before an `@`, wherever a parser would see the host
-    end), or a parameter that is called like a secret.
+    """Whether an address has a user name or password in it (an `@`, wherever parsers see its host end), or a parameter
+    that is called like a secret.
     """
     try:
         parts = urlsplit(address)

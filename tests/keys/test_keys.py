@@ -65,8 +65,8 @@ async def test_a_key_that_cannot_be_one_is_an_error_before_anything_starts(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MY_KEY", value)
+        config = {"agents": [lone("http://127.0.0.1:9/v1", api_key_env="MY_KEY")]}
         with pytest.raises(MassgenError) as caught:
-            config = {"agents": [lone("http://127.0.0.1:9/v1", api_key_env="MY_KEY")]}
             await massgen_mcp.run("What is it?", config_dict=config)
     assert caught.value.code == "config_invalid"
     assert "MY_KEY" in str(caught.value)
@@ -284,7 +284,7 @@ async def test_a_key_in_a_question_a_message_or_a_file_is_neither_kept_nor_sent(
 
 
 async def test_what_is_asked_over_mcp_is_stored_and_told_without_keys(home: TempHome) -> None:
-    config = home.config("team", agent("one", {"answer": f"It is {KEY}."}))
+    config = config_that_says(home, f"It is {KEY}.")
     async with home.with_variables(OPENAI_API_KEY=KEY).client() as client:
         started = await call(client, "start_run", question=f"Is {KEY} mine?", config=config, wait_seconds=50)
         result = await call(client, "get_result", run_id=started["run_id"])
@@ -296,8 +296,7 @@ async def test_what_is_asked_over_mcp_is_stored_and_told_without_keys(home: Temp
 
 
 def test_a_command_prints_and_keeps_no_key(home: TempHome) -> None:
-    config = home.config("team", agent("one", {"answer": f"It is {KEY}."}))
-    (Path(config).parent / HOLDS_KEYS).touch()  # the config itself says the key
+    config = config_that_says(home, f"It is {KEY}.")
     with_key = home.with_variables(OPENAI_API_KEY=KEY)
     ended = run_command(with_key, COMMAND_MODULE, "--config", config, f"Is {KEY} mine?")
     assert ended.returncode == 0
@@ -308,6 +307,14 @@ def test_a_command_prints_and_keeps_no_key(home: TempHome) -> None:
     assert failed.returncode == 1
     assert "[key OPENAI_API_KEY]" in failed.stderr
     assert KEY not in failed.stderr
+
+
+def config_that_says(home: TempHome, answer: str) -> str:
+    """A config in a directory of inputs: it holds the key itself."""
+    inputs = home.work / "inputs"
+    inputs.mkdir()
+    (inputs / HOLDS_KEYS).touch()
+    return TempHome(home.path, inputs).config("team", agent("one", {"answer": answer}))
 
 
 # -- a run in this process --------------------------------------------------------------------------------------------
