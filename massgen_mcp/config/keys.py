@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from massgen_mcp.errors import MassgenError
 
+REMEDY = "Set it again, to the key alone"
+
 _SECRET_PARAMETER = re.compile(
     r"key|token|secret|passw|pwd|auth|credential|signature|^sig$|^code$|^jwt$", re.IGNORECASE
 )
@@ -21,10 +23,14 @@ def read_key(environ: Mapping[str, str], variable: str) -> str | None:
     Raises `MassgenError` config_invalid for a value that is no key: it would be refused or, worse, be quoted by the
     library that cannot send it.
     """
-    value = environ.get(variable, "").strip()
-    if fault := _fault(value):
-        raise MassgenError("config_invalid", f"{variable} holds no usable key: {fault}. Set it again, to the key alone")
-    return value or None
+    if fault := key_fault(environ, variable):
+        raise MassgenError("config_invalid", f"{variable} holds no usable key: {fault}. {REMEDY}")
+    return environ.get(variable, "").strip() or None
+
+
+def key_fault(environ: Mapping[str, str], variable: str) -> str | None:
+    """Why what is in this variable cannot be a key, without its value; None where it can, or where nothing is."""
+    return _fault(environ.get(variable, "").strip())
 
 
 def is_set(environ: Mapping[str, str], variable: str) -> bool:
