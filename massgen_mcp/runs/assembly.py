@@ -14,13 +14,11 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.desk import Desk, QuestionTool
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
-from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import AnswerGallery, Request, RunDirectory
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
-from massgen_mcp.tools.redacted import RedactedTool
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
 from massgen_mcp.workspace.directory import Workspace
 
@@ -32,16 +30,15 @@ def assemble(
     backends: list[Backend],
     lanes: list[Lane | None],
     tariffs: list[Tariff],
-    redactor: Redactor,
 ) -> Assignment:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, lanes and
-    tariffs are one per agent; what tools say passes `redactor`.
+    tariffs are one per agent.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     desk = Desk() if orchestrator.allow_questions else None
-    members = (
+    team = tuple(
         replace(
             _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk),
             lane=lane,
@@ -50,9 +47,6 @@ def assemble(
         for place, (agent, backend, lane, tariff) in enumerate(
             zip(config.agents, backends, lanes, tariffs, strict=True)
         )
-    )
-    team = tuple(
-        replace(member, tools=tuple(RedactedTool(tool, redactor) for tool in member.tools)) for member in members
     )
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
     return Assignment(

@@ -91,7 +91,7 @@ async def execute_run(
             cleanup.push_async_callback(backend.aclose)
         lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        assignment = assemble(run, run_id, request, backends, lanes, tariffs, redactor)
+        assignment = assemble(run, run_id, request, backends, lanes, tariffs)
         _open_workspaces(assignment, cleanup)
         run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)

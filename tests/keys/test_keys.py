@@ -171,6 +171,7 @@ SPLIT = tuple(KEY[start : start + 3] for start in range(0, len(KEY), 3))
 ECHOES: dict[str, tuple[str, ...]] = {
     "whole": (f"Your key is {KEY}, keep it.",),
     "split": ("Your key is ", *SPLIT, ", keep it."),
+    "split between events": (f"{'So far. ' * 60}{KEY[:12]}", KEY[12:], ", keep it."),
     "at the end": ("Your key is ", *SPLIT),
     "url": ("Ask http://x/?k=", quote(KEY, safe=""), " for more."),
     "base64": ("In base64: ", AS_BASE64[:20], AS_BASE64[20:], "."),
