@@ -55,6 +55,7 @@ environment, and nowhere else; for any other `base_url` name the variable with `
 TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
+- What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
 - `lmstudio`, `vllm` and `sglang` may leave `model` out: then it is the first chat model that the server lists.
 - `claude_code` is no API but the Claude Code CLI with the extra of that name: [claude-code.md](claude-code.md).
 - `ag2` is an agent of the AG2 framework, which asks a model of the `chatcompletion` wire: [ag2.md](ag2.md).

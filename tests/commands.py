@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.harness import ROOT, TempHome
+from tests.planted import SEARCH
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -32,7 +33,9 @@ def run_command(home: TempHome, module: str, *arguments: str, seconds: float = 6
             "stderr": str(stderr),
         }
         code = _ask(command, seconds)
-        return subprocess.CompletedProcess([module, *arguments], code, stdout.read_text(), stderr.read_text())
+        done = subprocess.CompletedProcess([module, *arguments], code, stdout.read_text(), stderr.read_text())
+        SEARCH.look(f"output of {done.args!r:.200}", f"{done.stdout}\n{done.stderr}")
+        return done
 
 
 def _ask(command: Mapping[str, object], seconds: float) -> int:

@@ -1,8 +1,13 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and the search for planted keys in what the session leaves behind."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.planted import PLANTED, SEARCH, searched_outputs
 from tests.wire_double import aimock, aimock_server
 
 __all__ = ["aimock", "aimock_server"]
@@ -17,3 +22,32 @@ settings.load_profile("repeatable")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_planted_key_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every process that a test starts holds planted keys; in the end none of them may be in a file or an output."""
+    os.environ.update(PLANTED)
+    with searched_outputs(SEARCH):
+        yield
+    SEARCH.look_below(tmp_path_factory.getbasetemp())
+    assert not SEARCH.found, "keys were left behind:\n" + "\n".join(SEARCH.found)
+
+
+_OF_WORKERS: list[tuple[int, int, int]] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["planted"] = SEARCH.figures
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    if figures := getattr(node, "workeroutput", {}).get("planted"):
+        _OF_WORKERS.append(figures)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    files, size, hits = map(sum, zip(SEARCH.figures, *_OF_WORKERS, strict=True))
+    terminalreporter.write_line(f"searched for planted keys: {files} files, {size} bytes, {hits} hits")

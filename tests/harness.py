@@ -25,6 +25,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
+from tests.planted import PLANTED, SEARCH
+
 ROOT = Path(__file__).parent.parent
 SERVER_MODULE = "massgen_mcp.cli.main"
 RUNNER_MODULE = "massgen_mcp.runs.runner"
@@ -62,6 +64,7 @@ class TempHome:
             "MASSGEN_MCP_RUNNER_IDLE_SECONDS": RUNNER_IDLE_SECONDS,
             "MASSGEN_CONFIG_HOME": str(self.work / "no-such-config-home"),
             "CLAUDE_CONFIG_DIR": str(self.work / "no-such-login"),
+            **PLANTED,
             **self.extra,
         }
 
@@ -74,7 +77,8 @@ class TempHome:
         return self.path / "runs" / run_id
 
     def with_variables(self, **variables: str) -> "TempHome":
-        """The same home as somebody with these variables sees it."""
+        """The same home as somebody with these variables sees it. Keys among them are searched for in the end."""
+        SEARCH.add(variables)
         return TempHome(self.path, self.work, {**self.extra, **variables})
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
@@ -188,6 +192,7 @@ def happened(run: Path, kind: str) -> bool:
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The structured result of a call that must succeed."""
     reply = await client.call_tool(tool, arguments)
+    SEARCH.look(f"reply of {tool}", reply.model_dump_json())
     assert not reply.is_error, text_of(reply)
     assert reply.structured_content is not None
     return cast("dict[str, Any]", reply.structured_content)
@@ -196,6 +201,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 async def expect_error(client: Client, tool: str, **arguments: Any) -> tuple[str, str]:
     """Code and message of a call that must be refused. An error is told in text alone, for clients that drop flags."""
     reply = await client.call_tool(tool, arguments)
+    SEARCH.look(f"error of {tool}", text_of(reply))
     assert reply.is_error, f"not refused: {reply.structured_content}"
     assert reply.structured_content is None
     told = re.fullmatch(r"ERROR ([a-z_]+): (.+)", text_of(reply), re.DOTALL)

@@ -14,9 +14,11 @@ import anyio
 
 from massgen_mcp.api.asked import Asked
 from massgen_mcp.api.sessions import SESSIONS
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
@@ -39,9 +41,13 @@ async def perform(asked: Asked, on_record: Callable[[LogRecord], None] = lambda 
         raise _not_completed(snapshot, result)
     if asked.output_file is not None:
         _write(asked.output_file, snapshot.final_answer)
-    turn = EarlierTurn(question=asked.question, answer=snapshot.final_answer)
+    turn = EarlierTurn(question=_redactor(asked).text(asked.question), answer=snapshot.final_answer)
     SESSIONS.add(asked.session_id, turn, asked.history)
     return result
+
+
+def _redactor(asked: Asked) -> Redactor:
+    return redactor_for(os.environ, [agent.backend for agent in asked.config.agents])
 
 
 @contextmanager
@@ -58,7 +64,8 @@ def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment."""
     while True:
         try:
-            return RunDirectory.create(parent / f"log_{timestamp()}", asked.question, asked.config, asked.history)
+            name = f"log_{timestamp()}"
+            return RunDirectory.create(parent / name, asked.question, asked.config, asked.history, _redactor(asked))
         except FileExistsError:
             continue
 

@@ -26,7 +26,7 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, failure, translated
-from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
+from massgen_mcp.backends.http import TIMEOUT, Endpoint, KeyHeader, LazyClient, http_client
 from massgen_mcp.backends.usage import count, member, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
 from massgen_mcp.config.providers import MESSAGES_OUTPUT
@@ -89,15 +89,14 @@ class ClaudeBackend:
 def _connect(endpoint: Endpoint, base_url: str) -> "AsyncAnthropic":
     from anthropic import AsyncAnthropic
 
-    # The SDK sends a bearer token; servers that only imitate the API often look for the older header.
-    older = {} if base_url == ANTHROPIC else {"x-api-key": endpoint.api_key}
+    # The SDK sends a bearer token; servers that only imitate the API look for its older header.
+    key_header: KeyHeader = "authorization" if base_url == ANTHROPIC else "x-api-key"
     return AsyncAnthropic(
         api_key=endpoint.api_key,
         base_url=base_url,
         timeout=TIMEOUT,
         max_retries=0,
-        default_headers=older,
-        http_client=http_client(endpoint.api_key),
+        http_client=http_client(endpoint.api_key, key_header),
     )
 
 

@@ -28,6 +28,7 @@ from massgen_mcp.backends.usage import count, member, money, usage_part
 from massgen_mcp.backends.wiretext import clean, clean_object
 from massgen_mcp.config.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.redaction import NO_KEYS, Redactor
 
 if TYPE_CHECKING:
     from claude_agent_sdk import HookContext, HookInput, HookJSONOutput, ResultMessage
@@ -56,6 +57,8 @@ class Cli:
     may_write: bool = True
     private: Path | None = None
     """Becomes its home, and is deleted in the end. None: a temporary directory."""
+    redactor: Redactor = field(default=NO_KEYS, repr=False)
+    """Takes keys out of what is quoted, before it is cut to its length."""
 
 
 class Step:
@@ -90,7 +93,7 @@ class Step:
         if reason := refusal(tool, arguments, self._workspace, may_write=self._may_write):
             return _decision("deny", reason)
         place = arguments.get("file_path") or arguments.get("path") or arguments.get("pattern") or ""
-        self._used.append(clean(f"{tool} {place}"[:300]))
+        self._used.append(self._cli.redactor.text(clean(f"{tool} {place}"))[:300])
         return _decision("allow", "inside the workspace")
 
     def read(self, message: "CliMessage") -> Iterator[Part]:
@@ -185,4 +188,4 @@ def _of_result(cli: Cli, result: "ResultMessage") -> BackendError:
 
 def failed(cli: Cli, reason: DropReason, message: str, *, retryable: bool = False) -> BackendError:
     """An error whose message holds no secret and has an end."""
-    return BackendError(reason, clean(message).replace(cli.login.value, "***")[:MAX_DETAIL], retryable=retryable)
+    return BackendError(reason, cli.redactor.text(clean(message))[:MAX_DETAIL], retryable=retryable)

@@ -242,7 +242,4 @@ def _text(error: BaseException) -> str:
 
 
 def _presentable(message: str, endpoint: Endpoint) -> str:
-    message = clean(message)
-    if endpoint.api_key:
-        message = message.replace(endpoint.api_key, "***")
-    return message[:MAX_MESSAGE]
+    return endpoint.redactor.text(clean(message))[:MAX_MESSAGE]

@@ -16,12 +16,13 @@ from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.config.providers import CostField
 from massgen_mcp.errors import BackendError
+from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.threads import abandonable, imported
 
 TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
 """Seconds without a byte; how long a whole call may take is the caller's business."""
 
-KeyHeader = Literal["authorization", "api-key"]
+KeyHeader = Literal["authorization", "api-key", "x-api-key"]
 EffortField = Literal["reasoning_effort", "reasoning"]
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
@@ -51,27 +52,29 @@ class Endpoint:
     cost_field: CostField | None = None
     """Where the provider's usage says what a call cost."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
+    redactor: Redactor = field(default=NO_KEYS, repr=False)
+    """Takes keys out of what is quoted in errors, before they are cut to their length."""
 
 
 _HEADERS = frozenset(
     (
         *("accept", "accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"),
-        *("anthropic-version", "authorization", "user-agent", "x-api-key"),
+        *("anthropic-version", "user-agent"),
     )
 )
 
 
 def http_client(api_key: str, key_header: KeyHeader = "authorization") -> httpx2.AsyncClient:
-    """A client that sends `api_key` and no other secret, follows no redirect, and limits the size of a reply."""
-    allowed = _HEADERS if key_header == "authorization" else _HEADERS - {"authorization"} | {key_header}
+    """A client that sends `api_key`, in this header alone, and no other secret; it follows no redirect, and limits the
+    size of a reply.
+    """
+    allowed = _HEADERS | {key_header}
 
     async def send_only_ours(request: httpx2.Request) -> None:
         # The SDKs add headers out of the environment (organisations, "custom headers"), whoever is asked.
         for name in set(request.headers) - allowed:
             del request.headers[name]
         request.headers[key_header] = f"Bearer {api_key}" if key_header == "authorization" else api_key
-        if "x-api-key" in request.headers:
-            request.headers["x-api-key"] = api_key
 
     return httpx2.AsyncClient(
         verify=_tls(),

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.backends.traffic import Destination
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     Ag2BackendConfig,
@@ -26,6 +28,7 @@ from massgen_mcp.config.models import (
 from massgen_mcp.config.native_tools import native_tools_of
 from massgen_mcp.config.providers import find_key, missing_variables, provider_for
 from massgen_mcp.errors import BackendError
+from massgen_mcp.redaction import Redactor
 
 if TYPE_CHECKING:
     from massgen_mcp.backends.http import Endpoint
@@ -45,20 +48,34 @@ class Premises:
     """Whether it may change the workspace by itself, instead of through our tools."""
 
 
-def make_backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises | None = None) -> Backend:
-    """The backend for `config`, with its key out of `environ`.
+def make_backend(
+    config: BackendConfig,
+    environ: Mapping[str, str],
+    premises: Premises | None = None,
+    redactor: Redactor | None = None,
+) -> Backend:
+    """The backend for `config`, with its key out of `environ`. What it says passes `redactor` first; without one, the
+    one for the keys of `environ`.
 
-    Raises `BackendError` if a required key, or something that has to be installed, is missing.
+    Raises `BackendError` if a required key, or something that has to be installed, is missing, and `MassgenError` for a
+    key that cannot be one.
     """
+    redactor = redactor or redactor_for(environ, [config])
+    return without_keys(_backend(config, environ, premises, redactor), redactor)
+
+
+def _backend(
+    config: BackendConfig, environ: Mapping[str, str], premises: Premises | None, redactor: Redactor
+) -> Backend:
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return _claude_code(config, environ, premises or Premises())
+        return _claude_code(config, environ, premises or Premises(), redactor)
     if isinstance(config, Ag2BackendConfig):
-        return _ag2(config, environ)
-    return _http_backend(config, environ)
+        return _ag2(config, environ, redactor)
+    return _http_backend(config, environ, redactor)
 
 
 def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
@@ -72,7 +89,9 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
     return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
 
 
-def _claude_code(config: ClaudeCodeBackendConfig, environ: Mapping[str, str], premises: Premises) -> Backend:
+def _claude_code(
+    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], premises: Premises, redactor: Redactor
+) -> Backend:
     login, path = find_login(config, environ), find_cli(environ)
     if missing := lack(environ):
         raise BackendError("bad_request", missing)
@@ -92,21 +111,22 @@ def _claude_code(config: ClaudeCodeBackendConfig, environ: Mapping[str, str], pr
             workspace=premises.workspace,
             may_write=premises.may_write,
             private=premises.private,
+            redactor=redactor,
         )
     )
 
 
-def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str]) -> Backend:
+def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     if missing := ag2_agents.lack():
         raise BackendError("bad_request", missing)
-    endpoint = _endpoint(config.asked, environ)
+    endpoint = _endpoint(config.asked, environ, redactor)
     from massgen_mcp.backends.ag2_agent import Ag2Backend
 
     return Ag2Backend(endpoint, config.agent_config.name, config.agent_config.system_message)
 
 
-def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
-    endpoint = _endpoint(config, environ)
+def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
+    endpoint = _endpoint(config, environ, redactor)
     if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
         from massgen_mcp.backends.local_server import LocalServerBackend
 
@@ -126,7 +146,7 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str]) -> Backend:
             return ClaudeBackend(endpoint)
 
 
-def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
+def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
     for names in missing_variables(config, environ):
@@ -145,6 +165,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str]) -> "Endpoint":
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
         cost_field=provider.cost_field,
         extra_body=config.extra_body,
+        redactor=redactor,
     )
     return _at_azure(config, endpoint) if isinstance(config, AzureBackendConfig) else endpoint
 

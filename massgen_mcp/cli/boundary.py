@@ -3,18 +3,26 @@
 Must not know what the verbs do.
 """
 
+import os
 import traceback
 from collections.abc import Callable
 from typing import cast
 
 from massgen_mcp.cli.saying import complain
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.redaction import redacted_output
 
 
 def guarded(
     work: Callable[[], int], *, code_of: Callable[[MassgenError], int], interrupted: int, debug: bool = False
 ) -> int:
-    """The exit code of `work`. `code_of` gives that of an error, `interrupted` is that of Ctrl-C."""
+    """The exit code of `work`. `code_of` gives that of an error, `interrupted` is that of Ctrl-C. No key is printed."""
+    with redacted_output(redactor_for(os.environ)):
+        return _guarded(work, code_of, interrupted, debug=debug)
+
+
+def _guarded(work: Callable[[], int], code_of: Callable[[MassgenError], int], interrupted: int, *, debug: bool) -> int:
     try:
         return work()
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from massgen_mcp.cli.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.display import person_at_terminal
 from massgen_mcp.cli.editor import NothingToEdit, edit, editable
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
-from massgen_mcp.cli.one_run import answerable, execute_shown, new_run_directory, place
+from massgen_mcp.cli.one_run import answerable, execute_shown, keyless, new_run_directory, place
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.team import Team, find_team
@@ -96,7 +96,7 @@ class _Conversation:
         if self._terminal is None:
             return PipeReader()
         history = None if self._options.no_logs else Path.cwd() / HISTORY_FILE
-        return TerminalReader(self._terminal, MEANINGS, history)
+        return TerminalReader(self._terminal, MEANINGS, history, lambda text: keyless(text, self._team.config))
 
     async def _answer(self, text: str) -> bool:
         """Heed one input; False if it was to leave."""
@@ -111,6 +111,7 @@ class _Conversation:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, question: str) -> None:
+        question = keyless(question, self._team.config)
         config = with_mentioned_files(question, answerable(self._team.config, self._options), Path.cwd())
         if self._session is None:
             self._session = Session.create(self._sessions)

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -56,13 +56,15 @@ class TerminalReader:
     Ctrl+C clears what is typed, and leaves when there is nothing; Ctrl+D leaves.
     """
 
-    def __init__(self, terminal: Terminal, commands: Mapping[str, str], history: Path | None) -> None:
+    def __init__(
+        self, terminal: Terminal, commands: Mapping[str, str], history: Path | None, keyless: Callable[[str], str]
+    ) -> None:
         self._terminal = terminal
         completer = _Completer(commands)
         self._session: PromptSession[str] = PromptSession(
             completer=completer,
             complete_while_typing=True,
-            history=_history(history),
+            history=_history(history, keyless),
             key_bindings=_keys(completer),
             multiline=True,
             prompt_continuation=" " * len(PROMPT),
@@ -99,7 +101,7 @@ class TerminalReader:
                 self._session.app.exit(exception=EOFError())
 
 
-def _history(path: Path | None) -> History:
+def _history(path: Path | None, keyless: Callable[[str], str]) -> History:
     """What was typed before, in a file of this user's alone."""
     if path is None:
         return InMemoryHistory()
@@ -108,7 +110,18 @@ def _history(path: Path | None) -> History:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError:
         return InMemoryHistory()
-    return FileHistory(path)
+    return _KeptHistory(path, keyless)
+
+
+class _KeptHistory(FileHistory):
+    """`keyless` takes keys out of what goes to the file."""
+
+    def __init__(self, path: Path, keyless: Callable[[str], str]) -> None:
+        super().__init__(path)
+        self._keyless = keyless
+
+    def store_string(self, string: str) -> None:
+        super().store_string(self._keyless(string))
 
 
 def _keys(completer: Completer) -> KeyBindings:

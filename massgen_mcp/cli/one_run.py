@@ -17,6 +17,7 @@ from massgen_mcp.cli.questions import whole_question
 from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
@@ -39,6 +40,7 @@ async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    question = keyless(question, team.config)
     if options.output_file is not None:
         check_output(options.output_file.absolute(), "--output-file")
     with place(options) as parent, resumed_session(options, Path.cwd()) as session:
@@ -197,9 +199,15 @@ def new_run_directory(parent: Path, question: str, config: Config, session: Sess
     history = session.history if session else ()
     while True:
         try:
-            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history)
+            redactor = redactor_for(os.environ, [agent.backend for agent in config.agents])
+            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history, redactor)
         except FileExistsError:
             continue
         if session and config.orchestrator.enable_filesystem:
             session.lay_out_files(run, len(config.agents))
         return run
+
+
+def keyless(text: str, config: Config) -> str:
+    """What somebody typed, without the keys that the team's agents use."""
+    return redactor_for(os.environ, [agent.backend for agent in config.agents]).text(text)

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.saying import say
-from massgen_mcp.config.loader import load_config, missing_keys
+from massgen_mcp.config.loader import check_credentials, load_config, missing_keys
 
 
 def validate(source: str, *, environ: Mapping[str, str]) -> int:
     """Returns the exit code. Raises `MassgenError` with every problem and its line."""
     config = load_config(source, environ=environ)
+    check_credentials(config, environ)
     team = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
     say(f"OK: {source}: {team}")
     if missing := missing_keys(config, environ):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from massgen_mcp.config.keys import check_address, is_set, read_key
 from massgen_mcp.config.models import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
@@ -37,22 +38,30 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     """The key or token in the environment, else the token of the user's own login to Claude Code while it is valid.
 
     Of that login only the short-lived access token is used: whoever renewed it would log the user out elsewhere.
+    Raises as `read_key` does.
     """
     if config.api_key_env is not None:
-        key = environ.get(config.api_key_env, "").strip()
+        key = read_key(environ, config.api_key_env)
         return Login(API_KEY, key) if key else None
     for variable in (API_KEY, TOKEN):
-        if value := environ.get(variable, "").strip():
+        if value := read_key(environ, variable):
             return Login(variable, value)
-    token = _own_login(environ)
+    token = own_login(environ)
     return Login(TOKEN, token) if token else None
 
 
 def missing_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
-    if find_login(config, environ) is not None:
+    names = (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
+    if any(is_set(environ, name) for name in names) or (config.api_key_env is None and own_login(environ)):
         return []
-    return [(config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)]
+    return [names]
+
+
+def check_credentials(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError` config_invalid if the login is unusable, or if the address holds credentials."""
+    check_address(environ, BASE_URL)
+    find_login(config, environ)
 
 
 def find_cli(environ: Mapping[str, str]) -> str | None:
@@ -73,7 +82,8 @@ def lack(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _own_login(environ: Mapping[str, str]) -> str | None:
+def own_login(environ: Mapping[str, str]) -> str | None:
+    """The access token of the user's own login to Claude Code; None where there is none or it is about to end."""
     home = environ.get("HOME")
     directory = environ.get(CONFIG_DIRECTORY) or (f"{home}/.claude" if home else None)
     if directory is None:

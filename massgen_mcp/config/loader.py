@@ -108,10 +108,28 @@ def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(variables[0] for _, variables in _without_key(config, environ)))
 
 
+def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
+    of an address with credentials in it.
+    """
+    for agent in config.agents:
+        match agent.backend:
+            case ScriptedBackendConfig():
+                pass
+            case ClaudeCodeBackendConfig() as backend:
+                agent_clis.check_credentials(backend, environ)
+            case Ag2BackendConfig() as backend:
+                providers.check_credentials(backend.asked, environ)
+            case backend:
+                providers.check_credentials(backend, environ)
+
+
 def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("missing_key")` naming every agent that lacks its key and what may hold it, and
-    `MassgenError("config_invalid")` when an agent needs something that is not installed.
+    `MassgenError("config_invalid")` as `check_credentials` does, or when an agent needs something that is not
+    installed.
     """
+    check_credentials(config, environ)
     for agent in config.agents:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -19,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from massgen_mcp.config.keys import holds_credentials
 from massgen_mcp.config.native_tools import refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
@@ -41,7 +43,21 @@ def _plain_host(address: str) -> str:
     return address
 
 
-Address = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$", max_length=500), AfterValidator(_plain_host)]
+def _without_credentials(address: object) -> object:
+    """Addresses are shown and kept, in configs, records and errors."""
+    if isinstance(address, str) and holds_credentials(address):
+        raise ValueError(
+            "expected an http:// or https:// address without credentials; api_key_env names a key's variable"
+        )
+    return address
+
+
+Address = Annotated[
+    str,
+    StringConstraints(pattern=r"^https?://[^\s@]+$", max_length=500),
+    AfterValidator(_plain_host),
+    BeforeValidator(_without_credentials),
+]
 
 
 def _printable(name: str) -> str:

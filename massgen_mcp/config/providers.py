@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
+from massgen_mcp.config.keys import check_address, is_set, read_key
 from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
 from massgen_mcp.errors import MassgenError
 
@@ -196,9 +197,21 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
 
 
 def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
-    """The key to send with this backend's requests. None: there is none, or none may go to that host."""
-    values = (environ.get(name, "").strip() for name in key_variables(backend, environ))
-    return next((value for value in values if value), None)
+    """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
+    `read_key` does.
+    """
+    keys = (read_key(environ, name) for name in key_variables(backend, environ))
+    return next((key for key in keys if key), None)
+
+
+def check_credentials(backend: HttpBackend, environ: Mapping[str, str]) -> None:
+    """Raises `MassgenError` config_invalid if the key that would be sent is unusable, or if the operator's address
+    holds credentials.
+    """
+    variable = named_provider(backend.type).base_url_variable
+    if variable and provider_for(backend, environ).base_url == environ.get(variable, "").strip():
+        check_address(environ, variable)
+    find_key(backend, environ)
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
@@ -219,8 +232,9 @@ def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[
     provider = provider_for(backend, environ)
     if not provider.base_url and provider.base_url_variable:
         missing.append((provider.base_url_variable,))
-    if key_required(backend, environ) and find_key(backend, environ) is None:
-        missing.append(key_variables(backend, environ))
+    names = key_variables(backend, environ)
+    if key_required(backend, environ) and not any(is_set(environ, name) for name in names):
+        missing.append(names)
     return missing
 
 

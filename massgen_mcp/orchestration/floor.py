@@ -20,6 +20,7 @@ from massgen_mcp.events import (
     BallotEntry,
     BudgetRaised,
     Event,
+    EventT,
     InputGiven,
     InputRequired,
     PresentationStarted,
@@ -34,8 +35,8 @@ from massgen_mcp.orchestration.team import Gallery
 class Journal(Protocol):
     """The run's event log as orchestration sees it."""
 
-    def record(self, event: Event) -> None:
-        """Append an event; its order among others is fixed now."""
+    def record(self, event: EventT) -> EventT:
+        """Append an event; its order among others is fixed now. Returns it as it is recorded: without keys."""
         ...
 
     async def settle(self) -> None:
@@ -118,18 +119,21 @@ class Floor:
                 found[entry.name] = files
         return found
 
-    def record(self, event: Event) -> None:
-        """Let something be true. If it decides the coordination, the decision is recorded with it."""
-        self._journal.record(event)
+    def record(self, event: EventT) -> EventT:
+        """Let something be true, and go on with what is returned, as a resumed run will. If it decides the
+        coordination, the decision is recorded with it.
+        """
+        event = self._journal.record(event)
         self._note(event)
         before = self.state
         self.state = before.after(event)
         if self.state is not before:
             self.decide()
         elif not isinstance(event, InputGiven):
-            return
+            return event
         self._changed.set()
         self._changed = anyio.Event()
+        return event
 
     def _note(self, event: Event) -> None:
         self.purse.note(event)

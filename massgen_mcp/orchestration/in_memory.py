@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from massgen_mcp.events import Event
+from massgen_mcp.events import Event, EventT
 from massgen_mcp.workspace.directory import Workspace
 
 
@@ -13,8 +13,9 @@ class EventList:
 
     events: list[Event] = field(default_factory=list[Event])
 
-    def record(self, event: Event) -> None:
+    def record(self, event: EventT) -> EventT:
         self.events.append(event)
+        return event
 
     async def settle(self) -> None:
         """There is no disk to wait for."""

@@ -5,7 +5,7 @@ Must not know what the reply means.
 
 import time
 from dataclasses import replace
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 import anyio
 
@@ -128,20 +128,23 @@ async def _ask(
         _record_bill(floor, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
         raise
     deltas.flush()
-    event = _replied(member, call_id, purpose, reply, meter)
-    _record_bill(floor, event)
+    event = _record_bill(floor, _replied(member, call_id, purpose, reply, meter))
     await floor.settle()
     return event
 
 
-def _record_bill(floor: Floor, event: ModelReplied | ModelCallRetried | ModelCallFailed | ModelCallAborted) -> None:
-    """What a call came to, and what that means for the budget."""
-    floor.record(event)
+BillT = TypeVar("BillT", ModelReplied, ModelCallRetried, ModelCallFailed, ModelCallAborted)
+
+
+def _record_bill(floor: Floor, event: BillT) -> BillT:
+    """What a call came to, and what that means for the budget. Returns the event as it is recorded."""
+    event = floor.record(event)
     if event.usage is not None and event.cost is not None:
         if exceeded := floor.purse.exceeded(event.agent, event.call_id, event.usage, event.cost):
             floor.record(exceeded)
         for mark in floor.purse.due():
             floor.record(mark)
+    return event
 
 
 class _Bill(TypedDict):

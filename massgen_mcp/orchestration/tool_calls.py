@@ -33,18 +33,18 @@ async def run_tools(
         else:
             result, valid = await _run(member, call, only_plan=only_plan)
         text = _cut(result.text)
-        event = ToolFinished(
-            agent=member.name,
-            call_id=call.id,
-            name=call.name,
-            result=text,
-            is_error=result.is_error,
-            valid=valid,
-            seconds=time.monotonic() - began,
-            nonce=draw_nonce([text]) if result.foreign else "",
+        yield floor.record(
+            ToolFinished(
+                agent=member.name,
+                call_id=call.id,
+                name=call.name,
+                result=text,
+                is_error=result.is_error,
+                valid=valid,
+                seconds=time.monotonic() - began,
+                nonce=draw_nonce([text]) if result.foreign else "",
+            )
         )
-        floor.record(event)
-        yield event
 
 
 async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[ToolResult, bool]:

@@ -17,6 +17,7 @@ import anyio.to_thread
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.views.log_text import preview
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
@@ -45,19 +46,28 @@ class RunDirectory:
         self.request = path / "config.json"
 
     @classmethod
-    def create(cls, path: Path, question: str, config: Config, history: Sequence[EarlierTurn] = ()) -> "RunDirectory":
-        """Make the directory with the frozen request in it, durably.
+    def create(
+        cls,
+        path: Path,
+        question: str,
+        config: Config,
+        history: Sequence[EarlierTurn] = (),
+        redactor: Redactor = NO_KEYS,
+    ) -> "RunDirectory":
+        """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
+        keys out before.
 
         Raises `FileExistsError` if there is one already, `MassgenError` disk_full or store_unavailable.
         """
         run = cls(path)
         try:
             path.mkdir(mode=0o700, parents=True)
-            document = {
+            document: dict[str, Any] = {
                 "question": question,
                 "config": config.model_dump(mode="json"),
                 "history": [turn.model_dump(mode="json") for turn in history],
             }
+            document = redactor.value(document)
             sealed = {**document, "crc": _checksum(document)}
             write_durably(run.request, json.dumps(sealed, indent=2).encode())
             sync_directory(path.parent)

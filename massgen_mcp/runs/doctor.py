@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from massgen_mcp import __version__
+from massgen_mcp.config.keys import REMEDY, key_fault
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.database import SCHEMA_VERSION, examine
@@ -97,6 +98,8 @@ def _keys(home: Home, environ: Mapping[str, str]) -> list[Check]:
         checks.append(
             Check("keys", "warn", f"{', '.join(blank)}: blanks around the value", "remove them; they belong to no key")
         )
+    faults = {name: fault for name in present if (fault := key_fault(environ, name))}
+    checks += [Check("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()]
     return checks
 
 

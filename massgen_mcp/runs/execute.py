@@ -16,6 +16,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import Premises, destination_of, make_backend
 from massgen_mcp.backends.traffic import Lane, Traffic
 from massgen_mcp.backends.unusable import UnusableBackend
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import (
@@ -33,6 +34,7 @@ from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.team import Assignment
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
@@ -75,11 +77,12 @@ async def execute_run(
     """
     request = run.read_request()
     question, config = request.question, request.config
+    redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        journal = JournalWriter(run.events, guard=guard)
+        journal = JournalWriter(run.events, guard=guard, redactor=redactor)
         cleanup.callback(journal.close)
-        log = cleanup.enter_context(RunLog.open(run.log, environ))
+        log = cleanup.enter_context(RunLog.open(run.log, redactor))
         fold = guarded(snapshot.apply, log)
         past = JournalReader(run.events).read()
         for record in past:
@@ -93,7 +96,7 @@ async def execute_run(
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         backends = [
-            _backend(agent.backend, environ, _premises(run, config, place), log)
+            _backend(agent.backend, environ, _premises(run, config, place), redactor, log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
@@ -148,10 +151,12 @@ def _failed(conductor: Conductor, message: str) -> RunFailed:
     return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
 
 
-def _backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises, log: RunLog) -> Backend:
+def _backend(
+    config: BackendConfig, environ: Mapping[str, str], premises: Premises, redactor: Redactor, log: RunLog
+) -> Backend:
     """One agent's backend; if it cannot be made, one that says why when it is called."""
     try:
-        return make_backend(config, environ, premises)
+        return make_backend(config, environ, premises, redactor)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         return UnusableBackend(config.model, fault_of(error, log.report))
 

@@ -1,7 +1,8 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
 A line is an event only when it ends in a newline: a torn last line never happened. Every line ends in a checksum of
-what stands before it, so that a damaged one is never taken for the truth. Must not know what events mean.
+what stands before it, so that a damaged one is never taken for the truth. No key passes: what is recorded and what the
+listeners hear holds none. Must not know what events mean.
 """
 
 import os
@@ -16,7 +17,8 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.events import EventT, LogRecord
+from massgen_mcp.redaction import NO_KEYS, Redactor
 
 SEAL_BYTES = 18
 
@@ -37,10 +39,16 @@ class JournalWriter:
     """
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float] = time.time, guard: Callable[[], None] = lambda: None
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        guard: Callable[[], None] = lambda: None,
+        redactor: Redactor = NO_KEYS,
     ) -> None:
         """`guard` is asked in a worker thread before every write, and raises `MassgenError` where none is allowed."""
         self._guard = guard
+        self._redactor = redactor
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._clock = clock
         self._pending: list[bytes] = []
@@ -54,12 +62,19 @@ class JournalWriter:
         """Call `listener` with every record from now on, in order, before anything else happens."""
         self._listeners.append(listener)
 
-    def record(self, event: Event) -> None:
-        self._recorded += 1
-        record = LogRecord.model_construct(seq=self._recorded, time=self._clock(), event=event)
-        self._pending.append(_sealed(record.model_dump_json(warnings=False).encode("utf-8", "replace")))
+    def record(self, event: EventT) -> EventT:
+        """Returns the event as it is recorded: without keys."""
+        record = LogRecord.model_construct(seq=self._recorded + 1, time=self._clock(), event=event)
+        line = record.model_dump_json(warnings=False)
+        if self._redactor.finds(line):
+            event = type(event).model_validate(self._redactor.value(event.model_dump()))
+            record = LogRecord.model_construct(seq=record.seq, time=record.time, event=event)
+            line = record.model_dump_json(warnings=False)
+        self._recorded = record.seq
+        self._pending.append(_sealed(line.encode("utf-8", "replace")))
         for listener in self._listeners:
             listener(record)
+        return event
 
     async def settle(self) -> None:
         """Everything recorded before this call survives a power cut.

@@ -19,10 +19,12 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.home import Home
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader
@@ -125,6 +127,7 @@ class RunManager:
         if idempotency_key is not None:
             _check_text("idempotency_key", idempotency_key)
         require_keys(config, self._environ)
+        question = self._redactor(config).text(question)
         added, history = await anyio.to_thread.run_sync(
             self._enqueue, question, config, source, idempotency_key, on_conflict, session_id
         )
@@ -190,6 +193,7 @@ class RunManager:
         if action == "raise_budget":
             message = _checked_raise(view, value)
         _check_action(view, action, message)
+        message = self._redactor(view.directory.read_request().config).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
@@ -270,7 +274,7 @@ class RunManager:
                 path = self._home.runs / run.run_id
                 try:
                     history, over = self._history(session_id)
-                    RunDirectory.create(path, question, config, history.turns)
+                    RunDirectory.create(path, question, config, history.turns, self._redactor(config))
                     added = self._store.add(
                         replace(run, turns_over=over), on_conflict=on_conflict, max_queued=self._home.limits.queued
                     )
@@ -343,6 +347,10 @@ class RunManager:
 
     def _identity(self, config: Config) -> str:
         return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
+
+    def _redactor(self, config: Config) -> Redactor:
+        """What takes the keys of this environment out of what is stored."""
+        return redactor_for(self._environ, [agent.backend for agent in config.agents])
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

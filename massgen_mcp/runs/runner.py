@@ -24,10 +24,12 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.traffic import Traffic
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
 from massgen_mcp.orchestration.past import best_in
+from massgen_mcp.redaction import Redactor, redacted_output
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
@@ -195,7 +197,7 @@ class Runner:
         try:
             if row.resumes > MAX_RESUMES:
                 told = f"{row.resumes} runners were lost with this run"
-                self._ended[run_id] = await _break_off(directory, "runner_lost", told)
+                self._ended[run_id] = await _break_off(directory, "runner_lost", told, redactor_for(self._environ))
             else:
                 self._ended[run_id] = await execute_run(
                     directory,
@@ -211,7 +213,8 @@ class Runner:
                 await self._rest(directory, run_id)
                 return
             logger.exception("run %s broke", run_id)
-            self._ended[run_id] = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
+            told = f"{type(error).__name__}: {error}"
+            self._ended[run_id] = await _break_off(directory, "internal", told, redactor_for(self._environ))
         del self._active[run_id]
         self._news.set()
 
@@ -240,7 +243,7 @@ def _try_storage(directory: RunDirectory) -> None:
             path.unlink(missing_ok=True)
 
 
-async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunSnapshot:
+async def _break_off(directory: RunDirectory, reason: FailureReason, message: str, redactor: Redactor) -> RunSnapshot:
     """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
     snapshot = RunSnapshot()
     try:
@@ -248,7 +251,7 @@ async def _break_off(directory: RunDirectory, reason: FailureReason, message: st
         for record in records:
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
-            journal = JournalWriter(directory.events)
+            journal = JournalWriter(directory.events, redactor=redactor)
             journal.listen(snapshot.apply)
             try:
                 winner, answer = best_in(records)
@@ -302,10 +305,10 @@ def _allow_open_files() -> None:
 def main() -> None:
     os.umask(0o077)
     _allow_open_files()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     fingerprint, lock = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(lock, False)
-    with ExitStack() as starting:
+    with redacted_output(redactor_for(os.environ)), ExitStack() as starting:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         starting.callback(os.close, lock)
         anyio.run(_serve, find_home(os.environ), fingerprint, starting.close)
 

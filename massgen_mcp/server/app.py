@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.schemas import compacted
 
 logger = logging.getLogger(__name__)
@@ -34,9 +35,12 @@ Put everything the team must know into the question, or name files in context_pa
 
 
 class MassgenServer(MCPServer[None]):
-    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`."""
+    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
+    that `redactor` knows.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor = NO_KEYS) -> None:
+        self._redactor = redactor
         super().__init__(
             "massgen-mcp",
             title="massgen-mcp",
@@ -52,6 +56,14 @@ class MassgenServer(MCPServer[None]):
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        reply = await self._call(name, arguments, context)
+        if not self._redactor.finds(reply.model_dump_json()):
+            return reply
+        return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))
+
+    async def _call(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None
     ) -> CallToolResult | InputRequiredResult:
         try:
             await self._refuse_unknown(name, arguments)

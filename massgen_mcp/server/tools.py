@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from massgen_mcp.config.adjusted import with_limits
 from massgen_mcp.config.builder import config_from_models, default_team, told_default
 from massgen_mcp.config.explain import show_name
-from massgen_mcp.config.loader import load_config
+from massgen_mcp.config.loader import check_credentials, load_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
@@ -84,6 +84,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         team, source = await _team(config, models, num_agents)
         team = _adjusted(team, context_paths, max_usd, max_seconds, max_answers)
         if dry_run:
+            check_credentials(team, os.environ)
             return results.planned(team, source, await estimate(team, question, os.environ), os.environ)
         view, reused = await manager.start(
             question,

@@ -22,6 +22,7 @@ from massgen_mcp.backends.claude import ClaudeBackend
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.errors import BackendError
+from massgen_mcp.redaction import Redactor
 
 KEY = "sk-secret-0123456789"
 
@@ -42,7 +43,8 @@ class Wire:
     whole: tuple[dict[str, Any], ...]
 
     def backend(self, root: str, **settings: Any) -> Backend:
-        endpoint = Endpoint(model="some-model", api_key=KEY, base_url=root + self.suffix)
+        redactor = Redactor({"THE_KEY": KEY})
+        endpoint = Endpoint(model="some-model", api_key=KEY, base_url=root + self.suffix, redactor=redactor)
         return self.make(replace(endpoint, **settings))
 
 

@@ -76,7 +76,7 @@ class Provider:
     def _billed(self, told: UsagePart, request: ModelRequest) -> UsagePart:
         most = request.max_output_tokens or 20_000
         written = min(most, self.random.randint(*self.output))
-        read = told.input_tokens
+        read = told.input_tokens or 0
         if self.random.random() < self.lies:
             read, written = self.random.choice([(10**6, 10**5), (read, most * 20), (0, 0)])
         usage = UsagePart(read, 0, written, 0, "m", cache_write_tokens=read if self.caches else 0)

@@ -15,6 +15,7 @@ from massgen_mcp.events import (
     AskerSaid,
     BallotChanged,
     Event,
+    EventT,
     LogRecord,
     MessagesShown,
     ModelCallAborted,
@@ -202,10 +203,11 @@ class SpeaksUp(EventList):
 
     conductor: Conductor | None = None
 
-    def record(self, event: Event) -> None:
-        super().record(event)
+    def record(self, event: EventT) -> EventT:
+        recorded = super().record(event)
         if isinstance(event, ToolFinished) and self.conductor is not None:
             self.conductor.steer(7, "Mind the units.")
+        return recorded
 
 
 async def test_an_agent_in_the_middle_of_its_round_hears_the_asker_at_its_next_step() -> None:

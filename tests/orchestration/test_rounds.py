@@ -11,6 +11,7 @@ from massgen_mcp.events import (
     AnswerSubmitted,
     BallotChanged,
     Event,
+    EventT,
     FinishRequested,
     FirstAnswersClosed,
     LogRecord,
@@ -263,11 +264,11 @@ async def test_nothing_in_a_reply_is_acted_upon_before_the_reply_is_durable() ->
         async def settle(self) -> None:
             self.settled_at = len(self.events)
 
-        def record(self, event: Event) -> None:
+        def record(self, event: EventT) -> EventT:
             if isinstance(event, ToolFinished | AnswerSubmitted | VoteCast | RunCompleted):
                 replies = [place for place, past in enumerate(self.events) if isinstance(past, ModelReplied)]
                 assert self.settled_at > replies[-1]
-            super().record(event)
+            return super().record(event)
 
     clerk = Clerk()
     scripts = ([{"call": "look"}, {"answer": "42"}, {"vote": "own"}], [{"answer": "41"}, {"vote": "42"}])

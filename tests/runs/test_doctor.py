@@ -40,6 +40,9 @@ def test_keys_are_told_by_name_only(home: TempHome) -> None:
     _, blank = found(home, "keys", {"OPENAI_API_KEY": "sk-secret\n"})
     assert (blank.level, "OPENAI_API_KEY" in blank.message) == ("warn", True)
     assert "sk-secret" not in str(check_all(Home(home.path), {"OPENAI_API_KEY": " sk-secret"}))
+    _, broken = found(home, "keys", {"OPENAI_API_KEY": "sk-secret\nsk-secret"})
+    assert (broken.level, "OPENAI_API_KEY holds no usable key" in broken.message) == ("fail", True)
+    assert "sk-secret" not in str(broken)
 
 
 async def test_runs_and_runners_are_told_as_they_are(home: TempHome) -> None:

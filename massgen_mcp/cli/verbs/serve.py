@@ -4,6 +4,7 @@ import argparse
 import os
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
@@ -17,7 +18,7 @@ async def run(options: argparse.Namespace) -> int:
     home = find_home(os.environ)
     start_log(home.path)
     manager = RunManager(home, os.environ)
-    server = MassgenServer()
+    server = MassgenServer(redactor_for(os.environ))
     add_tools(server, manager)
     if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server

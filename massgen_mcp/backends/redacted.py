@@ -1,0 +1,111 @@
+"""A backend whose replies and errors hold no keys: what models, providers and servers say is cleaned as it comes in.
+
+So every agent, view and journal sees the same text, and a resumed run sees it again. Must not know wires.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from massgen_mcp.backends.base import (
+    Backend,
+    ModelRequest,
+    Part,
+    PastCall,
+    ReasoningPart,
+    Rehearsing,
+    StopPart,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    UsagePart,
+)
+from massgen_mcp.errors import BackendError
+from massgen_mcp.redaction import RedactedText, Redactor
+
+
+def without_keys(backend: Backend, redactor: Redactor) -> Backend:
+    """The same backend behind `redactor`."""
+    if isinstance(backend, Rehearsing):
+        return _RehearsingRedactedBackend(backend, backend, redactor)
+    return _RedactedBackend(backend, redactor)
+
+
+class _RedactedBackend:
+    def __init__(self, backend: Backend, redactor: Redactor) -> None:
+        self._backend = backend
+        self._redactor = redactor
+
+    @property
+    def model(self) -> str:
+        return self._backend.model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        reply = _Reply(self._redactor)
+        parts = self._backend.stream(request)
+        try:
+            async for part in parts:
+                for cleaned in reply.clean(part):
+                    yield cleaned
+        except BackendError as error:
+            raise _clean_error(error, self._redactor) from None
+        finally:
+            await parts.aclose()
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+
+class _RehearsingRedactedBackend(_RedactedBackend):
+    def __init__(self, backend: Backend, rehearsing: Rehearsing, redactor: Redactor) -> None:
+        super().__init__(backend, redactor)
+        self._rehearsing = rehearsing
+
+    def rehearse(self, past: Sequence[PastCall]) -> None:
+        self._rehearsing.rehearse(past)
+
+
+class _Reply:
+    """One reply on its way in. Text and reasoning are held back where a key may begin, up to the reply's end."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._text: RedactedText = redactor.stream()
+        self._reasoning: RedactedText = redactor.stream()
+
+    def clean(self, part: Part) -> Iterator[Part]:
+        match part:
+            case TextPart(text):
+                if ready := self._text.add(text):
+                    yield TextPart(ready)
+            case ReasoningPart(text):
+                if ready := self._reasoning.add(text):
+                    yield ReasoningPart(ready)
+            case ToolCallPart(call):
+                yield ToolCallPart(self._clean_call(call))
+            case UsagePart():
+                yield replace(part, model=self._redactor.text(part.model))
+            case StopPart():
+                if rest := self._reasoning.end():
+                    yield ReasoningPart(rest)
+                if rest := self._text.end():
+                    yield TextPart(rest)
+                yield self._clean_stop(part)
+            case _:
+                assert_never(part)
+
+    def _clean_call(self, call: ToolCall) -> ToolCall:
+        clean = self._redactor.text
+        return ToolCall(clean(call.id), clean(call.name), self._redactor.json(call.arguments))
+
+    def _clean_stop(self, stop: StopPart) -> StopPart:
+        """Items to be sent back verbatim are left out where one holds a key: a provider refuses signed items that were
+        altered, and takes a history without them.
+        """
+        return stop if self._redactor.value(stop.replay) == stop.replay else replace(stop, replay=())
+
+
+def _clean_error(error: BackendError, redactor: Redactor) -> BackendError:
+    return BackendError(
+        error.reason, redactor.text(str(error)), retryable=error.retryable, retry_after=error.retry_after
+    )

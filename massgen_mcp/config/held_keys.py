@@ -1,0 +1,64 @@
+"""Which keys this process holds: what has to be kept out of everything that leaves it.
+
+Must not know what is sent where (`providers` does).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from massgen_mcp.config import agent_clis
+from massgen_mcp.config.models import Ag2BackendConfig, BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.redaction import Redactor
+
+_CALLED_A_SECRET = re.compile(r"(API|SECRET|ACCESS|AUTH|PRIVATE)_?KEY$|TOKEN$|SECRET$|PASSWORD$|PASSWD$", re.IGNORECASE)
+_ADDRESSES = re.compile(r"(PROXY|_URL|_ENDPOINT|_URI|_DSN)$", re.IGNORECASE)
+
+
+def redactor_for(environ: Mapping[str, str], backends: Iterable[BackendConfig] = ()) -> Redactor:
+    """What takes this environment's keys out of text: those of every known provider, those that `backends` name, the
+    logins of agent CLIs, whatever is called a key, a token or a password, and passwords in addresses.
+
+    The same environment gives the same object.
+    """
+    return _redactor(tuple(_values(environ, tuple(backends))))
+
+
+@lru_cache(maxsize=8)
+def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
+    return Redactor(dict(values))
+
+
+def _values(environ: Mapping[str, str], backends: tuple[BackendConfig, ...]) -> Iterator[tuple[str, str]]:
+    known = {name for row in PROVIDERS for name in row.key_variables}
+    known |= {agent_clis.API_KEY, agent_clis.TOKEN, *_named(backends)}
+    for name in sorted(known.intersection(environ)):
+        yield name, environ[name]
+    for name, value in sorted(environ.items()):
+        if name not in known and _CALLED_A_SECRET.search(name):
+            yield name, value
+        elif "@" in value and _ADDRESSES.search(name):
+            yield from ((name, secret) for secret in _passwords(value))
+    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends)
+    if uses_login and (token := agent_clis.own_login(environ)):
+        yield "of your login to Claude Code", token
+
+
+def _named(backends: tuple[BackendConfig, ...]) -> Iterator[str]:
+    """The variables that a config names itself."""
+    for backend in backends:
+        asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
+        if not isinstance(asked, ScriptedBackendConfig) and asked.api_key_env is not None:
+            yield asked.api_key_env
+
+
+def _passwords(address: str) -> Iterator[str]:
+    """The password in an address."""
+    try:
+        password = urlsplit(address).password
+    except ValueError:
+        return
+    if password:
+        yield password

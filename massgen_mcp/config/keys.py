@@ -1,0 +1,70 @@
+"""How keys, and addresses that keys go to, are read from the environment: in one place, checked when they are read.
+
+An error names the variable and never its value. Must not know providers.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from massgen_mcp.errors import MassgenError
+
+REMEDY = "Set it again, to the key alone"
+
+_SECRET_PARAMETER = re.compile(
+    r"key|token|secret|passw|pwd|auth|credential|signature|^sig$|^code$|^jwt$", re.IGNORECASE
+)
+
+
+def read_key(environ: Mapping[str, str], variable: str) -> str | None:
+    """The key in this variable; None where there is none. White space around it, such as the line break at the end of a
+    file, is no part of it.
+
+    Raises `MassgenError` config_invalid for a value that is no key: it would be refused or, worse, be quoted by the
+    library that cannot send it.
+    """
+    if fault := key_fault(environ, variable):
+        raise MassgenError("config_invalid", f"{variable} holds no usable key: {fault}. {REMEDY}")
+    return environ.get(variable, "").strip() or None
+
+
+def key_fault(environ: Mapping[str, str], variable: str) -> str | None:
+    """Why what is in this variable cannot be a key, without its value; None where it can, or where nothing is."""
+    return _fault(environ.get(variable, "").strip())
+
+
+def is_set(environ: Mapping[str, str], variable: str) -> bool:
+    """Whether somebody has put something into this variable, be it a key or not."""
+    return bool(environ.get(variable, "").strip())
+
+
+def check_address(environ: Mapping[str, str], variable: str) -> None:
+    """Raises `MassgenError` config_invalid if the address in this variable holds credentials."""
+    if holds_credentials(environ.get(variable, "").strip()):
+        raise MassgenError(
+            "config_invalid",
+            f"{variable}: an address must not hold a user name, a password or a key, since addresses are shown and "
+            "kept. Put the key into its own variable; a password for an HTTP proxy belongs into HTTPS_PROXY",
+        )
+
+
+def holds_credentials(address: str) -> bool:
+    """Whether an address has a user name or password in it (an `@`, wherever parsers see its host end), or a parameter
+    that is called like a secret.
+    """
+    try:
+        parts = urlsplit(address)
+        parameters = [*parse_qsl(parts.query, keep_blank_values=True), *parse_qsl(parts.fragment)]
+    except ValueError:
+        return "@" in address
+    return "@" in address or any(_SECRET_PARAMETER.search(name) for name, _ in parameters)
+
+
+def _fault(value: str) -> str | None:
+    if "\n" in value or "\r" in value:
+        return "there is a line break in it"
+    if any(character.isspace() for character in value):
+        return "there is white space in it"
+    if not (value.isascii() and value.isprintable()):
+        return "there is a character in it that is not printable ASCII"
+    return None
