@@ -64,6 +64,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN machine TEXT",
         "ALTER TABLE runs ADD COLUMN lease REAL",
     ),
+    (  # a state directory belongs to one machine
+        "ALTER TABLE runs DROP COLUMN machine",
+        "ALTER TABLE runs DROP COLUMN lease",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 
