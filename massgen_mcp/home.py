@@ -14,6 +14,7 @@ from pathlib import Path
 import platformdirs
 
 from massgen_mcp.errors import FULL, MassgenError, storage_error
+from massgen_mcp.file_systems import refuse_network
 
 HOME_VARIABLE = "MASSGEN_MCP_HOME"
 IDLE_VARIABLE = "MASSGEN_MCP_RUNNER_IDLE_SECONDS"
@@ -60,7 +61,8 @@ class Home:
         return self.path / "runners"
 
     def ensure(self) -> "Home":
-        """Make the directories. Raises `MassgenError` store_unavailable."""
+        """Make the directories. Raises `MassgenError` store_unavailable, also where other machines would share them."""
+        refuse_network(self.path)
         try:
             for directory in (self.path, self.runs, self.runners):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)

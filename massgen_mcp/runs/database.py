@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.file_systems import refuse_network
 
 BUSY_SECONDS = 30
 
@@ -138,6 +139,7 @@ class Database:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    refuse_network(path.parent)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _log_ahead(db)
