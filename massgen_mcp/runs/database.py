@@ -65,9 +65,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN machine TEXT",
         "ALTER TABLE runs ADD COLUMN lease REAL",
     ),
-    (  # a state directory belongs to one machine
+    (  # a state directory belongs to one machine; runs that need a newer version
         "ALTER TABLE runs DROP COLUMN machine",
         "ALTER TABLE runs DROP COLUMN lease",
+        "ALTER TABLE runs ADD COLUMN journal_version INTEGER NOT NULL DEFAULT 0",
     ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""

@@ -14,11 +14,15 @@ from typing import Any
 from zlib import crc32
 
 import anyio.to_thread
+from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
+
+REQUEST_VERSION = 1
+"""Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class RunDirectory:
         try:
             path.mkdir(mode=0o700, parents=True)
             document = {
+                "v": REQUEST_VERSION,
                 "question": question,
                 "config": config.model_dump(mode="json"),
                 "history": [turn.model_dump(mode="json") for turn in history],
@@ -64,17 +69,24 @@ class RunDirectory:
         return run
 
     def read_request(self) -> Request:
-        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable."""
+        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
+        for one that is whole and holds what this version does not know.
+        """
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
                 raise MassgenError("run_damaged", "the run's config.json is not what was written")
+            if document.get("v", 0) > REQUEST_VERSION or document.keys() - {"v", "question", "config", "history"}:
+                raise JournalNewer("the run's config.json")
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             return Request(str(document["question"]), Config.model_validate(document["config"]), history)
         except FileNotFoundError as error:
             raise MassgenError("run_damaged", "the run's config.json is missing") from error
         except OSError as error:
             raise storage_error("cannot read the run's config.json", error) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise JournalNewer(f"the run's config.json ({'.'.join(map(str, first['loc']))}: {first['msg']})") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MassgenError("run_damaged", f"the run's config.json cannot be read: {error}") from error
 

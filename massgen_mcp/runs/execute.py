@@ -58,15 +58,19 @@ async def execute_run(
     like then.
 
     Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
-    Raises `MassgenError` for a damaged run directory or a store that fails.
+    Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
+    version worked on; nothing is changed then.
     """
     request = run.read_request()
     question, config = request.question, request.config
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
+        reader = JournalReader(run.events)
+        past = reader.read()
+        if reader.newer is not None:
+            raise reader.newer
         journal = JournalWriter(run.events)
         cleanup.callback(journal.close)
-        past = JournalReader(run.events).read()
         for record in past:
             snapshot.apply(record)
         if snapshot.state in TERMINAL_STATES:

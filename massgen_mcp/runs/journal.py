@@ -1,7 +1,7 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
-A line is an event only when it ends in a newline: a torn last line never happened. Every line ends in a checksum of
-what stands before it, so that a damaged one is never taken for the truth. Must not know what events mean.
+A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
+that is missing, is damage; what a newer version wrote is not (see `journal_line`). Must not know what events mean.
 """
 
 import os
@@ -9,16 +9,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from zlib import crc32
 
 import anyio
 import anyio.to_thread
-from pydantic import ValidationError
 
-from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.events import Event, LogRecord
-
-SEAL_BYTES = 18
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
+from massgen_mcp.events import JOURNAL_VERSION, Event, LogRecord
+from massgen_mcp.runs.journal_line import sealed, unsealed
 
 
 class DamagedJournal(MassgenError):
@@ -52,8 +49,8 @@ class JournalWriter:
 
     def record(self, event: Event) -> None:
         self._recorded += 1
-        record = LogRecord.model_construct(seq=self._recorded, time=self._clock(), event=event)
-        self._pending.append(_sealed(record.model_dump_json(warnings=False).encode("utf-8", "replace")))
+        record = LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded, time=self._clock(), event=event)
+        self._pending.append(sealed(record))
         for listener in self._listeners:
             listener(record)
 
@@ -127,6 +124,8 @@ class JournalReader:
         self._path = path
         self._offset = 0
         self._seq = 0
+        self.newer: JournalNewer | None = None
+        """Why nobody here may go on with the run, once a record of a newer version was read."""
 
     def read(self) -> list[LogRecord]:
         """New whole records. A missing file has none.
@@ -143,26 +142,12 @@ class JournalReader:
             raise storage_error("cannot read the run's journal", error) from error
         records: list[LogRecord] = []
         for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            record = _unsealed(line[:-1])
+            record = unsealed(line[:-1])
             if record is None or record.seq != self._seq + 1:
                 raise DamagedJournal(self._seq + 1, records)
+            if record.newer and self.newer is None:
+                self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
             records.append(record)
             self._seq = record.seq
             self._offset += len(line)
         return records
-
-
-def _sealed(record: bytes) -> bytes:
-    """A line of the journal: the record's JSON object with the checksum of that object as its last member."""
-    return b'%b,"crc":"%08x"}\n' % (record[:-1], crc32(record))
-
-
-def _unsealed(line: bytes) -> LogRecord | None:
-    """The record in a line; None if the line is not exactly what was written."""
-    record, seal = line[:-SEAL_BYTES] + b"}", line[-SEAL_BYTES:]
-    if seal != b',"crc":"%08x"}' % crc32(record):
-        return None
-    try:
-        return LogRecord.model_validate_json(record)
-    except ValidationError:
-        return None

@@ -24,7 +24,7 @@ import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp.backends.traffic import Traffic
-from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
+from massgen_mcp.errors import FailureReason, JournalNewer, MassgenError, storage_fault
 from massgen_mcp.events import RunFailed
 from massgen_mcp.home import Home, find_home
 from massgen_mcp.runs.directory import RunDirectory, write_durably
@@ -180,6 +180,9 @@ class Runner:
                     on_start=started,
                     traffic=self._traffic,
                 )
+        except JournalNewer as error:
+            logger.warning("run %s is left as it is: %s", run_id, error)
+            await self._set_aside(run_id)
         except Exception as error:
             if (fault := storage_fault(error)) is not None:
                 logger.warning("run %s has to wait: %s", run_id, fault)
@@ -189,6 +192,12 @@ class Runner:
             self._ended[run_id] = await _break_off(directory, "internal", f"{type(error).__name__}: {error}")
         del self._active[run_id]
         self._news.set()
+
+    async def _set_aside(self, run_id: str) -> None:
+        while True:
+            with suppress(MassgenError):
+                return await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+            await anyio.sleep(REST_SECONDS)
 
     async def _rest(self, directory: RunDirectory, run_id: str) -> None:
         """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
@@ -216,10 +225,16 @@ def _try_storage(directory: RunDirectory) -> None:
 
 
 async def _break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunSnapshot:
-    """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
-    snapshot = RunSnapshot()
+    """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
+
+    Raises `JournalNewer`.
+    """
+    snapshot, reader = RunSnapshot(), JournalReader(directory.events)
     try:
-        for record in JournalReader(directory.events).read():
+        records = reader.read()
+        if reader.newer is not None:
+            raise reader.newer
+        for record in records:
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
             journal = JournalWriter(directory.events)
@@ -229,6 +244,8 @@ async def _break_off(directory: RunDirectory, reason: FailureReason, message: st
                 await journal.settle()
             finally:
                 journal.close()
+    except JournalNewer:
+        raise
     except (MassgenError, OSError) as further:
         logger.warning("its journal cannot tell: %s", further)
     if snapshot.state not in TERMINAL_STATES:

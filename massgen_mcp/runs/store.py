@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Outcome
+from massgen_mcp.events import JOURNAL_VERSION, Outcome
 from massgen_mcp.runs.database import Database
 from massgen_mcp.runs.turns import Waiting, share_out
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
@@ -37,7 +37,7 @@ _COLUMNS = (
 )
 _ENDED = tuple(sorted(TERMINAL_STATES))
 _OVER = (*_ENDED, "interrupted")
-_WAITING = "state IN ('queued', 'interrupted') AND kept = 'all'"
+_WAITING = f"state IN ('queued', 'interrupted') AND kept = 'all' AND journal_version <= {JOURNAL_VERSION:d}"
 """What a runner could take."""
 _BUSY = ("queued", "running", "interrupted")
 """States in which a run may still add to its session."""
@@ -278,6 +278,15 @@ class Store:
                 "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running' AND runner = ?"
             )
             db.execute(query, (time.time(), run_id, runner))
+
+    def set_aside(self, run_id: str) -> None:
+        """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
+        with self._database.transaction() as db:
+            query = (
+                "UPDATE runs SET state = 'interrupted', ended = ?, journal_version = ? WHERE run_id = ?"
+                f" AND {_among('state', _BUSY)}"
+            )
+            db.execute(query, (time.time(), JOURNAL_VERSION + 1, run_id, *_BUSY))
 
     def controls(self, run_ids: list[str]) -> list[Control]:
         """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""

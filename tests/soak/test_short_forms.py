@@ -4,6 +4,7 @@ import pytest
 
 from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
+from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.soak.damage import damage
 from tests.soak.kills import twin_of
@@ -43,11 +44,11 @@ async def test_a_reader_that_trusts_every_line_tells_something_untrue(
 ) -> None:
     def trusting(line: bytes) -> LogRecord | None:
         try:
-            return LogRecord.model_validate_json(line[: -journal.SEAL_BYTES] + b"}")
+            return LogRecord.model_validate_json(line[:-SEAL_BYTES] + b"}")
         except ValueError:
             return None
 
-    monkeypatch.setattr(journal, "_unsealed", trusting)
+    monkeypatch.setattr(journal, "unsealed", trusting)
     with pytest.raises(AssertionError):
         await damage(home, truncations=0, flips=1_000)
 
