@@ -65,7 +65,7 @@ class Home:
         refuse_network(self.path)
         try:
             for directory in (self.path, self.runs, self.runners):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _make_durably(directory)
         except OSError as error:
             told = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
             raise MassgenError("disk_full" if error.errno in FULL else "store_unavailable", told) from error
@@ -92,6 +92,7 @@ class Home:
                 os.fsync(file.fileno())
             with suppress(FileExistsError):  # whoever is first names the value
                 os.link(fresh, path)
+            sync_directory(path.parent)
         finally:
             fresh.unlink(missing_ok=True)
         return self._existing_secret(path)
@@ -101,6 +102,22 @@ class Home:
         if value := path.read_bytes():
             return value
         raise MassgenError("store_unavailable", f"{path.name} is empty; delete it and start again")
+
+
+def _make_durably(directory: Path) -> None:
+    if not directory.is_dir():
+        _make_durably(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(directory.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """What was made, renamed or removed in it before this call stays so after a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def find_home(environ: Mapping[str, str]) -> Home:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
+from massgen_mcp.home import sync_directory
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
@@ -195,11 +196,3 @@ def write_durably(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

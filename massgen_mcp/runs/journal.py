@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.events import JOURNAL_VERSION, Event, LogRecord
+from massgen_mcp.home import sync_directory
 from massgen_mcp.runs.journal_line import sealed, unsealed
 
 
@@ -37,7 +38,12 @@ class JournalWriter:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._clock = clock
         self._pending: list[bytes] = []
-        self._size, self._recorded = self._repair()
+        try:
+            sync_directory(path.parent)
+            self._size, self._recorded = self._repair()
+        except OSError:
+            os.close(self._fd)
+            raise
         self._torn = False
         self._settled = self._recorded
         self._writing = anyio.Lock()

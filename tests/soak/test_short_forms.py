@@ -11,6 +11,7 @@ from tests.soak.kills import twin_of
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
+from tests.soak.power import power_cuts
 from tests.soak.storage_faults import storage_faults
 
 __all__ = ["home"]
@@ -32,6 +33,25 @@ async def test_death_and_storage_errors_at_random_calls_leave_no_bad_state(home:
 async def test_a_journal_that_ignores_errors_is_left_in_a_bad_state(home: TempHome) -> None:
     with pytest.raises(AssertionError, match="run_damaged"):
         await storage_faults(twin_of(home, "careless_journal"), only="EIO once at write", seed=2)
+
+
+async def test_what_was_acknowledged_survives_a_power_cut_and_no_journaled_reply_is_paid_for_twice(
+    home: TempHome,
+) -> None:
+    told = await power_cuts(on_a_disk(home), cuts=0)
+    assert told.startswith("2 power cuts: every acknowledged run was there and completed")
+    assert " 0 replies" not in told
+
+
+@pytest.mark.parametrize(
+    ("twin", "told"),
+    [("unsynced_journal", "were paid for twice"), ("unsynced_files", "the acknowledged run .* is")],
+)
+async def test_a_product_that_does_not_sync_loses_something_in_a_power_cut(
+    home: TempHome, twin: str, told: str
+) -> None:
+    with pytest.raises(AssertionError, match=told):
+        await power_cuts(twin_of(on_a_disk(home), twin), cuts=0)
 
 
 async def test_damage_to_one_run_is_told_as_such_and_nobody_else_notices(home: TempHome) -> None:
@@ -71,6 +91,13 @@ async def test_a_runner_that_keeps_something_of_every_run_is_caught(home: TempHo
     (hook / "sitecustomize.py").write_text(LEAKING.format(deed=deed))
     with pytest.raises(AssertionError, match=told):
         await leaks(home.with_variables(PYTHONPATH=str(hook)), runs=20, batch=10, most_kib=WARMING_KIB)
+
+
+def on_a_disk(home: TempHome) -> TempHome:
+    """A home that is all there is on its disk, for a model of that."""
+    disk = home.path.with_name("disk")
+    disk.mkdir()
+    return TempHome(disk / "home", home.work, home.extra)
 
 
 WARMING_KIB = 100
