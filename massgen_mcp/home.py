@@ -3,6 +3,7 @@
 The one module that reads our own environment variables.
 """
 
+import errno
 import math
 import os
 import secrets
@@ -116,6 +117,9 @@ def sync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that does not know this, as some over a network
+            raise
     finally:
         os.close(descriptor)
 

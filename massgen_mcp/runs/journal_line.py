@@ -63,13 +63,13 @@ def _known_part(event: dict[str, Any]) -> tuple[Event, tuple[str, ...]]:
     except ValidationError as error:
         surplus = [found["loc"] for found in error.errors() if found["type"] == "extra_forbidden"]
         strange = [str(found["loc"][0]) for found in error.errors() if found["type"] == "literal_error"]
+    part: dict[str, Any] = json.loads(json.dumps(event))
     try:
         for path in surplus:
-            _remove(event, path)
-        values = {name: event[name] for name in strange}
+            _remove(part, path)
         for name in strange:
-            event[name] = get_args(kind.model_fields[name].annotation)[0]
-        read = kind.model_validate_json(json.dumps(event)).model_copy(update=values)
+            part[name] = get_args(kind.model_fields[name].annotation)[0]
+        read = kind.model_validate_json(json.dumps(part)).model_copy(update={name: event[name] for name in strange})
     except (ValidationError, LookupError):
         return unknown, ()
     return read, (*(".".join(map(str, path)) for path in surplus), *strange)
