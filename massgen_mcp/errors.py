@@ -52,6 +52,7 @@ ErrorCode = Literal[
     "queue_full",
     "invalid_action",
     "run_damaged",
+    "journal_newer",
     "disk_full",
     "store_unavailable",
     "unsafe_path",
@@ -74,6 +75,16 @@ class MassgenError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code: ErrorCode = code
+
+
+class JournalNewer(MassgenError):
+    """A newer version of this program wrote a `part` of the run: it can be looked at, but not worked on."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(
+            "journal_newer",
+            f"{part} was written by a newer massgen-mcp; upgrade to go on with the run, which stays as it is",
+        )
 
 
 class RunNotCompleted(MassgenError):

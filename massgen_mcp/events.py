@@ -10,6 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from massgen_mcp.errors import DropReason, FailureReason
 
+JOURNAL_VERSION = 1
+"""Of the lines of `events.jsonl` that this program writes, and the highest that it goes on from. 0: lines without one.
+Raised with the release that adds an event, a field, or a value of a closed list.
+"""
+
 Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "best_so_far"]
 """How good a completed run's agreement was."""
 
@@ -523,18 +528,35 @@ AnyEvent = Annotated[
     Field(discriminator="type"),
 ]
 
+
+class UnknownEvent(Event):
+    """What a newer version of this program wrote and this one does not know. `content`: all but the type."""
+
+    type: str
+    content: dict[str, Any]
+
+
 TERMINAL = (RunCompleted, RunFailed, RunCancelled, RunTimedOut)
 """After one of these nothing more happens in a run."""
 
 
 class LogRecord(BaseModel):
-    """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch.
+    """One line of `events.jsonl`: `seq` rises by one from 1, `time` is seconds since the epoch, `v` is the
+    `JOURNAL_VERSION` of who wrote it.
 
     Pydantic would keep the last 16,384 short values that it read for reuse; here hardly one comes twice.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", cache_strings="keys")
 
+    v: int = 0
     seq: int
     time: float
-    event: AnyEvent
+    event: Annotated[AnyEvent | UnknownEvent, Field(union_mode="left_to_right")]
+    unread: tuple[str, ...] = Field(default=(), exclude=True)
+    """Names of what was left out of the event, or is no known value, because a newer version wrote it."""
+
+    @property
+    def newer(self) -> bool:
+        """Whether a newer version wrote it, so that it may mean more than what was read."""
+        return self.v > JOURNAL_VERSION or bool(self.unread) or isinstance(self.event, UnknownEvent)

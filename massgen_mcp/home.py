@@ -3,20 +3,19 @@
 The one module that reads our own environment variables.
 """
 
-import hashlib
+import errno
 import math
 import os
-import platform
-import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from massgen_mcp.errors import FULL, MassgenError, storage_error
+from massgen_mcp.file_systems import refuse_network
 
 HOME_VARIABLE = "MASSGEN_MCP_HOME"
 IDLE_VARIABLE = "MASSGEN_MCP_RUNNER_IDLE_SECONDS"
@@ -25,9 +24,6 @@ RUNNING_VARIABLE = "MASSGEN_MCP_MAX_RUNNING"
 QUEUED_VARIABLE = "MASSGEN_MCP_MAX_QUEUED"
 RESULTS_VARIABLE = "MASSGEN_MCP_KEEP_RESULTS_DAYS"
 WORKSPACES_VARIABLE = "MASSGEN_MCP_KEEP_WORKSPACES_HOURS"
-MACHINE_VARIABLE = "MASSGEN_MCP_MACHINE"
-LEASE_VARIABLE = "MASSGEN_MCP_LEASE_SECONDS"
-DEFAULT_LEASE_SECONDS = 60.0
 
 MAX_PATH_BYTES = 1024
 """Of the state directory; a run's files lie some hundred bytes deeper."""
@@ -36,15 +32,6 @@ MAX_NAME_BYTES = 255
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-
-
-def _machine() -> str:
-    """12 hexadecimal digits that are the machine's own, and survive its restart."""
-    try:
-        identity = Path("/etc/machine-id").read_bytes().strip()
-    except OSError:
-        identity = b""
-    return hashlib.sha256(identity + platform.node().encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +53,6 @@ class Home:
     path: Path
     runner_idle_seconds: float = DEFAULT_IDLE_SECONDS
     limits: Limits = Limits()
-    machine: str = field(default_factory=_machine)
-    """Which machine this is, where several use the same home: what a lock says about a runner is true on its own."""
-    lease_seconds: float = DEFAULT_LEASE_SECONDS
-    """A runner on another machine that has not renewed its lease for so long is lost."""
 
     @property
     def database(self) -> Path:
@@ -81,14 +64,14 @@ class Home:
 
     @property
     def runners(self) -> Path:
-        """Locks and pipes mean something on one machine only."""
-        return self.path / "runners" / self.machine
+        return self.path / "runners"
 
     def ensure(self) -> "Home":
-        """Make the directories. Raises `MassgenError` store_unavailable."""
+        """Make the directories. Raises `MassgenError` store_unavailable, also where other machines would share them."""
+        refuse_network(self.path)
         try:
-            for directory in (self.path, self.runs, self.runners.parent, self.runners):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for directory in (self.path, self.runs, self.runners):
+                _make_durably(directory)
         except OSError as error:
             told = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
             raise MassgenError("disk_full" if error.errno in FULL else "store_unavailable", told) from error
@@ -115,6 +98,7 @@ class Home:
                 os.fsync(file.fileno())
             with suppress(FileExistsError):  # whoever is first names the value
                 os.link(fresh, path)
+            sync_directory(path.parent)
         finally:
             fresh.unlink(missing_ok=True)
         return self._existing_secret(path)
@@ -124,6 +108,25 @@ class Home:
         if value := path.read_bytes():
             return value
         raise MassgenError("store_unavailable", f"{path.name} is empty; delete it and start again")
+
+
+def _make_durably(directory: Path) -> None:
+    if not directory.is_dir():
+        _make_durably(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(directory.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """What was made, renamed or removed in it before this call stays so after a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a file system that does not know this, as some over a network
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def find_home(environ: Mapping[str, str]) -> Home:
@@ -144,8 +147,6 @@ def find_home(environ: Mapping[str, str]) -> Home:
         path.absolute(),
         _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
         limits,
-        _named_machine(environ) or _machine(),
-        _number(environ, LEASE_VARIABLE, DEFAULT_LEASE_SECONDS, least=1),
     )
 
 
@@ -160,13 +161,6 @@ def _absolute(chosen: str) -> Path:
             f"{HOME_VARIABLE} is too long: at most {MAX_PATH_BYTES} bytes, {MAX_NAME_BYTES} between two slashes",
         )
     return path
-
-
-def _named_machine(environ: Mapping[str, str]) -> str:
-    name = environ.get(MACHINE_VARIABLE, "")
-    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-        raise MassgenError("invalid_arguments", f"{MACHINE_VARIABLE} must be 1 to 64 letters, digits, '_' and '-'")
-    return name
 
 
 def _number(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:

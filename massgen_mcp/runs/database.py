@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.file_systems import refuse_network
 
 BUSY_SECONDS = 30
 OTHER_HOME = "set MASSGEN_MCP_HOME to a directory that can be written"
@@ -64,6 +65,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # runners of several machines
         "ALTER TABLE runs ADD COLUMN machine TEXT",
         "ALTER TABLE runs ADD COLUMN lease REAL",
+    ),
+    (  # a state directory belongs to one machine; runs that need a newer version
+        "ALTER TABLE runs DROP COLUMN machine",
+        "ALTER TABLE runs DROP COLUMN lease",
+        "ALTER TABLE runs ADD COLUMN journal_version INTEGER NOT NULL DEFAULT 0",
     ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
@@ -137,6 +143,7 @@ class Database:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    refuse_network(path.parent)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _log_ahead(db)

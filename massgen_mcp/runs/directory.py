@@ -14,9 +14,11 @@ from typing import Any
 from zlib import crc32
 
 import anyio.to_thread
+from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
+from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.views.log_text import preview
 from massgen_mcp.workspace.directory import Workspace
@@ -24,6 +26,8 @@ from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_sna
 
 MAX_NAME_BYTES = 250
 """Of a file that is written whole: file systems take 255, and beside it one of five more is written first."""
+REQUEST_VERSION = 1
+"""Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class RunDirectory:
         try:
             path.mkdir(mode=0o700, parents=True)
             document: dict[str, Any] = {
+                "v": REQUEST_VERSION,
                 "question": question,
                 "config": config.model_dump(mode="json"),
                 "history": [turn.model_dump(mode="json") for turn in history],
@@ -78,17 +83,24 @@ class RunDirectory:
         return run
 
     def read_request(self) -> Request:
-        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable."""
+        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
+        for one that is whole and holds what this version does not know.
+        """
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
                 raise MassgenError("run_damaged", "the run's config.json is not what was written")
+            if document.get("v", 0) > REQUEST_VERSION or document.keys() - {"v", "question", "config", "history"}:
+                raise JournalNewer("the run's config.json")
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
             return Request(str(document["question"]), Config.model_validate(document["config"]), history)
         except FileNotFoundError as error:
             raise MassgenError("run_damaged", "the run's config.json is missing") from error
         except OSError as error:
             raise storage_error("cannot read the run's config.json", error) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise JournalNewer(f"the run's config.json ({'.'.join(map(str, first['loc']))}: {first['msg']})") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MassgenError("run_damaged", f"the run's config.json cannot be read: {error}") from error
 
@@ -215,11 +227,3 @@ def write_durably(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

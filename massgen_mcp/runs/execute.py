@@ -37,7 +37,7 @@ from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.journal import JournalReader, JournalWriter, read_to_continue
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
@@ -66,25 +66,24 @@ async def execute_run(
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     traffic: Traffic | None = None,
-    guard: Callable[[], None] = lambda: None,
 ) -> RunSnapshot:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    Runs that are given the same `traffic` spare the providers together; without it a run does so alone. `guard` is
-    asked before the journal is written (see `JournalWriter`).
-    Raises `MassgenError` for a damaged run directory or a store that fails.
+    Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
+    Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
+    version worked on; nothing is changed then.
     """
     request = run.read_request()
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        journal = JournalWriter(run.events, guard=guard, redactor=redactor)
+        past = read_to_continue(run.events)
+        journal = JournalWriter(run.events, redactor=redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         fold = guarded(snapshot.apply, log)
-        past = JournalReader(run.events).read()
         for record in past:
             fold(record)
         if past and isinstance(past[-1].event, TERMINAL):

@@ -1,8 +1,8 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
-A line is an event only when it ends in a newline: a torn last line never happened. Every line ends in a checksum of
-what stands before it, so that a damaged one is never taken for the truth. No key passes: what is recorded and what the
-listeners hear holds none. Must not know what events mean.
+A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
+that is missing, is damage; what a newer version wrote is not (see `journal_line`). No key passes: what is recorded and
+what the listeners hear holds none. Must not know what events mean.
 """
 
 import os
@@ -10,17 +10,15 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from zlib import crc32
 
 import anyio
 import anyio.to_thread
-from pydantic import ValidationError
 
-from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.events import EventT, LogRecord
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
+from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord
+from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
-
-SEAL_BYTES = 18
+from massgen_mcp.runs.journal_line import sealed, unsealed
 
 
 class DamagedJournal(MassgenError):
@@ -38,21 +36,17 @@ class JournalWriter:
     soon anyway. Concurrent `settle` calls share one write.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Callable[[], float] = time.time,
-        guard: Callable[[], None] = lambda: None,
-        redactor: Redactor = NO_KEYS,
-    ) -> None:
-        """`guard` is asked in a worker thread before every write, and raises `MassgenError` where none is allowed."""
-        self._guard = guard
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._clock = clock
         self._pending: list[bytes] = []
-        self._size, self._recorded = self._repair()
+        try:
+            sync_directory(path.parent)
+            self._size, self._recorded = self._repair()
+        except OSError:
+            os.close(self._fd)
+            raise
         self._torn = False
         self._settled = self._recorded
         self._writing = anyio.Lock()
@@ -64,17 +58,20 @@ class JournalWriter:
 
     def record(self, event: EventT) -> EventT:
         """Returns the event as it is recorded: without keys."""
-        record = LogRecord.model_construct(seq=self._recorded + 1, time=self._clock(), event=event)
+        record = self._next(event)
         line = record.model_dump_json(warnings=False)
         if self._redactor.finds(line):
             event = type(event).model_validate(self._redactor.value(event.model_dump()))
-            record = LogRecord.model_construct(seq=record.seq, time=record.time, event=event)
+            record = self._next(event)
             line = record.model_dump_json(warnings=False)
         self._recorded = record.seq
-        self._pending.append(_sealed(line.encode("utf-8", "replace")))
+        self._pending.append(sealed(line))
         for listener in self._listeners:
             listener(record)
         return event
+
+    def _next(self, event: Event) -> LogRecord:
+        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=self._clock(), event=event)
 
     async def settle(self) -> None:
         """Everything recorded before this call survives a power cut.
@@ -107,7 +104,6 @@ class JournalWriter:
             self._fd = -1
 
     def _write(self, lines: bytes) -> None:
-        self._guard()
         view = memoryview(lines)
         try:
             self._forget_failed_write()
@@ -147,6 +143,8 @@ class JournalReader:
         self._path = path
         self._offset = 0
         self._seq = 0
+        self.newer: JournalNewer | None = None
+        """Why nobody here may go on with the run, once a record of a newer version was read."""
 
     def read(self) -> list[LogRecord]:
         """New whole records. A missing file has none.
@@ -163,26 +161,23 @@ class JournalReader:
             raise storage_error("cannot read the run's journal", error) from error
         records: list[LogRecord] = []
         for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            record = _unsealed(line[:-1])
+            record = unsealed(line[:-1])
             if record is None or record.seq != self._seq + 1:
                 raise DamagedJournal(self._seq + 1, records)
+            if record.newer and self.newer is None:
+                self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
             records.append(record)
             self._seq = record.seq
             self._offset += len(line)
         return records
 
 
-def _sealed(record: bytes) -> bytes:
-    """A line of the journal: the record's JSON object with the checksum of that object as its last member."""
-    return b'%b,"crc":"%08x"}\n' % (record[:-1], crc32(record))
-
-
-def _unsealed(line: bytes) -> LogRecord | None:
-    """The record in a line; None if the line is not exactly what was written."""
-    record, seal = line[:-SEAL_BYTES] + b"}", line[-SEAL_BYTES:]
-    if seal != b',"crc":"%08x"}' % crc32(record):
-        return None
-    try:
-        return LogRecord.model_validate_json(record)
-    except ValidationError:
-        return None
+def read_to_continue(path: Path) -> list[LogRecord]:
+    """Every record of a journal, for whoever continues or ends its run. Raises as `JournalReader.read` does, and
+    `JournalNewer` where a newer version wrote a part.
+    """
+    reader = JournalReader(path)
+    records = reader.read()
+    if reader.newer is not None:
+        raise reader.newer
+    return records

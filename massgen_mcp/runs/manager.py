@@ -22,7 +22,7 @@ import anyio.to_thread
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
-from massgen_mcp.errors import MassgenError, storage_fault
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.credentials import fingerprint, variables_of
@@ -64,6 +64,8 @@ class RunView:
     damage: MassgenError | None = None
     ahead: int = 0
     note: str = ""
+    newer: JournalNewer | None = None
+    """Why nobody here may work on it: a newer version did, and the snapshot may lack what only that one knows."""
 
     @property
     def state(self) -> RunState:
@@ -185,7 +187,7 @@ class RunManager:
         decided where input is required, `raise_budget` makes `value` the new `max_usd`, `resume` lets an interrupted
         run go on with the keys of this process. Asking an ended run to end changes nothing.
 
-        Raises `MassgenError` unknown_run, invalid_arguments, invalid_action, missing_key.
+        Raises `MassgenError` unknown_run, invalid_arguments, invalid_action, missing_key, journal_newer.
         """
         if action == "resume":
             return await self._resume(run_id)
@@ -202,6 +204,8 @@ class RunManager:
     async def _resume(self, run_id: str) -> RunView:
         view = await self.look(run_id)
         if view.state == "interrupted":
+            if view.newer is not None:
+                raise view.newer
             await anyio.to_thread.run_sync(self._adopt, view)
             view = await self.look(run_id)
         elif view.state in TERMINAL_STATES:
@@ -324,9 +328,13 @@ class RunManager:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
         died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
         """
-        if view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
+        if view.newer or view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
             return
-        config = view.directory.read_request().config
+        try:
+            config = view.directory.read_request().config
+        except JournalNewer:
+            self._store.set_aside(view.row.run_id)
+            return
         if self._identity(config) == view.row.fingerprint:
             summon(self._home, view.row.fingerprint, self._environ)
 
@@ -382,33 +390,38 @@ class _Watch:
 
     def look(self) -> RunView:
         row = self._store.get(self._run_id)
-        if row.state == "running" and self._lost(row):
-            self._store.interrupt(row.fingerprint, self._home.machine, of_runner=row.runner)
+        if row.state == "running" and not Post(self._home, row.fingerprint).alive():
+            self._store.interrupt(row.fingerprint, of_runner=row.runner)
             row = self._store.get(self._run_id)
         if row.expired:
             raise expired_run(row)
         self._read()
         snapshot = copy(self._folded)
+        newer = self._newer(row)
         if snapshot.state in TERMINAL_STATES:
-            if row.state == "interrupted" and self._held_up(row):
+            if row.state == "interrupted" and (newer or self._held_up(row)):
                 self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
             snapshot.state = row.state  # a running run knows better itself what it does
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
             snapshot.state, snapshot.input_required = row.state, None  # decided, and about to be heard
-        held_up_by = self._held_up(row) if snapshot.state == "interrupted" else None
+        held_up_by = None
+        if snapshot.state == "interrupted":
+            held_up_by = str(newer) if newer else self._held_up(row)
         damage = self._damage
         if damage is None and row.events is not None and snapshot.seq < row.events:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
-        return RunView(row, snapshot, self._directory, held_up_by, damage, ahead)
+        return RunView(row, snapshot, self._directory, held_up_by, damage, ahead, newer=newer)
 
-    def _lost(self, row: RunRow) -> bool:
-        """On its own machine the kernel knows at once whether a runner lives; from elsewhere its lease must be over."""
-        if row.machine is None or row.machine == self._home.machine:
-            return not Post(self._home, row.fingerprint).alive()
-        return row.lease is not None and row.lease < time.time()
+    def _newer(self, row: RunRow) -> JournalNewer | None:
+        if self._reader.newer is None and row.state == "interrupted":
+            try:
+                self._directory.read_request()
+            except JournalNewer as newer:
+                return newer
+        return self._reader.newer
 
     def _read(self) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
@@ -417,7 +430,11 @@ class _Watch:
         except DamagedJournal as damage:
             records, self._damage = damage.intact, damage
         for record in records:
-            self._folded.apply(record)
+            try:
+                self._folded.apply(record)
+            except LookupError:
+                if self._reader.newer is None:
+                    raise  # otherwise it is about something that an unread event brought in
 
 
 def _may_be_stored(path: Path, error: BaseException) -> bool:

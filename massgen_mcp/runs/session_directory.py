@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
-from massgen_mcp.runs.directory import RunDirectory, replace_file, sync_directory, write_durably
+from massgen_mcp.home import sync_directory
+from massgen_mcp.runs.directory import RunDirectory, replace_file, write_durably
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.views.log_text import preview

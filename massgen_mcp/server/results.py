@@ -240,7 +240,8 @@ def _next_step(view: RunView) -> str:
         case "interrupted":
             if view.held_up_by is None:
                 return "Its runner was lost and another one goes on with it; call wait_run."
-            return "The run waits for its keys: set them where the server starts, then control_run resume."
+            wanted = "The run waits for its keys: set them" if view.newer is None else "Upgrade massgen-mcp"
+            return f"{wanted} where the server starts, then control_run resume."
 
 
 def _decide(view: RunView) -> str:
@@ -258,7 +259,10 @@ def _salvage(view: RunView) -> str:
 
 
 def _note(view: RunView) -> str | None:
-    return " ".join(view.snapshot.money_notes) or None
+    newer = (
+        ["A newer massgen-mcp wrote parts of this run; what this one does not know is not shown."] if view.newer else []
+    )
+    return " ".join([*view.snapshot.money_notes, *newer]) or None
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
@@ -274,6 +278,8 @@ def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
                 return f"{asked.kind}: {preview(asked.text, limit)}"
             if view.state != "interrupted":
                 return None
+            if view.newer is not None:
+                return f"{view.newer.code}: {preview(str(view.newer), limit)}"
             return f"runner_lost: {view.held_up_by}" if view.held_up_by else "runner_lost"
 
 
@@ -283,7 +289,7 @@ def _votes(view: RunView) -> list[VoteLine]:
     return [
         VoteLine(
             voter=vote.voter,
-            voted_for=authors[vote.label],
+            voted_for=authors.get(vote.label, ""),
             label=vote.label,
             reason=preview(vote.reason, REASON_CHARACTERS),
         )

@@ -39,6 +39,7 @@ from massgen_mcp.events import (
     RunStarted,
     RunTimedOut,
     ToolFinished,
+    UnknownEvent,
     VoteCast,
     WinnerChosen,
 )
@@ -165,5 +166,7 @@ def _told(event: Event) -> tuple[str, str] | None:  # noqa: C901 - one line per 
             return "WARNING", f"cancelled; best answer so far: {event.winner or 'none'}"
         case RunTimedOut():
             return "ERROR", f"timed out: {event.message}; best answer so far: {event.winner or 'none'}"
+        case UnknownEvent():
+            return "WARNING", f"{event.type}: an event of a newer massgen-mcp, which this one does not know"
         case _:
             return None

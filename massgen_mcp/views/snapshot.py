@@ -163,7 +163,7 @@ class RunSnapshot:
         """Standing votes by label of the current answers; superseded votes are not there."""
         counts = {answer.label: 0 for answer in self.current_answers}
         for vote in self.votes.values():
-            counts[vote.label] += 1
+            counts[vote.label] = counts.get(vote.label, 0) + 1
         return counts
 
     @property

@@ -19,6 +19,7 @@ from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
+from tests.soak.power import power_cuts
 from tests.soak.storage_faults import storage_faults
 
 HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
@@ -29,6 +30,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "kill-servers": lambda home: kill_servers(home, kills=200, seed=1),
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
+    "power-cuts": lambda home: power_cuts(home, cuts=100),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 

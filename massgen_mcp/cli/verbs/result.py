@@ -30,6 +30,8 @@ def _say(found: Result) -> None:
     say(f"{found.run_id}: {found.status}{outcome}, {found.seconds:.1f} s")
     if found.reason:
         say(f"  reason: {found.reason}")
+    if found.note:
+        say(f"  note: {found.note}")
     if found.winner:
         say(f"  winner: {found.winner}; votes: {found.vote_counts}")
     for vote in found.votes:

@@ -29,3 +29,5 @@ def say_status(view: RunView) -> None:
     say(f"  {status.model_calls} model calls, {spent_text(view.snapshot.spent)}")
     if status.reason:
         say(f"  reason: {status.reason}")
+    if status.note:
+        say(f"  note: {status.note}")
