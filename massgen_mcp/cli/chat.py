@@ -28,7 +28,7 @@ from massgen_mcp.runs.session_directory import SESSIONS, Session, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot, RunState
 from massgen_mcp.views.styled import Line, Span, text_of
 

@@ -24,7 +24,7 @@ from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
 from massgen_mcp.runs.session_directory import Session
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
 from massgen_mcp.workspace.snapshot import remove_tree

@@ -27,7 +27,8 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.log_text import log_line, plain_lines
+from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.plain_text import plain_lines
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 from massgen_mcp.views.status_json import status_json
 

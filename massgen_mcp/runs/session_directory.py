@@ -25,7 +25,7 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.runs.directory import RunDirectory, replace_file, sync_directory, write_durably
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.coordination_record import coordination_events
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.snapshot import take_snapshot

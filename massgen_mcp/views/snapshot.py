@@ -4,36 +4,48 @@ Must not know who produced the events, where they are kept, or how anything is d
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from massgen_mcp.events import (
     TERMINAL,
     AgentDropped,
     AgentInfo,
+    AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    AnyEvent,
+    AskerSaid,
     AttemptStarted,
+    BallotChanged,
+    BudgetMark,
     BudgetRaised,
     BudgetReached,
-    Event,
+    FinishRequested,
+    FirstAnswersClosed,
     InputGiven,
     InputRequired,
     LogRecord,
+    MessagesShown,
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     Outcome,
     PresentationFailed,
     PresentationStarted,
+    ReservationExceeded,
     RoundStarted,
+    RuleViolated,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunResumed,
     RunStarted,
     RunTimedOut,
+    TextDelta,
+    ToolFinished,
     VoteCast,
     WinnerChosen,
 )
@@ -204,7 +216,7 @@ class RunSnapshot:
         return max(0.0, (self.ended_at or now) - self.started_at)
 
 
-def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 - one case per event, nothing else
+def _apply(run: RunSnapshot, event: AnyEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
     match event:
         case RunStarted():
             run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
@@ -257,8 +269,14 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
             _ended(run, event)
-        case _:
+        case FinishRequested() | BudgetMark() | ReservationExceeded() | AskerSaid() | MessagesShown() | BallotChanged():
+            pass  # told by its own line alone
+        case ModelCallWaiting() | TextDelta() | ToolFinished() | RuleViolated() | FirstAnswersClosed():
             pass
+        case AnswerEvaluated():
+            pass
+        case _:
+            assert_never(event)
 
 
 def _new_attempt(run: RunSnapshot, event: AttemptStarted) -> None:
