@@ -84,7 +84,7 @@ def sentence_of(event: AnyEvent) -> Sentence:  # noqa: C901 - one case per event
     """The sentence of an event."""
     match event:
         case RunStarted():
-            team = ", ".join(f"{agent.name} = {agent.id} ({agent.backend}/{agent.model})" for agent in event.agents)
+            team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
             return Sentence(f"the run starts with {team}", event.question, record="session_start")
         case AttemptStarted():
             again = event.attempt > 1
