@@ -3,20 +3,18 @@
 The one module that reads our own environment variables.
 """
 
-import hashlib
 import math
 import os
-import platform
-import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from massgen_mcp.errors import FULL, MassgenError, storage_error
+from massgen_mcp.file_systems import refuse_network
 
 HOME_VARIABLE = "MASSGEN_MCP_HOME"
 IDLE_VARIABLE = "MASSGEN_MCP_RUNNER_IDLE_SECONDS"
@@ -25,21 +23,9 @@ RUNNING_VARIABLE = "MASSGEN_MCP_MAX_RUNNING"
 QUEUED_VARIABLE = "MASSGEN_MCP_MAX_QUEUED"
 RESULTS_VARIABLE = "MASSGEN_MCP_KEEP_RESULTS_DAYS"
 WORKSPACES_VARIABLE = "MASSGEN_MCP_KEEP_WORKSPACES_HOURS"
-MACHINE_VARIABLE = "MASSGEN_MCP_MACHINE"
-LEASE_VARIABLE = "MASSGEN_MCP_LEASE_SECONDS"
-DEFAULT_LEASE_SECONDS = 60.0
 
 HOUR = 3600.0
 DAY = 24 * HOUR
-
-
-def _machine() -> str:
-    """12 hexadecimal digits that are the machine's own, and survive its restart."""
-    try:
-        identity = Path("/etc/machine-id").read_bytes().strip()
-    except OSError:
-        identity = b""
-    return hashlib.sha256(identity + platform.node().encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +47,6 @@ class Home:
     path: Path
     runner_idle_seconds: float = DEFAULT_IDLE_SECONDS
     limits: Limits = Limits()
-    machine: str = field(default_factory=_machine)
-    """Which machine this is, where several use the same home: what a lock says about a runner is true on its own."""
-    lease_seconds: float = DEFAULT_LEASE_SECONDS
-    """A runner on another machine that has not renewed its lease for so long is lost."""
 
     @property
     def database(self) -> Path:
@@ -76,13 +58,13 @@ class Home:
 
     @property
     def runners(self) -> Path:
-        """Locks and pipes mean something on one machine only."""
-        return self.path / "runners" / self.machine
+        return self.path / "runners"
 
     def ensure(self) -> "Home":
-        """Make the directories. Raises `MassgenError` store_unavailable."""
+        """Make the directories. Raises `MassgenError` store_unavailable, also where other machines would share them."""
+        refuse_network(self.path)
         try:
-            for directory in (self.path, self.runs, self.runners.parent, self.runners):
+            for directory in (self.path, self.runs, self.runners):
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             told = f"cannot create {self.path}: {error.strerror}; set {HOME_VARIABLE} to a writable directory"
@@ -136,16 +118,7 @@ def find_home(environ: Mapping[str, str]) -> Home:
         path.absolute(),
         _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
         limits,
-        _named_machine(environ) or _machine(),
-        _number(environ, LEASE_VARIABLE, DEFAULT_LEASE_SECONDS, least=1),
     )
-
-
-def _named_machine(environ: Mapping[str, str]) -> str:
-    name = environ.get(MACHINE_VARIABLE, "")
-    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", name):
-        raise MassgenError("invalid_arguments", f"{MACHINE_VARIABLE} must be 1 to 64 letters, digits, '_' and '-'")
-    return name
 
 
 def _number(environ: Mapping[str, str], variable: str, default: float, *, least: float = 0) -> float:

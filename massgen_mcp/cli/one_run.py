@@ -20,6 +20,8 @@ from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.file_systems import network_message, network_type
+from massgen_mcp.home import find_home
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
@@ -42,6 +44,7 @@ async def run_once(options: Options) -> int:
     team = find_team(options, cwd=Path.cwd(), environ=os.environ)
     _check_output(options.output_file)
     with place(options) as parent, resumed_session(options, Path.cwd()) as session:
+        unlisted = _unlisted(parent)
         run = new_run_directory(parent, question, answerable(team.config, options), session)
         turn = session.begin_turn(question, run.path) if session else None
         say(f"LOG_DIR: {run.path}")
@@ -52,7 +55,7 @@ async def run_once(options: Options) -> int:
         snapshot = await execute_shown(run, options, parent)
         if session and turn:
             session.end_turn(turn, run, snapshot)
-        return _report(snapshot, run, options)
+        return _report(snapshot, run, options, unlisted)
 
 
 async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
@@ -122,13 +125,21 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunSnapshot, directory: RunDirectory, options: Options) -> int:
-    """Tell how it ended, and write the output file."""
+def _unlisted(parent: Path) -> list[str]:
+    """Why the run cannot be in the list of this machine's runs, if it cannot: where it lies, or where the list lies."""
+    for path in (parent, find_home(os.environ).path):
+        if kind := network_type(path):
+            return [f"this run is in no list: {network_message(path, kind)}"]
+    return []
+
+
+def _report(run: RunSnapshot, directory: RunDirectory, options: Options, unlisted: list[str]) -> int:
+    """Tell how it ended, and write the output file. `unlisted` comes first among the warnings."""
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
         write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
     closing, code = _closing(run, directory, options)
-    for warning in _warnings(run, MAX_LINES - OPENING_LINES - len(closing)):
+    for warning in [*unlisted, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(unlisted))]:
         say(f"WARNING: {warning}")
     for line in closing:
         say(line)

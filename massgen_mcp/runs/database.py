@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.file_systems import refuse_network
 
 BUSY_SECONDS = 30
 
@@ -63,6 +64,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # runners of several machines
         "ALTER TABLE runs ADD COLUMN machine TEXT",
         "ALTER TABLE runs ADD COLUMN lease REAL",
+    ),
+    (  # a state directory belongs to one machine
+        "ALTER TABLE runs DROP COLUMN machine",
+        "ALTER TABLE runs DROP COLUMN lease",
     ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
@@ -134,6 +139,7 @@ class Database:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    refuse_network(path.parent)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         _log_ahead(db)

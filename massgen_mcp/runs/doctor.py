@@ -20,6 +20,7 @@ from typing import Literal
 
 from massgen_mcp import __version__
 from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.database import SCHEMA_VERSION, examine
 from massgen_mcp.runs.summons import Post
@@ -49,6 +50,7 @@ def check_all(home: Home, environ: Mapping[str, str]) -> list[Check]:
         _version,
         _keys,
         _state_directory,
+        _file_system,
         _writable,
         _free_space,
         _open_files,
@@ -121,6 +123,13 @@ def _state_directory(home: Home, environ: Mapping[str, str]) -> list[Check]:
                 Check("state directory", "warn", f"other users may enter {directory}", f"chmod 700 {directory}")
             )
     return checks or [Check("state directory", "ok", str(home.path))]
+
+
+def _file_system(home: Home, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    if kind := network_type(home.path):
+        return [Check("file system", "fail", network_message(home.path, kind), LOCAL_ADVICE)]
+    return [Check("file system", "ok", "no other machine can share the state directory")]
 
 
 def _writable(home: Home, environ: Mapping[str, str]) -> list[Check]:

@@ -54,20 +54,18 @@ async def execute_run(
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     traffic: Traffic | None = None,
-    guard: Callable[[], None] = lambda: None,
 ) -> RunSnapshot:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    Runs that are given the same `traffic` spare the providers together; without it a run does so alone. `guard` is
-    asked before the journal is written (see `JournalWriter`).
+    Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
     Raises `MassgenError` for a damaged run directory or a store that fails.
     """
     request = run.read_request()
     question, config = request.question, request.config
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        journal = JournalWriter(run.events, guard=guard)
+        journal = JournalWriter(run.events)
         cleanup.callback(journal.close)
         past = JournalReader(run.events).read()
         for record in past:

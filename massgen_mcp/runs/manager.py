@@ -364,8 +364,8 @@ class _Watch:
 
     def look(self) -> RunView:
         row = self._store.get(self._run_id)
-        if row.state == "running" and self._lost(row):
-            self._store.interrupt(row.fingerprint, self._home.machine, of_runner=row.runner)
+        if row.state == "running" and not Post(self._home, row.fingerprint).alive():
+            self._store.interrupt(row.fingerprint, of_runner=row.runner)
             row = self._store.get(self._run_id)
         if row.expired:
             raise expired_run(row)
@@ -385,12 +385,6 @@ class _Watch:
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, self._directory, held_up_by, damage, ahead)
-
-    def _lost(self, row: RunRow) -> bool:
-        """On its own machine the kernel knows at once whether a runner lives; from elsewhere its lease must be over."""
-        if row.machine is None or row.machine == self._home.machine:
-            return not Post(self._home, row.fingerprint).alive()
-        return row.lease is not None and row.lease < time.time()
 
     def _read(self) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""

@@ -30,9 +30,8 @@ from massgen_mcp.home import Home, find_home
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
-from massgen_mcp.runs.lease import Lease
 from massgen_mcp.runs.retention import prune
-from massgen_mcp.runs.store import Holder, RunRow, Store
+from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.runs.summons import Listening, Post
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 
@@ -54,19 +53,16 @@ class Runner:
         self._store = store
         self._fingerprint = fingerprint
         self._environ = environ
-        runner = f"{home.machine}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._holder = Holder(runner, home.machine, home.lease_seconds)
-        self._scopes: dict[str, anyio.CancelScope] = {}
+        self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._traffic = Traffic()
         self._active: dict[str, RunHandle | None] = {}
-        self._lease = Lease(store, self._holder, self._active.keys())
         self._ended: dict[str, RunSnapshot] = {}
         """Runs whose end the store does not know yet."""
         self._news = anyio.Event()
 
     async def work(self, listening: Listening) -> None:
         """Execute runs until there has been nothing to do for the idle time."""
-        lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint, self._home.machine)
+        lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
         if lost:
             logger.warning("going on with the runs of a lost runner: %s", ", ".join(lost))
         async with anyio.create_task_group() as tasks:
@@ -77,7 +73,6 @@ class Runner:
                 self._news = anyio.Event()
                 try:
                     await self._index_ended()
-                    await self._renew_lease()
                     await self._take_runs(tasks)
                     await self._heed_controls()
                 except MassgenError as error:  # a store that is full or locked away: what runs goes on
@@ -110,19 +105,10 @@ class Runner:
                     logger.warning("cannot prune %s: %s", run_id, cause)
             await anyio.sleep(PRUNE_INTERVAL)
 
-    async def _renew_lease(self) -> None:
-        """Hold on to the runs. One that was given to a runner on another machine meanwhile is let go as it stands."""
-        if not self._active or self._lease.left() > 0.75 * self._home.lease_seconds:
-            return
-        for run_id in await anyio.to_thread.run_sync(self._lease.renew):
-            logger.warning("run %s has another runner now", run_id)
-            self._scopes[run_id].cancel()
-
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
         for row in await anyio.to_thread.run_sync(self._claim):
             self._active[row.run_id] = None
-            self._scopes[row.run_id] = anyio.CancelScope()
-            tasks.start_soon(self._hold, row)
+            tasks.start_soon(self._execute, row)
 
     def _claim(self) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
@@ -133,8 +119,8 @@ class Runner:
         absent = {fingerprint for fingerprint in others if not Post(self._home, fingerprint).alive()}
         for fingerprint, state, runner in at_work:
             if state == "running" and fingerprint in absent:
-                self._store.interrupt(fingerprint, self._home.machine, of_runner=runner)
-        return self._store.claim(self._fingerprint, self._holder, max_running=self._home.limits.running, absent=absent)
+                self._store.interrupt(fingerprint, of_runner=runner)
+        return self._store.claim(self._fingerprint, self._id, max_running=self._home.limits.running, absent=absent)
 
     async def _index_ended(self) -> None:
         """Tell the store how runs ended, and those who wait for a place that there is one."""
@@ -173,15 +159,6 @@ class Runner:
         if done:
             await anyio.to_thread.run_sync(self._store.done, done)
 
-    async def _hold(self, row: RunRow) -> None:
-        """Execute a run as long as it is ours."""
-        with self._scopes[row.run_id] as scope:
-            await self._execute(row)
-        del self._scopes[row.run_id]
-        if scope.cancelled_caught:
-            del self._active[row.run_id]
-            self._news.set()
-
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
         run_id = row.run_id
@@ -202,7 +179,6 @@ class Runner:
                     environ=self._environ,
                     on_start=started,
                     traffic=self._traffic,
-                    guard=lambda: self._lease.check(run_id),
                 )
         except Exception as error:
             if (fault := storage_fault(error)) is not None:
@@ -221,7 +197,7 @@ class Runner:
             await anyio.sleep(REST_SECONDS)
             try:
                 await anyio.to_thread.run_sync(_try_storage, directory)
-                await anyio.to_thread.run_sync(self._store.pause, run_id, self._holder.runner)
+                await anyio.to_thread.run_sync(self._store.pause, run_id, self._id)
             except (OSError, MassgenError):
                 continue
             break

@@ -33,7 +33,7 @@ QUESTION_PREVIEW = 200
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, machine, lease"
+    " resumes"
 )
 _ENDED = tuple(sorted(TERMINAL_STATES))
 _OVER = (*_ENDED, "interrupted")
@@ -49,7 +49,7 @@ class RunRow:
 
     `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
     expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
-    taken it over from one that was lost. `machine`: where its runner works, which holds it until `lease`.
+    taken it over from one that was lost.
     """
 
     number: int
@@ -70,8 +70,6 @@ class RunRow:
     events: int | None
     kept: Kept
     resumes: int
-    machine: str | None
-    lease: float | None
 
     @property
     def expired(self) -> bool:
@@ -102,15 +100,6 @@ class NewRun:
     idempotency_key: str | None = None
     session_id: str | None = None
     turns_over: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A runner that takes runs: its id, its machine, and for how many seconds it holds what it takes or renews."""
-
-    runner: str
-    machine: str
-    lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +218,9 @@ class Store:
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
-    def claim(
-        self, fingerprint: str, holder: Holder, *, max_running: int, absent: Collection[str] = ()
-    ) -> list[RunRow]:
+    def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
         """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
-        oldest first.
+        oldest first. `runner`: its id.
 
         At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
         in `absent`, which have no runner.
@@ -246,19 +233,12 @@ class Store:
                 return []
             rows = db.execute(
                 "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?,"
-                " machine = ?, lease = ?, started = ?, ended = NULL, aged_from = NULL"
+                " started = ?, ended = NULL, aged_from = NULL"
                 f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?"
                 f" ORDER BY number LIMIT ?) RETURNING {_COLUMNS}",
-                (holder.runner, holder.machine, time.time() + holder.lease_seconds, time.time(), fingerprint, turns),
+                (runner, time.time(), fingerprint, turns),
             ).fetchall()
         return sorted((_row(row) for row in rows), key=lambda row: row.number)
-
-    def renew(self, holder: Holder) -> set[str]:
-        """Hold the runs of this runner for another lease. Returns their ids: what is not among them is not its own."""
-        with self._database.transaction() as db:
-            query = "UPDATE runs SET lease = ? WHERE runner = ? AND state = 'running' RETURNING run_id"
-            rows = db.execute(query, (time.time() + holder.lease_seconds, holder.runner)).fetchall()
-        return {run_id for (run_id,) in rows}
 
     def waiting(self, fingerprint: str) -> int:
         """How many runs a runner with these credentials could take."""
@@ -281,16 +261,13 @@ class Store:
             )
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
 
-    def interrupt(self, fingerprint: str, machine: str, *, of_runner: str | None = None) -> list[str]:
-        """Mark the running runs of lost runners: those of `machine`, which the caller knows to be lost, and those of
-        other machines whose lease is over. Returns their ids.
-        """
-        now = time.time()
+    def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
+        """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         with self._database.transaction() as db:
             rows = db.execute(
                 "UPDATE runs SET state = 'interrupted', ended = ?1 WHERE state = 'running' AND fingerprint = ?2"
-                " AND (?3 IS NULL OR runner = ?3) AND (machine IS NULL OR machine = ?4 OR lease < ?1) RETURNING run_id",
-                (now, fingerprint, of_runner, machine),
+                " AND (?3 IS NULL OR runner = ?3) RETURNING run_id",
+                (time.time(), fingerprint, of_runner),
             ).fetchall()
         return [row[0] for row in rows]
 
