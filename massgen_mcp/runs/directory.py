@@ -17,6 +17,8 @@ import anyio.to_thread
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.home import Home
+from massgen_mcp.runs.store import RunRow
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
@@ -39,6 +41,8 @@ class RunDirectory:
         self.status = path / "status.json"
         self.log = path / "massgen.log"
         self.request = path / "config.json"
+        self.alive = path / ".alive"
+        """Lock of the process that executes the run, where that is no runner."""
 
     @classmethod
     def create(cls, path: Path, question: str, config: Config, history: Sequence[EarlierTurn] = ()) -> "RunDirectory":
@@ -112,6 +116,11 @@ class RunDirectory:
         import yaml  # the server process never writes it
 
         replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+
+
+def directory_of(home: Home, row: RunRow) -> RunDirectory:
+    """Where a run is: in the home, or where the program that executed it wanted it."""
+    return RunDirectory(Path(row.directory) if row.directory else home.runs / row.run_id)
 
 
 def _checksum(document: dict[str, Any]) -> str:

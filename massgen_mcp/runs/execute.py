@@ -3,10 +3,11 @@
 The composition root of a run; the runner, the command line and Python all come through here.
 """
 
+import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import cast
@@ -17,7 +18,7 @@ from massgen_mcp import __version__
 from massgen_mcp.backends.registry import Premises, destination_of, make_backend
 from massgen_mcp.backends.traffic import Lane, Traffic
 from massgen_mcp.config.models import Config
-from massgen_mcp.errors import MassgenError, storage_fault
+from massgen_mcp.errors import FailureReason, MassgenError, storage_fault
 from massgen_mcp.events import AgentInfo, LogRecord, RunFailed, RunStarted, public_agent_name
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
@@ -25,12 +26,15 @@ from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter
+from massgen_mcp.runs.store import Control
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.log_text import log_line
 from massgen_mcp.views.plain_text import plain_lines
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 from massgen_mcp.views.status_json import status_json
+
+logger = logging.getLogger("massgen_mcp.run")
 
 STATUS_INTERVAL = 0.1
 """`status.json` is written at most this often, in seconds ..."""
@@ -44,6 +48,26 @@ class RunHandle:
 
     conductor: Conductor
     snapshot: RunSnapshot
+
+    async def heed(self, controls: Iterable[Control]) -> list[int]:
+        """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
+        done: list[int] = []
+        for control in controls:
+            match control.action:
+                case "cancel":
+                    self.conductor.cancel()
+                    continue  # it stays wanted until the run has ended
+                case "finish_now":
+                    self.conductor.finish_now()
+                case "steer":
+                    self.conductor.steer(control.number, control.message)
+                case "raise_budget":
+                    self.conductor.raise_budget(control.number, float(control.message))
+                case "answer":
+                    self.conductor.answer(control.message)
+            await self.conductor.settle()
+            done.append(control.number)
+        return done
 
 
 async def execute_run(
@@ -110,6 +134,27 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         _write_records(run, snapshot, journal)
+    return snapshot
+
+
+async def break_off(directory: RunDirectory, reason: FailureReason, message: str) -> RunSnapshot:
+    """The run ends as failed, by no fault of its team, in its journal too if that can still be written."""
+    snapshot = RunSnapshot()
+    try:
+        for record in JournalReader(directory.events).read():
+            snapshot.apply(record)
+        if snapshot.state not in TERMINAL_STATES:
+            journal = JournalWriter(directory.events)
+            journal.listen(snapshot.apply)
+            try:
+                journal.record(RunFailed(reason=reason, message=message))
+                await journal.settle()
+            finally:
+                journal.close()
+    except (MassgenError, OSError) as further:
+        logger.warning("the journal of a broken run cannot be written: %s", further)
+    if snapshot.state not in TERMINAL_STATES:
+        snapshot.state = "failed"
     return snapshot
 
 

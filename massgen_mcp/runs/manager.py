@@ -7,9 +7,7 @@ know MCP, command lines or models.
 import hashlib
 import json
 import math
-import secrets
 import time
-from base64 import b32encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
@@ -24,12 +22,24 @@ from massgen_mcp.config.loader import missing_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.home import Home
-from massgen_mcp.runs.credentials import fingerprint, variables_of
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.credentials import identity
+from massgen_mcp.runs.directory import RunDirectory, directory_of
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader
+from massgen_mcp.runs.locks import is_held
 from massgen_mcp.runs.retention import Pruned, expired_run, making, prune
 from massgen_mcp.runs.sessions import History, recall
-from massgen_mcp.runs.store import Action, Added, NewRun, OnConflict, RunRow, SessionMoved, Store, unknown_run
+from massgen_mcp.runs.store import (
+    RUN_ID_PREFIX,
+    Action,
+    Added,
+    NewRun,
+    OnConflict,
+    RunRow,
+    SessionMoved,
+    Store,
+    new_run_id,
+    unknown_run,
+)
 from massgen_mcp.runs.summons import Post, summon
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
@@ -37,7 +47,6 @@ from massgen_mcp.workspace.snapshot import remove_tree
 
 Until = Literal["terminal", "phase", "change"]
 
-RUN_ID_PREFIX = "run-"
 MAX_QUESTION_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_TURNS_RECALLED = 200
@@ -324,15 +333,17 @@ class RunManager:
 
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
-        config = RunDirectory(self._home.runs / row.run_id).read_request().config
+        config = directory_of(self._home, row).read_request().config
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
+        if row.foreground:
+            return "the program that executed it ended; control_run resume lets a runner continue it"
         if self._identity(config) != row.fingerprint:
             return "it was started with other keys than those set here; control_run resume takes these"
         return None
 
     def _identity(self, config: Config) -> str:
-        return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
+        return identity(config, self._environ, self._home)
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""
@@ -340,7 +351,7 @@ class RunManager:
             with suppress(MassgenError):
                 return self._watch(row.run_id).look()
         snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
-        return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
+        return RunView(row, snapshot, directory_of(self._home, row))
 
     def _watch(self, run_id: str) -> "_Watch":
         return _Watch(self._home, self._store, run_id, self._held_up)
@@ -357,19 +368,18 @@ class _Watch:
         self._home = home
         self._store = store
         self._held_up = held_up
-        self._directory = RunDirectory(home.runs / self._run_id)
-        self._reader = JournalReader(self._directory.events)
+        self._reader: JournalReader | None = None
         self._folded = RunSnapshot()
         self._damage: MassgenError | None = None
 
     def look(self) -> RunView:
         row = self._store.get(self._run_id)
-        if row.state == "running" and not Post(self._home, row.fingerprint).alive():
-            self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        directory = directory_of(self._home, row)
+        if row.state == "running" and self._is_lost(row, directory):
             row = self._store.get(self._run_id)
         if row.expired:
             raise expired_run(row)
-        self._read()
+        self._read(directory)
         snapshot = copy(self._folded)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and self._held_up(row):
@@ -384,11 +394,24 @@ class _Watch:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
-        return RunView(row, snapshot, self._directory, held_up_by, damage, ahead)
+        return RunView(row, snapshot, directory, held_up_by, damage, ahead)
 
-    def _read(self) -> None:
+    def _is_lost(self, row: RunRow, directory: RunDirectory) -> bool:
+        """Whether the process that worked on a running run is gone; the store knows it then, too."""
+        if row.foreground:
+            if is_held(directory.alive):
+                return False
+            self._store.lose(row.run_id)
+            return True
+        if Post(self._home, row.fingerprint).alive():
+            return False
+        self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        return True
+
+    def _read(self, directory: RunDirectory) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
         try:
+            self._reader = self._reader or JournalReader(directory.events)
             records = self._reader.read()
         except DamagedJournal as damage:
             records, self._damage = damage.intact, damage
@@ -431,11 +454,6 @@ def _checked_raise(view: RunView, value: float | None) -> str:
 def _is_so(view: RunView, state: RunState | None) -> bool:
     """Whether a run that the store gave for this state is in it; it alone knows that it waits for its asker."""
     return state not in ("running", "input_required") or view.state == state
-
-
-def new_run_id() -> str:
-    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
-    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
 def check_question(question: str) -> None:

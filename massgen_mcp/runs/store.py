@@ -8,8 +8,10 @@ when there are such, works in the place of the run that waits for it and is not 
 """
 
 import json
+import secrets
 import sqlite3
 import time
+from base64 import b32encode
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing
 """What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 
 QUESTION_PREVIEW = 200
+RUN_ID_PREFIX = "run-"
 
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
@@ -187,8 +190,8 @@ class Store:
         """Let the calling process continue an interrupted run itself; False if somebody was faster."""
         with self._database.transaction() as db:
             found = db.execute(
-                "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1, ended = NULL"
-                " WHERE run_id = ? AND state = 'interrupted'",
+                "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
+                " ended = NULL WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
             return found.rowcount == 1
@@ -412,6 +415,11 @@ class Store:
     def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None:
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
+
+
+def new_run_id() -> str:
+    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
+    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
 def unknown_run(run_id: str) -> MassgenError:
