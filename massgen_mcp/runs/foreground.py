@@ -34,9 +34,9 @@ class ForegroundRun:
 
     run_id: str
     directory: RunDirectory
-    note: str = ""
-    _environ: Mapping[str, str] = os.environ
-    _store: Store | None = None
+    note: str
+    _environ: Mapping[str, str]
+    _store: Store | None
 
     async def execute(
         self,
@@ -88,7 +88,7 @@ class ForegroundRun:
 
 def unlisted(directory: RunDirectory, environ: Mapping[str, str]) -> ForegroundRun:
     """A run that nobody shall find again."""
-    return ForegroundRun(new_run_id(), directory, _environ=environ)
+    return ForegroundRun(new_run_id(), directory, "", environ, None)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, directory_of
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader
 from massgen_mcp.runs.locks import is_held
-from massgen_mcp.runs.retention import Pruned, expired_run, making, prune
+from massgen_mcp.runs.retention import Pruned, expired_run, making, prune, prune_named
 from massgen_mcp.runs.sessions import History, recall
 from massgen_mcp.runs.store import (
     RUN_ID_PREFIX,
@@ -240,6 +240,15 @@ class RunManager:
             lambda: prune(self._home.ensure(), self._store, dry_run=dry_run, older_than=older_than)
         )
 
+    async def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
+        """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
+
+        def pruned() -> Pruned:
+            rows = [self._watch(run_id).row() for run_id in run_ids]
+            return prune_named(self._home, self._store, rows, dry_run=dry_run)
+
+        return await anyio.to_thread.run_sync(pruned)
+
     # -- plumbing -------------------------------------------------------------------------------------------------
 
     def _enqueue(
@@ -372,11 +381,16 @@ class _Watch:
         self._folded = RunSnapshot()
         self._damage: MassgenError | None = None
 
-    def look(self) -> RunView:
+    def row(self) -> RunRow:
+        """As the store knows it, once it knows whether somebody works on it."""
         row = self._store.get(self._run_id)
-        directory = directory_of(self._home, row)
-        if row.state == "running" and self._is_lost(row, directory):
+        if row.state == "running" and self._is_lost(row):
             row = self._store.get(self._run_id)
+        return row
+
+    def look(self) -> RunView:
+        row = self.row()
+        directory = directory_of(self._home, row)
         if row.expired:
             raise expired_run(row)
         self._read(directory)
@@ -396,10 +410,10 @@ class _Watch:
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead)
 
-    def _is_lost(self, row: RunRow, directory: RunDirectory) -> bool:
+    def _is_lost(self, row: RunRow) -> bool:
         """Whether the process that worked on a running run is gone; the store knows it then, too."""
         if row.foreground:
-            if is_held(directory.alive):
+            if is_held(directory_of(self._home, row).alive):
                 return False
             self._store.lose(row.run_id)
             return True

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR, Home
+from massgen_mcp.runs.directory import directory_of
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -112,6 +113,19 @@ def prune(
     return pruned
 
 
+def prune_named(home: Home, store: Store, rows: Iterable[RunRow], *, dry_run: bool = False) -> Pruned:
+    """Delete everything of these runs, wherever they lie and however old they are. Raises `MassgenError`
+    invalid_action for a run that has not ended, disk_full, store_unavailable.
+    """
+    pruned = Pruned()
+    for row in rows:
+        if row.state in ("queued", "running"):
+            raise MassgenError("invalid_action", f"run {row.run_id} is {row.state}; cancel it first")
+        if row.kept != "nothing":
+            _remove(store, row, "results", [directory_of(home, row).path], pruned, dry_run=dry_run)
+    return pruned
+
+
 def _age(home: Home, store: Store, now: Moment) -> float:
     """The retention clock, moved on. Where the disk is too full to note even that, the reserve makes room."""
     for _ in range(2):
@@ -164,7 +178,7 @@ def _results(home: Home, store: Store, aged_from: float, pruned: Pruned, *, dry_
     begun = store.old(float("inf"), ["losing_results"], interrupted=True)
     old = store.old(aged_from, ["all", "losing_workspaces", "results"], interrupted=True)
     for row in [*begun, *old]:
-        _remove(store, row, "results", [home.runs / row.run_id], pruned, dry_run=dry_run)
+        _remove(store, row, "results", [directory_of(home, row).path], pruned, dry_run=dry_run)
 
 
 def _workspaces(home: Home, store: Store, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
