@@ -20,8 +20,8 @@ from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
-from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.manager import new_run_id
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
@@ -34,9 +34,10 @@ async def perform(asked: Asked, on_record: Callable[[LogRecord], None] = lambda 
     Raises `RunNotCompleted` when there is no final answer, and `MassgenError` store_unavailable.
     """
     with _place(asked.keep_logs) as parent:
-        run = _new_run_directory(parent, asked)
-        snapshot = await _execute(run, on_record)
-    result = _result(asked, snapshot, run if asked.keep_logs else None)
+        directory = _new_run_directory(parent, asked)
+        with _entered(directory, asked) as run:
+            snapshot = await _execute(run, on_record)
+    result = _result(asked, snapshot, directory if asked.keep_logs else None)
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
     if asked.output_file is not None:
@@ -60,6 +61,16 @@ def _place(keep: bool) -> Generator[Path]:
         yield Path(temporary)
 
 
+@contextmanager
+def _entered(directory: RunDirectory, asked: Asked) -> Generator[ForegroundRun]:
+    """The run, in the list of this machine's runs if its files stay."""
+    if not asked.keep_logs:
+        yield unlisted(directory, os.environ)
+        return
+    with listed(directory, asked.question, asked.config, source=asked.config_used, environ=os.environ) as run:
+        yield run
+
+
 def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment."""
     while True:
@@ -70,7 +81,7 @@ def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
             continue
 
 
-async def _execute(run: RunDirectory, on_record: Callable[[LogRecord], None]) -> RunSnapshot:
+async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -> RunSnapshot:
     """To the run's own end, also when the caller is cancelled: then the run is cancelled first, and ends as such."""
     handles: list[RunHandle] = []
     ended: list[RunSnapshot | Exception] = []
@@ -84,9 +95,7 @@ async def _execute(run: RunDirectory, on_record: Callable[[LogRecord], None]) ->
     async def work() -> None:
         with anyio.CancelScope(shield=True):
             try:
-                ended.append(
-                    await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
-                )
+                ended.append(await run.execute(on_start=started, on_record=on_record))
             except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
                 ended.append(error)
         done.set()

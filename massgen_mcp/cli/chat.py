@@ -14,7 +14,7 @@ from massgen_mcp.cli.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.display import person_at_terminal
 from massgen_mcp.cli.editor import NothingToEdit, edit, editable
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
-from massgen_mcp.cli.one_run import answerable, execute_shown, keyless, new_run_directory, place
+from massgen_mcp.cli.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.saying import say, say_text
 from massgen_mcp.cli.team import Team, find_team
@@ -28,7 +28,7 @@ from massgen_mcp.runs.session_directory import SESSIONS, Session, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot, RunState
 from massgen_mcp.views.styled import Line, Span, text_of
 
@@ -115,11 +115,14 @@ class _Conversation:
         config = with_mentioned_files(question, answerable(self._team.config, self._options), Path.cwd())
         if self._session is None:
             self._session = Session.create(self._sessions)
-        run = new_run_directory(self._logs, question, config, self._session)
-        turn = self._session.begin_turn(question, run.path)
-        snapshot = await execute_shown(run, self._options, self._logs)
-        self._last = (snapshot, run)
-        self._session.end_turn(turn, run, snapshot)
+        directory = new_run_directory(self._logs, question, config, self._session)
+        with entered(directory, question, self._team, self._options) as run:
+            if run.note:
+                self._show([(Span(run.note, "dim"),)])
+            turn = self._session.begin_turn(question, directory.path)
+            snapshot = await execute_shown(run, self._options, self._logs)
+        self._last = (snapshot, directory)
+        self._session.end_turn(turn, directory, snapshot)
         self._show_result(snapshot)
 
     def _show_result(self, run: RunSnapshot) -> None:

@@ -6,7 +6,7 @@ from textwrap import indent
 from typing import TextIO
 
 from massgen_mcp.events import LogRecord, TextDelta
-from massgen_mcp.views.log_text import plain_lines
+from massgen_mcp.views.plain_text import plain_lines
 
 NAME = "massgen_debug.log"
 

@@ -8,7 +8,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from massgen_mcp.events import InputGiven, InputKind, InputRequired, LogRecord
 from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.views.log_text import plain
+from massgen_mcp.views.plain_text import plain
 
 
 class Words:

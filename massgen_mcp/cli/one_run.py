@@ -16,17 +16,15 @@ from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
 from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
-from massgen_mcp.cli.team import find_team
+from massgen_mcp.cli.team import Team, find_team
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
-from massgen_mcp.file_systems import network_message, network_type
-from massgen_mcp.home import find_home
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
-from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.manager import new_run_id
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
 from massgen_mcp.runs.session_directory import Session
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
 from massgen_mcp.workspace.snapshot import remove_tree
@@ -46,24 +44,35 @@ async def run_once(options: Options) -> int:
     if options.output_file is not None:
         check_output(options.output_file.absolute(), "--output-file")
     with place(options) as parent, resumed_session(options, Path.cwd()) as session:
-        unlisted = _unlisted(parent)
-        run = new_run_directory(parent, question, answerable(team.config, options), session)
-        turn = session.begin_turn(question, run.path) if session else None
-        say(f"LOG_DIR: {run.path}")
-        say(f"STATUS: {run.status}")
-        say(f"AGENTS: {_members(team.config)}")
-        say(f"QUESTION: {preview(question)}")
-        say("[Coordination in progress - monitor status.json for real-time updates]")
-        snapshot = await execute_shown(run, options, parent)
+        config = answerable(team.config, options)
+        directory = new_run_directory(parent, question, config, session)
+        with entered(directory, question, team, options) as run:
+            turn = session.begin_turn(question, directory.path) if session else None
+            say(f"LOG_DIR: {directory.path}")
+            say(f"STATUS: {directory.status}")
+            say(f"AGENTS: {_members(config)}")
+            say(f"QUESTION: {preview(question)}")
+            say("[Coordination in progress - monitor status.json for real-time updates]")
+            snapshot = await execute_shown(run, options, parent)
         if session and turn:
-            session.end_turn(turn, run, snapshot)
-        return _report(snapshot, run, options, unlisted)
+            session.end_turn(turn, directory, snapshot)
+        return _report(snapshot, directory, options, run.note)
 
 
-async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
+@contextmanager
+def entered(directory: RunDirectory, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
+    """The run, in the list of this machine's runs as long as its files shall stay."""
+    if options.no_logs:
+        yield unlisted(directory, os.environ)
+        return
+    with listed(directory, question, team.config, source=team.source, environ=os.environ) as run:
+        yield run
+
+
+async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunSnapshot:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
     display = choose_display(options, os.environ)
-    debug_log = DebugLog(run.path) if options.debug else None
+    debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
 
     def started(handle: RunHandle) -> None:
@@ -91,7 +100,7 @@ async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> Ru
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
                 tasks.start_soon(_refreshed, display)
-                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
+                await run.execute(on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
             display.close()
@@ -137,21 +146,14 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _unlisted(parent: Path) -> list[str]:
-    """Why the run cannot be in the list of this machine's runs, if it cannot: where it lies, or where the list lies."""
-    for path in (parent, find_home(os.environ).path):
-        if kind := network_type(path):
-            return [f"this run is in no list: {network_message(path, kind)}"]
-    return []
-
-
-def _report(run: RunSnapshot, directory: RunDirectory, options: Options, unlisted: list[str]) -> int:
-    """Tell how it ended, and write the output file. `unlisted` comes first among the warnings."""
+def _report(run: RunSnapshot, directory: RunDirectory, options: Options, note: str) -> int:
+    """Tell how it ended, and write the output file. `note` comes first among the warnings."""
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
         write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
     closing, code = _closing(run, directory, options)
-    for warning in [*unlisted, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(unlisted))]:
+    notes = [note] if note else []
+    for warning in [*notes, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(notes))]:
         say(f"WARNING: {warning}")
     for line in closing:
         say(line)

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-from massgen_mcp.views.log_text import plain
+from massgen_mcp.views.plain_text import plain
 
 
 def say(line: str = "") -> bool:

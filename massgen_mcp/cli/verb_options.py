@@ -123,9 +123,10 @@ def make_parser() -> argparse.ArgumentParser:
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
     verb("doctor", "check keys, run store, runners and clients, and say what to mend")
-    prune = verb("prune", "delete what is older than the limits: workspaces first, results later")
+    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
+    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits")
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
 

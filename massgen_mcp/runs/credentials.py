@@ -16,12 +16,20 @@ from massgen_mcp.config.models import (
     HttpBackendConfig,
 )
 from massgen_mcp.config.providers import credential_variables
+from massgen_mcp.home import Home
 
 
 def variables_of(config: Config) -> tuple[str, ...]:
     """Names of the variables that decide who pays: every known provider's, and those that this config names itself."""
     named = {variable for agent in config.agents if (variable := _named_key(agent.backend))}
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES)))
+
+
+def identity(config: Config, environ: Mapping[str, str], home: Home) -> str:
+    """The fingerprint under which a run of this config is executed. Raises `MassgenError` disk_full or
+    store_unavailable.
+    """
+    return fingerprint(variables_of(config), environ, home.secret("fingerprint"))
 
 
 def _named_key(backend: BackendConfig) -> str | None:

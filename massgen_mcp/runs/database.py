@@ -71,6 +71,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs DROP COLUMN lease",
         "ALTER TABLE runs ADD COLUMN journal_version INTEGER NOT NULL DEFAULT 0",
     ),
+    (  # runs of the command line and of Python, in directories of their own
+        "ALTER TABLE runs ADD COLUMN directory TEXT",
+        "ALTER TABLE runs ADD COLUMN foreground INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

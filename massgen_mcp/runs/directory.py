@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import Home, sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.runs.store import RunRow
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
@@ -48,6 +49,8 @@ class RunDirectory:
         self.status = path / "status.json"
         self.log = path / "massgen.log"
         self.request = path / "config.json"
+        self.alive = path / ".alive"
+        """Lock of the process that executes the run, where that is no runner."""
 
     @classmethod
     def create(
@@ -138,6 +141,11 @@ class RunDirectory:
         import yaml  # the server process never writes it
 
         replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+
+
+def directory_of(home: Home, row: RunRow) -> RunDirectory:
+    """Where a run is: in the home, or where the program that executed it wanted it."""
+    return RunDirectory(Path(row.directory) if row.directory else home.runs / row.run_id)
 
 
 def _checksum(document: dict[str, Any]) -> str:

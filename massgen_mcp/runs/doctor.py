@@ -195,20 +195,20 @@ def _runs(home: Home, environ: Mapping[str, str]) -> list[Check]:
     del environ
     rows = _rows(home)
     checks: list[Check] = []
-    if interrupted := [run for run, state, *_ in rows if state == "interrupted"]:
+    if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
         advice = "control_run resume, or cancel; a server with the keys they were started with can take them up"
         checks.append(Check("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
     now = time.time()
-    long = [run for run, state, _, started, _ in rows if state == "running" and started < now - LONG_RUN_SECONDS]
+    long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
     if long:
         checks.append(
             Check("runs", "warn", f"running for more than a day: {_named(long)}", "look at get_status; cancel them")
         )
-    missing = [run for run, *_, kept in rows if kept in ("all", "results") and not (home.runs / run).is_dir()]
+    missing = [row.run_id for row in rows if row.kept in ("all", "results") and not row.directory.is_dir()]
     if missing:
         advice = "nothing brings their files back; they are dropped when they expire"
         checks.append(Check("runs", "warn", f"without a directory: {_named(missing)}", advice))
-    known = {run for run, *_ in rows}
+    known = {row.run_id for row in rows}
     if unknown := [path.name for path in _journals(home) if path.name not in known]:
         advice = f"the store does not know them and prune leaves them alone; delete them in {home.runs} when not needed"
         checks.append(Check("runs", "warn", f"unknown to the store: {_named(unknown)}", advice))
@@ -218,12 +218,12 @@ def _runs(home: Home, environ: Mapping[str, str]) -> list[Check]:
 def _runners(home: Home, environ: Mapping[str, str]) -> list[Check]:
     """Per set of credentials: does somebody work, and is there work for nobody?"""
     del environ
-    rows = _rows(home)
+    rows = [row for row in _rows(home) if not row.foreground]
     checks: list[Check] = []
-    fingerprints = {fingerprint for _, _, fingerprint, *_ in rows}
+    fingerprints = {row.fingerprint for row in rows}
     fingerprints |= {path.stem for path in home.runners.glob("*.lock")} if home.runners.is_dir() else set()
     for fingerprint in sorted(fingerprints):
-        states = [state for _, state, whose, *_ in rows if whose == fingerprint]
+        states = [row.state for row in rows if row.fingerprint == fingerprint]
         running, queued = states.count("running"), states.count("queued")
         alive = Post(home, fingerprint).alive()
         told = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
@@ -237,12 +237,29 @@ def _runners(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("runner", "ok", "none is needed now")]
 
 
-def _rows(home: Home) -> list[tuple[str, str, str, float, str]]:
-    """run_id, state, fingerprint, start, what is kept; without taking part in the store's locking or migration."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What of a run's row is looked at. `started` is in seconds since the epoch."""
+
+    run_id: str
+    state: str
+    fingerprint: str
+    started: float
+    kept: str
+    directory: Path
+    foreground: bool
+
+
+def _rows(home: Home) -> list[_Row]:
+    """Every run, without taking part in the store's locking or migration."""
     if not home.database.exists():
         return []
     with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
-        return db.execute("SELECT run_id, state, fingerprint, coalesce(started, created), kept FROM runs").fetchall()
+        query = "SELECT run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground FROM runs"
+        return [
+            _Row(run_id, state, fingerprint, started, kept, Path(directory or home.runs / run_id), bool(foreground))
+            for run_id, state, fingerprint, started, kept, directory, foreground in db.execute(query)
+        ]
 
 
 def _journals(home: Home) -> list[Path]:

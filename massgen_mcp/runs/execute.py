@@ -3,9 +3,10 @@
 The composition root of a run; the runner, the command line and Python all come through here.
 """
 
+import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from massgen_mcp.backends.traffic import Lane, Traffic
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, Config
-from massgen_mcp.errors import MassgenError, storage_fault
+from massgen_mcp.errors import FailureReason, JournalNewer, MassgenError, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
@@ -33,16 +34,20 @@ from massgen_mcp.events import (
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
+from massgen_mcp.orchestration.past import best_in
 from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.journal import JournalReader, JournalWriter, read_to_continue
 from massgen_mcp.runs.run_log import RunLog, guarded
+from massgen_mcp.runs.store import Control
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 from massgen_mcp.views.status_json import status_json
+
+logger = logging.getLogger("massgen_mcp.run")
 
 STATUS_INTERVAL = 0.1
 """`status.json` is written at most this often, in seconds ..."""
@@ -56,6 +61,26 @@ class RunHandle:
 
     conductor: Conductor
     snapshot: RunSnapshot
+
+    async def heed(self, controls: Iterable[Control]) -> list[int]:
+        """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
+        done: list[int] = []
+        for control in controls:
+            match control.action:
+                case "cancel":
+                    self.conductor.cancel()
+                    continue  # it stays wanted until the run has ended
+                case "finish_now":
+                    self.conductor.finish_now()
+                case "steer":
+                    self.conductor.steer(control.number, control.message)
+                case "raise_budget":
+                    self.conductor.raise_budget(control.number, float(control.message))
+                case "answer":
+                    self.conductor.answer(control.message)
+            await self.conductor.settle()
+            done.append(control.number)
+        return done
 
 
 async def execute_run(
@@ -189,6 +214,36 @@ def _told_in(log: RunLog) -> Generator[None]:
         if storage_fault(error) is not None:
             raise
         log.report(error)
+
+
+async def break_off(
+    directory: RunDirectory, reason: FailureReason, message: str, environ: Mapping[str, str]
+) -> RunSnapshot:
+    """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
+
+    Raises `JournalNewer`.
+    """
+    snapshot = RunSnapshot()
+    try:
+        records = read_to_continue(directory.events)
+        for record in records:
+            snapshot.apply(record)
+        if snapshot.state not in TERMINAL_STATES:
+            journal = JournalWriter(directory.events, redactor=redactor_for(environ))
+            journal.listen(snapshot.apply)
+            try:
+                winner, answer = best_in(records)
+                journal.record(RunFailed(reason=reason, message=message, winner=winner, answer=answer))
+                await journal.settle()
+            finally:
+                journal.close()
+    except JournalNewer:
+        raise
+    except Exception as further:  # noqa: BLE001 - what broke the run may break its folds, too; whoever runs it goes on
+        logger.warning("the journal of a broken run cannot be written: %s", further)
+    if snapshot.state not in TERMINAL_STATES:
+        snapshot.state = "failed"
+    return snapshot
 
 
 def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:

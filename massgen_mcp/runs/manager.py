@@ -6,10 +6,8 @@ know MCP, command lines or models.
 
 import hashlib
 import json
-import secrets
 import time
-from base64 import b32encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -25,12 +23,24 @@ from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.credentials import fingerprint, variables_of
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.credentials import identity
+from massgen_mcp.runs.directory import RunDirectory, directory_of
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader
-from massgen_mcp.runs.retention import Pruned, expired_run, making, prune
+from massgen_mcp.runs.locks import is_held
+from massgen_mcp.runs.retention import Pruned, expired_run, making, prune, prune_named
 from massgen_mcp.runs.sessions import History, recall
-from massgen_mcp.runs.store import Action, Added, NewRun, OnConflict, RunRow, SessionMoved, Store, unknown_run
+from massgen_mcp.runs.store import (
+    RUN_ID_PREFIX,
+    Action,
+    Added,
+    NewRun,
+    OnConflict,
+    RunRow,
+    SessionMoved,
+    Store,
+    new_run_id,
+    unknown_run,
+)
 from massgen_mcp.runs.summons import Post, summon
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
@@ -38,7 +48,6 @@ from massgen_mcp.workspace.snapshot import remove_tree
 
 Until = Literal["terminal", "phase", "change"]
 
-RUN_ID_PREFIX = "run-"
 MAX_QUESTION_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 20_000
 MAX_TURNS_RECALLED = 200
@@ -195,7 +204,8 @@ class RunManager:
         if action == "raise_budget":
             message = _checked_raise(view, value)
         _check_action(view, action, message)
-        message = self._redactor(view.directory.read_request().config).text(message)
+        if message:
+            message = self._redactor(view.directory.read_request().config).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
@@ -248,6 +258,15 @@ class RunManager:
         return await anyio.to_thread.run_sync(
             lambda: prune(self._home.ensure(), self._store, dry_run=dry_run, older_than=older_than)
         )
+
+    async def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
+        """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
+
+        def pruned() -> Pruned:
+            rows = [self._watch(run_id).row() for run_id in run_ids]
+            return prune_named(self._home, self._store, rows, dry_run=dry_run)
+
+        return await anyio.to_thread.run_sync(pruned)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
 
@@ -346,15 +365,17 @@ class RunManager:
 
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
-        config = RunDirectory(self._home.runs / row.run_id).read_request().config
+        config = directory_of(self._home, row).read_request().config
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
+        if row.foreground:
+            return "the program that executed it ended; control_run resume lets a runner continue it"
         if self._identity(config) != row.fingerprint:
             return "it was started with other keys than those set here; control_run resume takes these"
         return None
 
     def _identity(self, config: Config) -> str:
-        return fingerprint(variables_of(config), self._environ, self._home.secret("fingerprint"))
+        return identity(config, self._environ, self._home)
 
     def _redactor(self, config: Config) -> Redactor:
         """What takes the keys of this environment out of what is stored."""
@@ -366,7 +387,7 @@ class RunManager:
             with suppress(MassgenError):
                 return self._watch(row.run_id).look()
         snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
-        return RunView(row, snapshot, RunDirectory(self._home.runs / row.run_id))
+        return RunView(row, snapshot, directory_of(self._home, row))
 
     def _watch(self, run_id: str) -> "_Watch":
         return _Watch(self._home, self._store, run_id, self._held_up)
@@ -383,21 +404,25 @@ class _Watch:
         self._home = home
         self._store = store
         self._held_up = held_up
-        self._directory = RunDirectory(home.runs / self._run_id)
-        self._reader = JournalReader(self._directory.events)
+        self._reader: JournalReader | None = None
         self._folded = RunSnapshot()
         self._damage: MassgenError | None = None
 
-    def look(self) -> RunView:
+    def row(self) -> RunRow:
+        """As the store knows it, once it knows whether somebody works on it."""
         row = self._store.get(self._run_id)
-        if row.state == "running" and not Post(self._home, row.fingerprint).alive():
-            self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        if row.state == "running" and self._is_lost(row):
             row = self._store.get(self._run_id)
+        return row
+
+    def look(self) -> RunView:
+        row = self.row()
+        directory = directory_of(self._home, row)
         if row.expired:
             raise expired_run(row)
-        self._read()
+        self._read(directory)
         snapshot = copy(self._folded)
-        newer = self._newer(row)
+        newer = self._newer(row, directory)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and (newer or self._held_up(row)):
                 self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
@@ -413,27 +438,41 @@ class _Watch:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
-        return RunView(row, snapshot, self._directory, held_up_by, damage, ahead, newer=newer)
+        return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
 
-    def _newer(self, row: RunRow) -> JournalNewer | None:
-        if self._reader.newer is None and row.state == "interrupted":
+    def _newer(self, row: RunRow, directory: RunDirectory) -> JournalNewer | None:
+        read = self._reader.newer if self._reader else None
+        if read is None and row.state == "interrupted":
             try:
-                self._directory.read_request()
+                directory.read_request()
             except JournalNewer as newer:
                 return newer
-        return self._reader.newer
+        return read
 
-    def _read(self) -> None:
+    def _is_lost(self, row: RunRow) -> bool:
+        """Whether the process that worked on a running run is gone; the store knows it then, too."""
+        if row.foreground:
+            if is_held(directory_of(self._home, row).alive):
+                return False
+            self._store.lose(row.run_id)
+            return True
+        if Post(self._home, row.fingerprint).alive():
+            return False
+        self._store.interrupt(row.fingerprint, of_runner=row.runner)
+        return True
+
+    def _read(self, directory: RunDirectory) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
+        reader = self._reader = self._reader or JournalReader(directory.events)
         try:
-            records = self._reader.read()
+            records = reader.read()
         except DamagedJournal as damage:
             records, self._damage = damage.intact, damage
         for record in records:
             try:
                 self._folded.apply(record)
             except LookupError:
-                if self._reader.newer is None:
+                if reader.newer is None:
                     raise  # otherwise it is about something that an unread event brought in
 
 
@@ -474,11 +513,6 @@ def _checked_raise(view: RunView, value: float | None) -> str:
 def _is_so(view: RunView, state: RunState | None) -> bool:
     """Whether a run that the store gave for this state is in it; it alone knows that it waits for its asker."""
     return state not in ("running", "input_required") or view.state == state
-
-
-def new_run_id() -> str:
-    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
-    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
 def check_question(question: str) -> None:

@@ -5,11 +5,11 @@ the next pruning, never a run that looks whole. Age is counted by a clock of our
 back cannot fool. Must not know what is in the files, or models.
 """
 
-import fcntl
+import math
 import os
 import re
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR, Home
+from massgen_mcp.runs.directory import directory_of
+from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -77,7 +79,7 @@ def passed(last: Moment, now: Moment) -> float:
 @contextmanager
 def making(home: Home) -> Generator[None]:
     """Held while a run's directory is there and its row is not: what is found then without a row is no leftover."""
-    with _locked(home.path / "making.lock", fcntl.LOCK_SH):
+    with _locked(home.path / "making.lock", shared=True, patience=math.inf):
         yield
 
 
@@ -96,7 +98,7 @@ def prune(
     """
     pruned = Pruned()
     try:
-        with _locked(home.path / "prune.lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with _locked(home.path / "prune.lock"):
             age = _age(home, store, now or Moment.now())
             results = age - _limit(older_than, home.limits.results_seconds)
             workspaces = age - _limit(older_than, home.limits.workspaces_seconds)
@@ -108,6 +110,19 @@ def prune(
         return pruned
     except OSError as error:
         raise storage_error("cannot prune", error) from error
+    return pruned
+
+
+def prune_named(home: Home, store: Store, rows: Iterable[RunRow], *, dry_run: bool = False) -> Pruned:
+    """Delete everything of these runs, wherever they lie and however old they are. Raises `MassgenError`
+    invalid_action for a run that has not ended, disk_full, store_unavailable.
+    """
+    pruned = Pruned()
+    for row in rows:
+        if row.state in ("queued", "running"):
+            raise MassgenError("invalid_action", f"run {row.run_id} is {row.state}; cancel it first")
+        if row.kept != "nothing":
+            _remove(store, row, "results", [directory_of(home, row).path], pruned, dry_run=dry_run)
     return pruned
 
 
@@ -163,7 +178,7 @@ def _results(home: Home, store: Store, aged_from: float, pruned: Pruned, *, dry_
     begun = store.old(float("inf"), ["losing_results"], interrupted=True)
     old = store.old(aged_from, ["all", "losing_workspaces", "results"], interrupted=True)
     for row in [*begun, *old]:
-        _remove(store, row, "results", [home.runs / row.run_id], pruned, dry_run=dry_run)
+        _remove(store, row, "results", [directory_of(home, row).path], pruned, dry_run=dry_run)
 
 
 def _workspaces(home: Home, store: Store, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
@@ -211,7 +226,7 @@ def _leftovers(home: Home, store: Store, pruned: Pruned, *, dry_run: bool) -> No
     A directory with a journal had a row once. If the store does not know it, the store was lost, and the run is not
     ours to delete.
     """
-    with _locked(home.path / "making.lock", fcntl.LOCK_EX | fcntl.LOCK_NB):
+    with _locked(home.path / "making.lock"):
         found = [path for path in home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
         known = store.known([path.name for path in found])
         for path in found:
@@ -234,14 +249,15 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def _locked(path: Path, how: int) -> Generator[None]:
-    """Raises `BlockingIOError` with LOCK_NB if somebody else holds it. The kernel frees it with the process."""
+def _locked(path: Path, *, shared: bool = False, patience: float = 0.0) -> Generator[None]:
+    """Raises `BlockingIOError` if another process still holds the lock after `patience` seconds."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = acquire(path, shared=shared, patience=patience)
     except OSError as error:
         raise storage_error(f"cannot open {path.name}", error) from error
+    if descriptor is None:
+        raise BlockingIOError
     try:
-        fcntl.flock(descriptor, how)
         yield
     finally:
         os.close(descriptor)

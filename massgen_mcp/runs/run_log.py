@@ -13,7 +13,8 @@ from typing import TextIO
 from massgen_mcp.errors import root_causes
 from massgen_mcp.events import LogRecord
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.views.log_text import log_line, plain, plain_lines, preview
+from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.plain_text import plain, plain_lines, preview
 
 MESSAGE_CHARACTERS = 300
 

@@ -25,18 +25,15 @@ import anyio.to_thread
 
 from massgen_mcp.backends.traffic import Traffic
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.errors import FailureReason, JournalNewer, MassgenError, storage_fault
-from massgen_mcp.events import RunFailed
+from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import Home, find_home
-from massgen_mcp.orchestration.past import best_in
-from massgen_mcp.redaction import Redactor, redacted_output
-from massgen_mcp.runs.directory import RunDirectory, write_durably
-from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.journal import JournalWriter, read_to_continue
+from massgen_mcp.redaction import redacted_output
+from massgen_mcp.runs.directory import RunDirectory, directory_of, write_durably
+from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.retention import prune
 from massgen_mcp.runs.store import RunRow, Store
 from massgen_mcp.runs.summons import Listening, Post
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
+from massgen_mcp.views.snapshot import RunSnapshot
 
 logger = logging.getLogger("massgen_mcp.runner")
 
@@ -142,30 +139,14 @@ class Runner:
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
         controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
-        done: list[int] = []
-        for control in controls:
-            conductor = started[control.run_id].conductor
-            match control.action:
-                case "cancel":
-                    conductor.cancel()
-                    continue  # it stays wanted until the run has ended
-                case "finish_now":
-                    conductor.finish_now()
-                case "steer":
-                    conductor.steer(control.number, control.message)
-                case "raise_budget":
-                    conductor.raise_budget(control.number, float(control.message))
-                case "answer":
-                    conductor.answer(control.message)
-            await conductor.settle()
-            done.append(control.number)
-        if done:
-            await anyio.to_thread.run_sync(self._store.done, done)
+        for run_id, handle in started.items():
+            if done := await handle.heed(control for control in controls if control.run_id == run_id):
+                await anyio.to_thread.run_sync(self._store.done, done)
 
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
         run_id = row.run_id
-        directory = RunDirectory(self._home.runs / run_id)
+        directory = directory_of(self._home, row)
 
         def started(handle: RunHandle) -> None:
             self._active[run_id] = handle
@@ -174,7 +155,7 @@ class Runner:
         try:
             if row.resumes > MAX_RESUMES:
                 told = f"{row.resumes} runners were lost with this run"
-                self._ended[run_id] = await _break_off(directory, "runner_lost", told, redactor_for(self._environ))
+                self._ended[run_id] = await break_off(directory, "runner_lost", told, self._environ)
             else:
                 self._ended[run_id] = await execute_run(
                     directory,
@@ -193,7 +174,7 @@ class Runner:
                 return
             logger.exception("run %s broke", run_id)
             told = f"{type(error).__name__}: {error}"
-            self._ended[run_id] = await _break_off(directory, "internal", told, redactor_for(self._environ))
+            self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
         del self._active[run_id]
         self._news.set()
 
@@ -226,34 +207,6 @@ def _try_storage(directory: RunDirectory) -> None:
     finally:
         for path in (probe, probe.with_name(f".{probe.name}.new")):
             path.unlink(missing_ok=True)
-
-
-async def _break_off(directory: RunDirectory, reason: FailureReason, message: str, redactor: Redactor) -> RunSnapshot:
-    """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
-
-    Raises `JournalNewer`.
-    """
-    snapshot = RunSnapshot()
-    try:
-        records = read_to_continue(directory.events)
-        for record in records:
-            snapshot.apply(record)
-        if snapshot.state not in TERMINAL_STATES:
-            journal = JournalWriter(directory.events, redactor=redactor)
-            journal.listen(snapshot.apply)
-            try:
-                winner, answer = best_in(records)
-                journal.record(RunFailed(reason=reason, message=message, winner=winner, answer=answer))
-                await journal.settle()
-            finally:
-                journal.close()
-    except JournalNewer:
-        raise
-    except Exception as further:  # noqa: BLE001 - what broke the run may break its folds, too; the runner goes on
-        logger.warning("its journal cannot tell: %s", further)
-    if snapshot.state not in TERMINAL_STATES:
-        snapshot.state = "failed"
-    return snapshot
 
 
 async def _serve(home: Home, fingerprint: str, listens: Callable[[], None]) -> None:

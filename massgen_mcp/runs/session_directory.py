@@ -4,7 +4,6 @@ One writer per session, by a lock that the kernel drops with its process. A turn
 how it ended, which is written last: a turn that was killed never counts. Must not know how a turn is executed or shown.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -25,8 +24,9 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.home import sync_directory
 from massgen_mcp.runs.directory import RunDirectory, replace_file, write_durably
 from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.locks import acquire, is_held
 from massgen_mcp.views.coordination_record import coordination_events
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.snapshot import take_snapshot
@@ -112,7 +112,7 @@ class Session:
                 path = parent / (stem if number == 1 else f"{stem}_{number}")
                 with suppress(FileExistsError):
                     path.mkdir(mode=0o700)
-                    lock = _lock(path)
+                    lock = acquire(path / _LOCK)
                     if lock is not None:
                         return cls(path, lock)
         except OSError as error:
@@ -131,7 +131,7 @@ class Session:
                 f"there is no session {preview(session_id, 80)!r} in {parent}; `massgen --list-sessions` shows them",
             )
         try:
-            lock = _lock(path, patience=0.5)
+            lock = acquire(path / _LOCK, patience=0.5)  # somebody may just be asking whether it is busy
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot open the session: {error.strerror}") from error
         if lock is None:
@@ -259,34 +259,11 @@ def session_summary(path: Path) -> str:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _lock(path: Path, patience: float = 0.0) -> int | None:
-    """The descriptor that holds the session's lock; None if another process still holds it after `patience` seconds."""
-    descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                os.close(descriptor)
-                return None
-            time.sleep(0.02)  # somebody may just be asking whether it is busy
-        else:
-            return descriptor
-
-
 def _busy(path: Path) -> bool:
     try:
-        descriptor = os.open(path / _LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return is_held(path / _LOCK)
     except OSError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _numbers(path: Path) -> Iterator[int]:

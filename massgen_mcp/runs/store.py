@@ -8,8 +8,10 @@ when there are such, works in the place of the run that waits for it and is not 
 """
 
 import json
+import secrets
 import sqlite3
 import time
+from base64 import b32encode
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,16 +31,21 @@ Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing
 """What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 
 QUESTION_PREVIEW = 200
+RUN_ID_PREFIX = "run-"
 
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes"
+    " resumes, directory, foreground"
 )
 _ENDED = tuple(sorted(TERMINAL_STATES))
 _OVER = (*_ENDED, "interrupted")
-_WAITING = f"state IN ('queued', 'interrupted') AND kept = 'all' AND journal_version <= {JOURNAL_VERSION:d}"
+_WAITING = (
+    f"state IN ('queued', 'interrupted') AND kept = 'all' AND foreground = 0 AND journal_version <= {JOURNAL_VERSION:d}"
+)
 """What a runner could take."""
+_RUNNING = "state = 'running' AND foreground = 0"
+"""What runners work on."""
 _BUSY = ("queued", "running", "interrupted")
 """States in which a run may still add to its session."""
 
@@ -49,7 +56,8 @@ class RunRow:
 
     `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
     expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
-    taken it over from one that was lost.
+    taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
+    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it.
     """
 
     number: int
@@ -70,6 +78,8 @@ class RunRow:
     events: int | None
     kept: Kept
     resumes: int
+    directory: str | None
+    foreground: bool
 
     @property
     def expired(self) -> bool:
@@ -159,6 +169,35 @@ class Store:
             )
             return Added(_existing(db, run.run_id), replaced=earlier)
 
+    def add_foreground(self, run: NewRun, directory: Path) -> None:
+        """Note a run that the calling process executes itself, in a directory of its own choice."""
+        with self._database.transaction() as db:
+            now = time.time()
+            db.execute(
+                "INSERT INTO runs (run_id, state, question, config, fingerprint, request_hash, created, started,"
+                " directory, foreground) VALUES (?, 'running', ?, ?, ?, ?, ?, ?, ?, 1)",
+                (
+                    run.run_id,
+                    run.question[:QUESTION_PREVIEW],
+                    run.config,
+                    run.fingerprint,
+                    run.request_hash,
+                    now,
+                    now,
+                    str(directory),
+                ),
+            )
+
+    def take_foreground(self, run_id: str, fingerprint: str) -> bool:
+        """Let the calling process continue an interrupted run itself; False if somebody was faster."""
+        with self._database.transaction() as db:
+            found = db.execute(
+                "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
+                " ended = NULL WHERE run_id = ? AND state = 'interrupted'",
+                (fingerprint, run_id),
+            )
+            return found.rowcount == 1
+
     def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
         """What `add` would give for a taken key, without adding anything; None if it would add the run.
 
@@ -226,7 +265,7 @@ class Store:
         in `absent`, which have no runner.
         """
         with self._database.transaction() as db:
-            room = max_running - _count(db, "state = 'running'")
+            room = max_running - _count(db, _RUNNING)
             queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
             turns = share_out(room, queues).get(fingerprint, 0)
             if turns == 0:
@@ -248,7 +287,7 @@ class Store:
     def at_work(self) -> list[tuple[str, RunState, str | None]]:
         """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
         with self._database.reading() as db:
-            query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE state = 'running' OR {_WAITING}"
+            query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {_RUNNING} OR {_WAITING}"
             return db.execute(query).fetchall()
 
     def end(self, run_id: str, end: RunSnapshot) -> None:
@@ -265,11 +304,20 @@ class Store:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         with self._database.transaction() as db:
             rows = db.execute(
-                "UPDATE runs SET state = 'interrupted', ended = ?1 WHERE state = 'running' AND fingerprint = ?2"
+                f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {_RUNNING} AND fingerprint = ?2"
                 " AND (?3 IS NULL OR runner = ?3) RETURNING run_id",
                 (time.time(), fingerprint, of_runner),
             ).fetchall()
         return [row[0] for row in rows]
+
+    def lose(self, run_id: str) -> None:
+        """Mark a run as interrupted whose foreground process is gone."""
+        with self._database.transaction() as db:
+            db.execute(
+                "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
+                " AND foreground = 1",
+                (time.time(), run_id),
+            )
 
     def pause(self, run_id: str, runner: str) -> None:
         """Let a run of this runner wait for one again, as if its own had been lost."""
@@ -325,10 +373,11 @@ class Store:
         return _existing(db, row.run_id)
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
-        """Let an interrupted run go on under other credentials than it was started with."""
+        """Let runners with these credentials take an interrupted run, whoever started it and with which ones."""
         with self._database.transaction() as db:
             db.execute(
-                "UPDATE runs SET fingerprint = ? WHERE run_id = ? AND state = 'interrupted'", (fingerprint, run_id)
+                "UPDATE runs SET fingerprint = ?, foreground = 0 WHERE run_id = ? AND state = 'interrupted'",
+                (fingerprint, run_id),
             )
 
     # -- retention ------------------------------------------------------------------------------------------------
@@ -341,10 +390,15 @@ class Store:
             )
 
     def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
-        """Runs that have ended at that age or before and of which so much is kept, oldest first."""
+        """Runs that have ended at that age or before and of which so much is kept, oldest first. Runs in directories of
+        their own lie in their user's projects: they never become too old.
+        """
         states, kept = (_OVER if interrupted else _ENDED), tuple(kept)
         with self._database.reading() as db:
-            condition = f"aged_from <= ? AND {_among('state', states)} AND {_among('kept', kept)} ORDER BY number"
+            condition = (
+                f"aged_from <= ? AND {_among('state', states)} AND {_among('kept', kept)} AND directory IS NULL"
+                " ORDER BY number"
+            )
             return _all(db, condition, aged_from, *states, *kept)
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
@@ -372,6 +426,11 @@ class Store:
     def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None:
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
+
+
+def new_run_id() -> str:
+    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
+    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
 
 
 def unknown_run(run_id: str) -> MassgenError:
@@ -421,7 +480,7 @@ def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
 def _queues(db: sqlite3.Connection) -> list[Waiting]:
     rows = db.execute(
         "SELECT fingerprint, count(*), min(number),"
-        " (SELECT count(*) FROM runs AS r WHERE r.state = 'running' AND r.fingerprint = q.fingerprint),"
+        f" (SELECT count(*) FROM runs AS r WHERE {_RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
         f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
     )

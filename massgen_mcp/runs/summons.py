@@ -8,7 +8,6 @@ hundred. Must not know what runners do.
 """
 
 import errno
-import fcntl
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
+from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
 
 
 class Post:
@@ -33,17 +33,7 @@ class Post:
 
     def alive(self) -> bool:
         """Whether a runner holds the lock."""
-        try:
-            descriptor = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        return is_held(self.lock)
 
     def wake(self) -> bool:
         """Wake the runner; False if there is none that listens."""
@@ -68,20 +58,14 @@ class Post:
         """Take the lock for as long as the context lasts. A predecessor that is just leaving is waited for; False if
         there is still a runner after `patience` seconds.
         """
-        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + patience
+        while (descriptor := acquire(self.lock)) is None:
+            if time.monotonic() >= deadline or self.wake():
+                yield False
+                return
+            time.sleep(POLL_SECONDS)
         try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() >= deadline or self.wake():
-                        yield False
-                        return
-                    time.sleep(0.02)
-                else:
-                    yield True
-                    return
+            yield True
         finally:
             os.close(descriptor)
 
@@ -90,14 +74,12 @@ class Post:
         """The descriptor of a lock that the process to be started inherits; None if another one is just starting.
         That one listens before it looks at the queue, so it finds what was queued before this was asked.
         """
-        descriptor = os.open(self.starting, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = acquire(self.starting)
+        if descriptor is None:
+            yield None
+            return
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield None
-            else:
-                yield None if self.wake() else descriptor
+            yield None if self.wake() else descriptor
         finally:
             os.close(descriptor)
 

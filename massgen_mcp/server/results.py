@@ -30,7 +30,7 @@ from massgen_mcp.server.reply_models import (
     VoteLine,
     Waited,
 )
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import AgentView, VoteView
 
 POLL_MS = 3_000

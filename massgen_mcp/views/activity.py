@@ -5,23 +5,11 @@ Must not know how it is displayed.
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import (
-    AgentDropped,
-    LogRecord,
-    ModelCallAborted,
-    ModelCallFailed,
-    ModelCallRetried,
-    ModelCallStarted,
-    ModelCallWaiting,
-    ModelReplied,
-    TextDelta,
-    ToolFinished,
-)
+from massgen_mcp.events import LogRecord, ModelReplied, TextDelta, ToolFinished
+from massgen_mcp.views.sentences import sentence_of
 
 KEPT_CHARACTERS = 8000
 """Of what an agent is writing; a display shows the end of it."""
-
-_WORKFLOW = ("new_answer", "vote")
 
 
 @dataclass
@@ -43,23 +31,18 @@ class Activities:
 
     def apply(self, record: LogRecord) -> None:
         """Fold one more record in."""
+        doing = sentence_of(record.event).doing
+        agent = getattr(record.event, "agent", None)
+        if doing is None or agent is None:
+            return
+        writing = ""
         match record.event:
-            case ModelCallStarted() as event:
-                self.by_agent[event.agent] = Activity("thinking")
             case TextDelta() as event:
-                written = self.of(event.agent).writing + event.text
-                self.by_agent[event.agent] = Activity("writing", written[-KEPT_CHARACTERS:])
-            case ModelCallWaiting() as event:
-                self.by_agent[event.agent] = Activity(f"waits: {event.obstacle.replace('_', ' ')}")
-            case ModelCallRetried() as event:
-                self.by_agent[event.agent] = Activity(f"{event.reason}; next try in {event.wait_seconds:.0f} s")
+                writing = self.of(agent).writing + event.text
             case ModelReplied() as event:
-                tools = [call.name for call in event.tool_calls if call.name not in _WORKFLOW]
-                doing = f"uses {', '.join(dict.fromkeys(tools))}" if tools else ""
-                self.by_agent[event.agent] = Activity(doing, event.text[-KEPT_CHARACTERS:])
-            case ToolFinished() as event:
-                self.by_agent[event.agent] = Activity("reads the result", self.of(event.agent).writing)
-            case ModelCallFailed() | ModelCallAborted() | AgentDropped() as event:
-                self.by_agent[event.agent] = Activity()
+                writing = event.text
+            case ToolFinished():
+                writing = self.of(agent).writing
             case _:
-                pass
+                pass  # what was being written is void, or nothing is being written
+        self.by_agent[agent] = Activity(doing, writing[-KEPT_CHARACTERS:])

@@ -7,7 +7,7 @@ import re
 
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.views.figures import clock, spent_figures
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, Style, wrap
 

@@ -6,7 +6,7 @@ Pure: from a snapshot, a size and a time to styled lines. Must not know terminal
 from massgen_mcp.events import InputKind
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.figures import clock, cost_of, spent_figures
-from massgen_mcp.views.log_text import plain, preview
+from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import AgentView, RunSnapshot
 from massgen_mcp.views.styled import (
     Line,

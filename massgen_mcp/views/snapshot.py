@@ -4,36 +4,49 @@ Must not know who produced the events, where they are kept, or how anything is d
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from massgen_mcp.events import (
     TERMINAL,
     AgentDropped,
     AgentInfo,
+    AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    AnyEvent,
+    AskerSaid,
     AttemptStarted,
+    BallotChanged,
+    BudgetMark,
     BudgetRaised,
     BudgetReached,
-    Event,
+    FinishRequested,
+    FirstAnswersClosed,
     InputGiven,
     InputRequired,
     LogRecord,
+    MessagesShown,
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     Outcome,
     PresentationFailed,
     PresentationStarted,
+    ReservationExceeded,
     RoundStarted,
+    RuleViolated,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunResumed,
     RunStarted,
     RunTimedOut,
+    TextDelta,
+    ToolFinished,
+    UnknownEvent,
     VoteCast,
     WinnerChosen,
 )
@@ -227,7 +240,7 @@ class RunSnapshot:
         return max(0.0, (self.ended_at or now) - self.started_at)
 
 
-def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 - one case per event, nothing else
+def _apply(run: RunSnapshot, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
     match event:
         case RunStarted():
             run.run_id, run.question, run.state, run.started_at = event.run_id, event.question, "running", time
@@ -280,8 +293,14 @@ def _apply(run: RunSnapshot, event: Event, time: float) -> None:  # noqa: C901 -
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
             run.end_with(event)
-        case _:
+        case FinishRequested() | BudgetMark() | ReservationExceeded() | AskerSaid() | MessagesShown() | BallotChanged():
+            pass  # told by its own line alone
+        case ModelCallWaiting() | TextDelta() | ToolFinished() | RuleViolated() | FirstAnswersClosed():
             pass
+        case AnswerEvaluated() | UnknownEvent():
+            pass
+        case _:
+            assert_never(event)
 
 
 def _new_attempt(run: RunSnapshot, event: AttemptStarted) -> None:

@@ -6,34 +6,53 @@ wrote stays out unless it is asked for. Must not know where spans go; importing 
 
 import json
 from collections.abc import Mapping
+from typing import assert_never
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.util.types import AttributeValue
 
 from massgen_mcp.events import (
-    TERMINAL,
     AgentDropped,
     AgentInfo,
+    AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
+    AskerSaid,
+    AttemptStarted,
+    BallotChanged,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
     Cost,
+    FinishRequested,
+    FirstAnswersClosed,
+    InputGiven,
+    InputRequired,
     LogRecord,
+    MessagesShown,
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     PresentationFailed,
     PresentationStarted,
+    ReservationExceeded,
     RoundStarted,
+    RuleViolated,
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunResumed,
     RunStarted,
     RunTimedOut,
+    TextDelta,
     ToolFinished,
+    UnknownEvent,
     Usage,
     VoteCast,
+    WinnerChosen,
 )
 
 _PROVIDERS = {"claude": "anthropic", "gemini": "gcp.gemini", "grok": "x_ai", "azure_openai": "azure.ai.openai"}
@@ -54,7 +73,7 @@ class Spans:
         self._rounds: dict[str, Span] = {}
         self._calls: dict[str, Span] = {}
 
-    def heard(self, record: LogRecord) -> None:
+    def heard(self, record: LogRecord) -> None:  # noqa: C901 - one case per event, nothing else
         now = int(record.time * 1e9)
         run = self._run
         if run is None:
@@ -75,9 +94,18 @@ class Spans:
                 self._tool(event, run, now)
             case AnswerSubmitted() | VoteCast() | AgentDropped() | AnswerPresented() | PresentationFailed():
                 self._close_round(event, now)
+            case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
+                self._close_run(event, run, now)
+            case AttemptStarted() | RunResumed() | FinishRequested() | AskerSaid() | InputRequired() | InputGiven():
+                pass  # neither begins nor ends anything that takes time
+            case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():
+                pass
+            case MessagesShown() | BallotChanged() | ModelCallWaiting() | TextDelta() | RuleViolated():
+                pass
+            case FirstAnswersClosed() | WinnerChosen() | AnswerEvaluated() | UnknownEvent():
+                pass
             case _:
-                if isinstance(event, TERMINAL):
-                    self._close_run(event, run, now)
+                assert_never(event)
 
     # -- the run ----------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from wcwidth import wcwidth
 
-from massgen_mcp.views.log_text import plain
+from massgen_mcp.views.plain_text import plain
 
 Style = Literal["", "strong", "dim", "frame", "title", "busy", "good", "bad", "accent"]
 

@@ -49,7 +49,7 @@ def frames(window: Terminal) -> int:
 
 def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home: TempHome) -> None:
     with watched(home) as window:
-        text = window.wait_for("Initial Answer Generation", "◆ answer agent1.1: Forty-two, as ever.")
+        text = window.wait_for("Initial Answer Generation", "◆ new answer agent1.1: Forty-two, as ever.")
         assert re.search(r"│ ada +Complete ✓ +agent1\.1 +- ", text), text
         assert re.search(r"│ bo +Generating… +- +- ", text), text
         assert "r coordination history · s say something · Ctrl+C cancel" in text
@@ -57,7 +57,7 @@ def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home:
         window.type("\x03")
         assert window.leave() == INTERRUPTED
         assert frames(window) == 0
-        assert "◆ answer agent1.1" in window.everything
+        assert "◆ new answer agent1.1" in window.everything
         assert happened(only_child(home.work / ".massgen" / "massgen_logs"), "run_cancelled")
 
 
@@ -88,7 +88,7 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
 def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHome) -> None:
     with watched(home) as window:
         window.type("r")
-        window.wait_for("Coordination history", "round 1 begins", "answers (agent1.1): Forty-two", "End: running")
+        window.wait_for("Coordination history", "round 1 starts", "new answer agent1.1: Forty-two", "End: running")
         window.wait_until(lambda text: FRAME in text.partition("End: running")[2])
         window.type("\x03")
         assert window.leave() == INTERRUPTED
@@ -100,7 +100,7 @@ def test_a_changed_window_leaves_no_frame_behind(home: TempHome, resizing: Resiz
         for columns, rows in [(96, 24), (92, 24), (88, 24), (60, 24), (90, 12), (40, 20), (120, 40), (80, 24)]:
             window.resize(columns, rows)
             window.wait_until(lambda _, wide=columns: _framed(window, wide) and frames(window) == 1)
-        assert window.everything.count("◆ answer agent1.1") == 1, "what stood above the frame is gone"
+        assert window.everything.count("◆ new answer agent1.1") == 1, "what stood above the frame is gone"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -155,7 +155,7 @@ async def test_what_a_model_writes_can_do_nothing_to_the_terminal(home: TempHome
     with terminal(home, "--config", config, "What?") as window:
         window.wait_for("Calm. ]0;owned")
         window.type("r")
-        window.wait_for("answers (agent1.1): Calm.")
+        window.wait_for("what happened", "new answer agent1.1: Calm.")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
         for harmful in (b"\x1b]0;owned", b"\x1b[2J", "\u202e".encode(), "\x9b".encode()):
@@ -180,7 +180,7 @@ def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -
         window.type("Mind the rests\x7f\x7f")
         window.wait_for("To the team: Mind the res▏")
         window.type("\r")
-        window.wait_for("you said: Mind the res", "r coordination history")
+        window.wait_for("message to the team: Mind the res", "r coordination history")
         window.type("s\x1b")
         window.wait_for("r coordination history", absent="To the team")
         window.type("\x03")
@@ -191,11 +191,11 @@ def test_a_person_answers_what_an_agent_asks(home: TempHome) -> None:
     ask = {"call": "ask_the_asker", "arguments": {"question": "For which of the two countries is it meant, " * 3}}
     config = home.config("asker", agent("ada", ask, {"answer": "done"}), orchestrator={"allow_questions": True})
     with terminal(home, "--config", config, "Do it") as window:
-        text = window.wait_for("Waiting for you", "? asks you: For which", "Your answer: ▏")
+        text = window.wait_for("Waiting for you", "? needs a decision (question): For which", "Your answer: ▏")
         assert " ".join(text.split()).count("For which of the two countries") == 3, "the question is cut off"
         window.type("srinagar is not one\r")
         assert window.leave() == 0
-        assert "you decided (question): srinagar is not one" in window.everything
+        assert "decision given (question): srinagar is not one" in window.everything
 
 
 def test_a_person_raises_the_budget_or_ends_the_run_with_what_is_there(home: TempHome) -> None:

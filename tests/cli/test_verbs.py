@@ -97,7 +97,7 @@ async def test_watching_tells_every_event_and_ends_with_the_run(home: TempHome) 
     told = verb(home, "watch", run_id)
     assert told.returncode == DONE
     assert "agent_b: votes for agent2.2" in told.stdout
-    assert "completed: agent_b" in told.stdout.splitlines()[-1]
+    assert "completed with the answer of agent_b" in told.stdout.splitlines()[-1]
     assert " | DEBUG | " not in told.stdout
     lines = verb(home, "watch", run_id, "--json").stdout.splitlines()
     assert [json.loads(line)["event"] for line in lines] == events_of(home.run_directory(run_id))
@@ -116,7 +116,7 @@ async def test_a_run_that_loses_its_runner_while_it_is_watched_goes_on_by_itself
         with anyio.fail_after(60):
             told += [piece async for piece in watching.stdout]
             assert await watching.wait() == DONE
-    assert b"completed: agent_a" in b"".join(told)
+    assert b"completed with the answer of agent_a" in b"".join(told)
     assert happened(home.run_directory(run_id), "run_resumed")
 
 
@@ -211,7 +211,7 @@ async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:
     async with spawned(home, *command, stderr=subprocess.PIPE) as watching:
         assert watching.stdout
         assert watching.stderr
-        assert b"started" in await watching.stdout.receive()
+        assert b"the run starts" in await watching.stdout.receive()
         end(watching.pid, signal.SIGINT)
         assert await watching.wait() == STOPPED
         assert [chunk async for chunk in watching.stderr] == []

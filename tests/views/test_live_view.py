@@ -74,7 +74,7 @@ async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Pat
     ended = await run_team(tmp_path, team(script, [{"answer": "two"}]))
     shown = [text(live_view(run, doing, width=200, height=30, now=0)) for run, doing, _ in moments(ended)]
     retried = next(at for at, record in enumerate(ended.records) if record.event.type == "model_call_retried")
-    assert "next try in" in shown[retried]
+    assert "next attempt in" in shown[retried]
     assert "breaks off" not in "".join(shown[retried:])
     deltas = [record for record in ended.records if isinstance(record.event, TextDelta)]
     assert all(event_line(record, ended.snapshot) is None for record in deltas)
@@ -89,7 +89,7 @@ async def test_only_violations_that_count_are_told_to_who_follows_a_run(tmp_path
         ("stale_ballot", False),
     }
     told = [text_of(shown) for run, _, record in moments(ended) if (shown := event_line(record, run))]
-    assert any("! no_action" in shown for shown in told)
+    assert any("! action refused (no_action)" in shown for shown in told)
     assert not any("stale_ballot" in shown for shown in told)
 
 

@@ -1,4 +1,4 @@
-"""`massgen-mcp prune`: delete what is older than the limits, or say what that would be."""
+"""`massgen-mcp prune`: delete what is older than the limits, or the named runs, or say what that would be."""
 
 import argparse
 import json
@@ -14,7 +14,11 @@ DAY = 24 * 3600.0
 async def run(options: argparse.Namespace) -> int:
     older_than = None if options.older_than is None else options.older_than * DAY
     with run_manager() as manager:
-        pruned = await manager.prune(dry_run=options.dry_run, older_than=older_than)
+        if options.run_ids:
+            found = [await manager.find(run_id) for run_id in options.run_ids]
+            pruned = await manager.prune_named(found, dry_run=options.dry_run)
+        else:
+            pruned = await manager.prune(dry_run=options.dry_run, older_than=older_than)
     if options.json:
         failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
         removed = [asdict(one) for one in pruned.removed]

@@ -7,7 +7,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.saying import say
 from massgen_mcp.cli.verbs.desk import run_manager, say_json
 from massgen_mcp.server.results import run_list
-from massgen_mcp.views.log_text import preview
+from massgen_mcp.views.plain_text import preview
 
 
 async def run(options: argparse.Namespace) -> int:

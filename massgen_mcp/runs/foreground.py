@@ -1,0 +1,135 @@
+"""A run that the process of a person or a program executes itself: in the run store like any other.
+
+The process holds a lock in the run's directory while it works; when the lock is gone and the run has not ended, the run
+is interrupted, and a runner continues it as soon as somebody resumes it. Must not know how a run is shown.
+"""
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+import anyio
+import anyio.to_thread
+
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError, storage_error, storage_fault
+from massgen_mcp.events import LogRecord
+from massgen_mcp.file_systems import refuse_network
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.credentials import identity
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.locks import acquire
+from massgen_mcp.runs.store import NewRun, Store, new_run_id
+from massgen_mcp.views.snapshot import RunSnapshot
+
+CONTROL_INTERVAL = 0.5
+"""Seconds between two looks at what is wanted of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForegroundRun:
+    """Made by `listed` or `unlisted`; `execute` it once. `note` says why it is in no list although it should be."""
+
+    run_id: str
+    directory: RunDirectory
+    note: str
+    _environ: Mapping[str, str]
+    _store: Store | None
+
+    async def execute(
+        self,
+        *,
+        on_start: Callable[[RunHandle], None] = lambda _: None,
+        on_record: Callable[[LogRecord], None] = lambda _: None,
+    ) -> RunSnapshot:
+        """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does."""
+        handles: list[RunHandle] = []
+
+        def started(handle: RunHandle) -> None:
+            handles.append(handle)
+            on_start(handle)
+
+        failure: Exception | None = None
+        snapshot = RunSnapshot()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._heed_controls, handles)
+            try:
+                snapshot = await execute_run(
+                    self.directory, self.run_id, environ=self._environ, on_start=started, on_record=on_record
+                )
+            except Exception as error:  # noqa: BLE001 - raised below, not wrapped in the task group's own
+                failure = error
+            tasks.cancel_scope.cancel()
+        if failure is None:
+            self._note_end(snapshot)
+            return snapshot
+        if storage_fault(failure) is None:
+            told = f"{type(failure).__name__}: {failure}"
+            self._note_end(await break_off(self.directory, "internal", told, self._environ))
+        raise failure
+
+    def _note_end(self, snapshot: RunSnapshot) -> None:
+        """If the store cannot be told now, whoever looks at the run next tells it."""
+        if self._store is not None:
+            with suppress(MassgenError):
+                self._store.end(self.run_id, snapshot)
+
+    async def _heed_controls(self, handles: list[RunHandle]) -> None:
+        store = self._store
+        while store is not None:
+            await anyio.sleep(CONTROL_INTERVAL)
+            if handles:
+                with suppress(MassgenError):  # a store that is full or locked away is asked again
+                    controls = await anyio.to_thread.run_sync(store.controls, [self.run_id])
+                    if done := await handles[0].heed(controls):
+                        await anyio.to_thread.run_sync(store.done, done)
+
+
+def unlisted(directory: RunDirectory, environ: Mapping[str, str]) -> ForegroundRun:
+    """A run that nobody shall find again."""
+    return ForegroundRun(new_run_id(), directory, "", environ, None)
+
+
+@contextmanager
+def listed(
+    directory: RunDirectory, question: str, config: Config, *, source: str, environ: Mapping[str, str]
+) -> Generator[ForegroundRun]:
+    """A new run in the store, in the directory that was made for it. Where the store cannot be used the run works all
+    the same, and its `note` says that it is in no list.
+    """
+    run_id, store, note = new_run_id(), None, ""
+    with ExitStack() as cleanup:
+        try:
+            store = _enter(directory, run_id, question, config, source, environ, cleanup)
+        except MassgenError as error:
+            note = f"this run is in no list: {error}"
+        yield ForegroundRun(run_id, directory, note, environ, store)
+
+
+def _enter(
+    directory: RunDirectory,
+    run_id: str,
+    question: str,
+    config: Config,
+    source: str,
+    environ: Mapping[str, str],
+    cleanup: ExitStack,
+) -> Store:
+    """Lock the directory first, then enter the run: who sees it sees whether it is alive."""
+    refuse_network(directory.path)
+    home = find_home(environ).ensure()
+    try:
+        lock = acquire(directory.alive)
+    except OSError as error:
+        raise storage_error("cannot lock the run directory", error) from error
+    if lock is not None:
+        cleanup.callback(os.close, lock)
+    store = Store(home.database)
+    cleanup.callback(store.close)
+    keyless = redactor_for(environ, [agent.backend for agent in config.agents]).text(question)
+    run = NewRun(run_id, keyless, source, identity(config, environ, home), request_hash="")
+    store.add_foreground(run, directory.path)
+    return store

@@ -1,0 +1,232 @@
+"""What each event means: the one place with its level, its sentence and the views that show it.
+
+The log, `watch`, the live view, the table and the records all take their words from here. A new event type has to get
+its sentence here before the type checker and the tests pass. Must not know how a view looks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    AnyEvent,
+    AskerSaid,
+    AttemptStarted,
+    BallotChanged,
+    BallotEntry,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    FinishRequested,
+    FirstAnswersClosed,
+    InputGiven,
+    InputRequired,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    PresentationFailed,
+    PresentationStarted,
+    ReservationExceeded,
+    RoundStarted,
+    RuleViolated,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    TextDelta,
+    ToolFinished,
+    UnknownEvent,
+    VoteCast,
+    WinnerChosen,
+)
+from massgen_mcp.views.spent import dollars
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+Tone = Literal["plain", "quiet", "busy", "good", "bad", "notice", "headline"]
+"""What a line of the live view is about; each display has its own colours for it."""
+
+_WORKFLOW_TOOLS = ("new_answer", "vote")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What an event says to people and to models, and where it is shown.
+
+    `text` is what happened, without the agent's name; `detail` is what somebody wrote (an answer, a reason, an error),
+    of any length and with any characters: a view cuts it to its own size.
+    """
+
+    text: str
+    detail: str = ""
+    level: Level | None = "INFO"
+    """Level of its line in the log and in `watch`; None: it has none."""
+    record: str | None = None
+    """Its name in `coordination_events.json` and the table, MassGen's where it has one; None: it is not in them."""
+    live: Tone | None = None
+    """How the live view shows it; None: not at all."""
+    mark: str = ""
+    """A sign in front of it in the live view."""
+    doing: str | None = None
+    """What the agent is doing from now on, in a few words; "" nothing known; None: this event does not tell."""
+
+
+def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one case per event, nothing else
+    """The sentence of an event."""
+    match event:
+        case RunStarted():
+            team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
+            return Sentence(f"the run starts with {team}", event.question, record="session_start")
+        case AttemptStarted():
+            again = event.attempt > 1
+            detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason
+            record = "restart" if again else "attempt_start"
+            return Sentence(f"attempt {event.attempt} starts", detail, record=record, live="busy" if again else None)
+        case RunResumed():
+            repeated = f"; model calls to repeat: {', '.join(event.in_flight)}" if event.in_flight else ""
+            text = f"the run continues in another process{repeated}"
+            return Sentence(text, level="WARNING", record="session_resumed", live="busy")
+        case RunCompleted():
+            text = f"completed with the answer of {event.winner} ({_words(event.outcome)})"
+            if event.unkept:
+                return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
+            return Sentence(text, event.answer, record="session_end")
+        case RunFailed():
+            text = f"failed ({event.reason}); {_best(event.winner)}"
+            return Sentence(text, event.message, "ERROR", record="session_end")
+        case RunCancelled():
+            return Sentence(f"cancelled; {_best(event.winner)}", level="WARNING", record="session_end")
+        case RunTimedOut():
+            return Sentence(f"timed out; {_best(event.winner)}", event.message, "ERROR", record="session_end")
+        case FinishRequested():
+            text = "request to finish with the existing answers"
+            return Sentence(text, record="finish_requested", live="notice")
+        case AskerSaid():
+            return Sentence("message to the team", event.message, record="asker_message", live="notice")
+        case InputRequired():
+            text = f"needs a decision ({_words(event.kind)})"
+            return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
+        case InputGiven():
+            text = f"decision given ({_words(event.kind)})"
+            return Sentence(text, event.text, record="input_given", live="notice")
+        case BudgetMark():
+            spent = _sum(event.usd, event.tokens)
+            return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
+        case BudgetReached():
+            text = "the budget is used up: no new answers, the team votes on the existing ones"
+            return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
+        case BudgetRaised():
+            return Sentence(f"the budget is raised to {dollars(event.max_usd)}", record="budget_raised", live="notice")
+        case ReservationExceeded():
+            used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
+            return Sentence(f"{event.call_id} used {used}, more than the {reserved} reserved for it", level="WARNING")
+        case ModelCallStarted():
+            repeated = ", repeated after a lost process" if event.repeated else ""
+            return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
+        case ModelCallWaiting():
+            why = _words(event.obstacle)
+            return Sentence(f"model call {event.call_id} waits ({why})", level="DEBUG", doing=f"waits: {why}")
+        case TextDelta():
+            return Sentence("writes", event.text, level=None, doing="writing")
+        case ModelCallRetried():
+            wait = f"next attempt in {event.wait_seconds:.1f} s"
+            return Sentence(
+                f"attempt {event.attempt} of model call {event.call_id} failed ({event.reason}); {wait}",
+                event.message,
+                "WARNING",
+                live="busy",
+                mark="!",
+                doing=f"{event.reason}; {wait}",
+            )
+        case ModelReplied():
+            return _replied(event)
+        case ModelCallFailed():
+            text = f"model call {event.call_id} failed ({event.reason})"
+            return Sentence(text, event.message, "ERROR", doing="")
+        case ModelCallAborted():
+            text = f"model call {event.call_id} was stopped: its result could no longer count"
+            return Sentence(text, level="DEBUG", doing="")
+        case ToolFinished():
+            state = "failed" if event.is_error else "finished"
+            return Sentence(f"tool {event.name} {state}", level="DEBUG", doing="reads the result")
+        case RoundStarted():
+            text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
+            return Sentence(text, record="context_received")
+        case MessagesShown():
+            return Sentence("reads the message to the team", level="DEBUG")
+        case BallotChanged():
+            return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
+        case RuleViolated():
+            live = "quiet" if event.counts else None
+            text = f"action refused ({event.code})"
+            return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
+        case AnswerSubmitted():
+            voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
+            text = f"new answer {event.label}{voided}"
+            return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
+        case VoteCast():
+            text = f"votes for {event.label}"
+            return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
+        case FirstAnswersClosed():
+            text = f"the team continues without the first answers of {', '.join(event.awaited)}"
+            return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
+        case AgentDropped():
+            record = "agent_timeout" if event.reason == "timeout" else "agent_error"
+            text = f"dropped ({event.reason})"
+            return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
+        case WinnerChosen():
+            early = ", decided early" if event.early else ""
+            votes = ", ".join(f"{label}: {count}" for label, count in event.votes.items()) or "none"
+            text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {votes}"
+            return Sentence(text, record="final_agent_selected", live="headline", mark="★")
+        case PresentationStarted():
+            return Sentence("writes the final answer", record="final_round_start", live="plain")
+        case AnswerPresented():
+            text = "its answer becomes the final answer" if event.reused else "has written the final answer"
+            return Sentence(text, event.answer, record="final_answer")
+        case AnswerEvaluated():
+            text = f"judges the final answer {'sufficient' if event.sufficient else 'insufficient'}"
+            live = None if event.sufficient else "busy"
+            return Sentence(text, event.reason, record="final_answer_judged", live=live)
+        case PresentationFailed():
+            text = f"could not write the final answer ({event.reason})"
+            return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
+        case UnknownEvent():
+            return Sentence(f"{event.type}: an event of a newer massgen-mcp, unknown here", level="WARNING")
+        case _:
+            assert_never(event)
+
+
+def _replied(event: ModelReplied) -> Sentence:
+    names = [call.name for call in event.tool_calls]
+    price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, price from {event.cost.source}"
+    called = f"calls {', '.join(names)}" if names else "no tool call"
+    used = list(dict.fromkeys(name for name in names if name not in _WORKFLOW_TOOLS))
+    text = f"{event.model} replied after {event.seconds:.2f} s ({price}): {called}"
+    return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
+
+
+def _best(winner: str | None) -> str:
+    return f"best answer so far: {winner}" if winner else "no answer yet"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _sum(usd: float | None, tokens: int) -> str:
+    return f"{'an unknown amount' if usd is None else dollars(usd)} and {tokens:,} tokens"
+
+
+def _ballot(entries: Sequence[BallotEntry]) -> str:
+    return ", ".join(f"{entry.name} = {entry.label}" for entry in entries) or "no answers yet"

@@ -1,0 +1,143 @@
+"""A run of the command line is a run like any other: listed, controlled from elsewhere, continued after a kill."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run_command
+from tests.harness import (
+    COMMAND_MODULE,
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    call,
+    events_of,
+    expect_error,
+    happened,
+    poll_until,
+    wait_until,
+)
+
+PHASES = {"answering": "answer_submitted", "voting": "vote_cast", "presenting": "presentation_started"}
+QUESTION = "Which one?"
+
+
+def slow_team(home: TempHome) -> str:
+    """Two agents who take their time for votes and the final answer, so that there is a time to be killed at."""
+    slowly = {"delay_seconds": 1.5}
+    return home.config(
+        "slow",
+        agent("ada", {"answer": "the first"}, {"vote": "own"}, chunk_delay_seconds=0.15),
+        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, chunk_delay_seconds=0.15),
+    )
+
+
+def started(home: TempHome, config: str, *arguments: str) -> "subprocess.Popen[str]":
+    """`massgen` at work."""
+    return subprocess.Popen(
+        [sys.executable, "-m", COMMAND_MODULE, "--automation", "--config", config, *arguments, QUESTION],
+        cwd=home.work,
+        env=home.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def log_directory(massgen: "subprocess.Popen[str]") -> Path:
+    assert massgen.stdout is not None
+    return Path(massgen.stdout.readline().removeprefix("LOG_DIR: ").strip())
+
+
+def the_only_run(home: TempHome) -> dict[str, object]:
+    (row,) = json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"]
+    return row
+
+
+def killed(home: TempHome, kind: str) -> Path:
+    """The directory of a run whose `massgen` was killed as soon as an event of this kind had happened."""
+    with started(home, slow_team(home)) as massgen:
+        directory = log_directory(massgen)
+        poll_until(lambda: happened(directory, kind))
+        massgen.kill()
+    return directory
+
+
+def paid(directory: Path) -> list[str]:
+    return [event["call_id"] for event in events_of(directory) if event["type"] == "model_replied"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_run_of_a_killed_command_line_is_listed_and_resumed_without_paying_twice(home: TempHome, phase: str) -> None:
+    directory = killed(home, PHASES[phase])
+    row = the_only_run(home)
+    assert (row["status"], row["question"]) == ("interrupted", QUESTION)
+    before = paid(directory)
+    run_id = str(row["run_id"])
+    assert not home.processes(RUNNER_MODULE), "nobody continues it unasked"
+    resumed = run_command(home, SERVER_MODULE, "resume", run_id)
+    assert resumed.returncode == 0, resumed.stderr
+    waited = run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60")
+    assert waited.returncode == 0, waited.stdout + waited.stderr
+    called = paid(directory)
+    assert called[: len(before)] == before
+    assert len(called) == len(set(called)), "no reply was paid for twice"
+    assert (directory / "final").is_dir(), "its files are where the person wanted them"
+    assert json.loads((directory / "status.json").read_text())["coordination"]["completion_percentage"] == 100
+
+
+async def test_a_server_shows_and_resumes_a_run_of_a_killed_command_line(home: TempHome) -> None:
+    killed(home, "answer_submitted")
+    async with home.client() as client:
+        (row,) = (await call(client, "list_runs"))["runs"]
+        status = await call(client, "get_status", run_id=row["run_id"])
+        assert status["status"] == "interrupted"
+        assert "resume" in status["reason"]
+        await call(client, "control_run", run_id=row["run_id"], action="resume")
+        waited = await call(client, "wait_run", run_id=row["run_id"], timeout_seconds=40)
+        assert waited["status"] == "completed"
+        assert (await call(client, "get_result", run_id=row["run_id"]))["resumed"] == 1
+
+
+async def test_a_run_of_a_living_command_line_is_steered_and_cancelled_from_elsewhere(home: TempHome) -> None:
+    config = home.config("stuck", agent("solo", {"answer": "early"}, {"hang": True}), agent("bo", {"hang": True}))
+    with started(home, config) as massgen:
+        directory = log_directory(massgen)
+        await wait_until(lambda: happened(directory, "answer_submitted"))
+        async with home.client() as client:
+            (row,) = (await call(client, "list_runs", state="running"))["runs"]
+            assert (await expect_error(client, "control_run", run_id=row["run_id"], action="answer", message="x"))[
+                0
+            ] == "invalid_action"
+            await call(client, "control_run", run_id=row["run_id"], action="steer", message="Hurry.")
+            await wait_until(lambda: happened(directory, "asker_said"))
+            await call(client, "control_run", run_id=row["run_id"], action="cancel")
+            waited = await call(client, "wait_run", run_id=row["run_id"], timeout_seconds=30)
+            assert waited["status"] == "cancelled"
+        massgen.send_signal(signal.SIGCONT)
+        assert massgen.wait(timeout=30) == 4
+
+
+def test_a_finished_run_of_the_command_line_is_never_too_old_and_goes_when_it_is_named(home: TempHome) -> None:
+    with started(home, "@examples/scripted") as massgen:
+        directory = log_directory(massgen)
+        massgen.communicate(timeout=60)
+    run_id = str(the_only_run(home)["run_id"])
+    assert run_command(home, SERVER_MODULE, "result", run_id).returncode == 0
+    run_command(home, SERVER_MODULE, "prune", "--older-than", "0")
+    assert directory.is_dir()
+    pruned = run_command(home, SERVER_MODULE, "prune", run_id)
+    assert pruned.returncode == 0, pruned.stderr
+    assert not directory.exists()
+    assert "expired" in run_command(home, SERVER_MODULE, "result", run_id).stderr
+
+
+def test_a_run_without_logs_is_in_no_list(home: TempHome) -> None:
+    with started(home, "@examples/scripted", "--no-logs") as massgen:
+        massgen.communicate(timeout=60)
+    assert json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"] == []
