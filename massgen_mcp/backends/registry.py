@@ -13,6 +13,7 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.traffic import Destination
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
+from massgen_mcp.config.key_hosts import find_key, missing_variables, refused_pair, told_refusal
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     Ag2BackendConfig,
@@ -24,7 +25,7 @@ from massgen_mcp.config.models import (
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import find_key, missing_variables, provider_for
+from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import BackendError
 
 if TYPE_CHECKING:
@@ -48,8 +49,11 @@ class Premises:
 def make_backend(config: BackendConfig, environ: Mapping[str, str], premises: Premises | None = None) -> Backend:
     """The backend for `config`, with its key out of `environ`.
 
-    Raises `BackendError` if a required key, or something that has to be installed, is missing.
+    Raises `BackendError` if a required key, or something that has to be installed, is missing, and if the key may not
+    go where the config wants it.
     """
+    if refused := refused_pair(config, environ):
+        raise BackendError("auth", told_refusal([refused]))
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 

@@ -17,10 +17,11 @@ from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXI
 from massgen_mcp.cli.one_run import answerable, execute_shown, new_run_directory, place
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.team import Team, find_team
+from massgen_mcp.cli.team import find_team
 from massgen_mcp.cli.terminal import Terminal
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.manager import check_question
@@ -43,7 +44,7 @@ async def chat(options: Options) -> int:
 
     Raises `MassgenError` for whatever keeps the conversation from beginning.
     """
-    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with place(options) as logs:
         sessions = logs / "sessions" if options.no_logs else Path.cwd() / SESSIONS
@@ -116,7 +117,7 @@ class _Conversation:
             self._session = Session.create(self._sessions)
         run = new_run_directory(self._logs, question, config, self._session)
         turn = self._session.begin_turn(question, run.path)
-        snapshot = await execute_shown(run, self._options, self._logs)
+        snapshot = await execute_shown(run, self._options, self._logs, self._team.environ)
         self._last = (snapshot, run)
         self._session.end_turn(turn, run, snapshot)
         self._show_result(snapshot)
@@ -144,7 +145,7 @@ class _Conversation:
             case "reset":
                 self._reset()
             case "config":
-                self._edit_config()
+                await self._edit_config()
             case "quit":
                 pass
 
@@ -178,7 +179,7 @@ class _Conversation:
         kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
         self._show([(Span(f"Conversation cleared.{kept}", "good"),)])
 
-    def _edit_config(self) -> None:
+    async def _edit_config(self) -> None:
         """Open the config in the person's editor and take over what has become of it, if it is right."""
         if self._terminal is None:
             raise MassgenError("invalid_action", "/config needs a terminal")
@@ -190,7 +191,7 @@ class _Conversation:
         edit(path, os.environ)
         options = replace(self._options, config=str(path))
         try:
-            team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+            team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
         except MassgenError as error:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
@@ -206,6 +207,8 @@ class _Conversation:
         else:
             size = self._terminal.width, self._terminal.height
             self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
+        start = told_start(config, self._team.source, os.environ, Path.cwd())
+        self._show([(Span(plain(f"Team: {start}"), "dim"),)])
         if self._session is not None:
             told = f"Going on with {self._session.session_id}: {_turns(len(self._session.turns))} so far."
             self._show([(Span(told, "good"),)])

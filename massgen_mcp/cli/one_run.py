@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,6 +20,7 @@ from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.request.team import told_start
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from massgen_mcp.runs.manager import new_run_id
@@ -32,14 +33,14 @@ from massgen_mcp.workspace.snapshot import remove_tree
 LOGS = Path(".massgen") / "massgen_logs"
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
-OPENING_LINES = 5
+OPENING_LINES = 6
 """Those before the agents begin."""
 
 
 async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
-    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     _check_output(options.output_file)
     with place(options) as parent, resumed_session(options, Path.cwd()) as session:
         run = new_run_directory(parent, question, answerable(team.config, options), session)
@@ -49,13 +50,14 @@ async def run_once(options: Options) -> int:
         say(f"AGENTS: {_members(team.config)}")
         say(f"QUESTION: {preview(question)}")
         say("[Coordination in progress - monitor status.json for real-time updates]")
-        snapshot = await execute_shown(run, options, parent)
+        say(f"TEAM: {told_start(team.config, team.source, os.environ, Path.cwd())}")
+        snapshot = await execute_shown(run, options, parent, team.environ)
         if session and turn:
             session.end_turn(turn, run, snapshot)
         return _report(snapshot, run, options)
 
 
-async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> RunSnapshot:
+async def execute_shown(run: RunDirectory, options: Options, parent: Path, environ: Mapping[str, str]) -> RunSnapshot:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.path) if options.debug else None
@@ -86,7 +88,7 @@ async def execute_shown(run: RunDirectory, options: Options, parent: Path) -> Ru
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
                 tasks.start_soon(display.refresh)
-                await execute_run(run, new_run_id(), environ=os.environ, on_start=started, on_record=on_record)
+                await execute_run(run, new_run_id(), environ=environ, on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
             display.close()

@@ -189,16 +189,10 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
         return row
     if operators and _same_address(url, operators):
         return replace(row, base_url=url, key_required=not is_loopback(url))
-    owner = _owner(url)
+    owner = owner_of(url)
     if owner is None:
         return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
     return replace(owner, base_url=url, wire=row.wire)
-
-
-def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
-    """The key to send with this backend's requests. None: there is none, or none may go to that host."""
-    values = (environ.get(name, "").strip() for name in key_variables(backend, environ))
-    return next((value for value in values if value), None)
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
@@ -213,15 +207,10 @@ def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
 
 
-def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
-    missing: list[tuple[str, ...]] = []
-    provider = provider_for(backend, environ)
-    if not provider.base_url and provider.base_url_variable:
-        missing.append((provider.base_url_variable,))
-    if key_required(backend, environ) and find_key(backend, environ) is None:
-        missing.append(key_variables(backend, environ))
-    return missing
+def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
+    """The rows whose address the operator moved to this one."""
+    moved = ((row, environ.get(row.base_url_variable or "", "").strip()) for row in PROVIDERS)
+    return [row for row, address in moved if address and _same_address(url, address)]
 
 
 def credential_variables() -> tuple[str, ...]:
@@ -279,13 +268,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _names() -> Iterator[str]:
-    for row in PROVIDERS:
-        yield row.type
-        yield from row.aliases
-
-
-def _owner(url: str) -> Provider | None:
+def owner_of(url: str) -> Provider | None:
     """The provider whose host this is, asked over an encrypted connection."""
     host = _host(url)
     if not url.lower().startswith("https://"):
@@ -294,6 +277,12 @@ def _owner(url: str) -> Provider | None:
         if any(host == known or host.endswith(f".{known}") for known in row.hosts):
             return row
     return None
+
+
+def _names() -> Iterator[str]:
+    for row in PROVIDERS:
+        yield row.type
+        yield from row.aliases
 
 
 def _host(url: str) -> str:

@@ -20,7 +20,8 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.config.loader import missing_keys, require_keys
+from massgen_mcp.config.key_hosts import told_refusal
+from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.home import Home
@@ -112,8 +113,8 @@ class RunManager:
         `on_conflict` says what to do when the key is taken (see `Store.add`). A turn of a session is told question and
         answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, missing_key, idempotency_conflict, session_busy, queue_full,
-        disk_full, store_unavailable.
+        Raises `MassgenError`: invalid_arguments, missing_key, key_refused, idempotency_conflict, session_busy,
+        queue_full, disk_full, store_unavailable.
         """
         check_question(question)
         if session_id is not None:
@@ -325,6 +326,8 @@ class RunManager:
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
         config = RunDirectory(self._home.runs / row.run_id).read_request().config
+        if refused := refused_keys(config, self._environ):
+            return told_refusal(refused)
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
         if self._identity(config) != row.fingerprint:
