@@ -38,7 +38,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def start_run(
         context: Context,
         question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
-        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML file's path.")] = None,
+        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
