@@ -39,7 +39,7 @@ def _consents(text: str) -> bool:
     for line in text.splitlines():
         say(line)
     say("Lines with ! are more than a config may ask unasked. A yes is remembered until the file changes.")
-    return confirm("Let it", default=False)
+    return confirm("Allow this", default=False)
 
 
 def _models(options: Options) -> list[str]:

@@ -147,5 +147,6 @@ def _listed(file: Path) -> tuple[Pair, ...]:
 def _of_the_environment(environ: Mapping[str, str]) -> Iterator[Pair]:
     for word in environ.get(PAIRS_VARIABLE, "").split():
         key, at, host = word.partition("@")
-        if key and at and host:
-            yield Pair(key=key, host=host)
+        with suppress(ValidationError):
+            if at:
+                yield Pair(key=key, host=host)

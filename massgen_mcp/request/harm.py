@@ -13,7 +13,7 @@ from massgen_mcp.config.loader import config_places, load_config
 from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, BudgetConfig, Config, TimeoutConfig
 from massgen_mcp.config.providers import is_loopback, operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import Reach
+from massgen_mcp.request.reach import Reach, on_one_line
 
 
 def harmful(config: Config, reach: Reach, environ: Mapping[str, str], project: Path) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def harmful(config: Config, reach: Reach, environ: Mapping[str, str], project: P
     harmless |= {
         f"key: {pair.key} to {pair.host}" for pair in reach.keys if is_own_key(pair.key, addresses[pair.host], environ)
     }
-    harmless |= {f"reads: {path}" for path in reach.reads if path.is_relative_to(project)}
+    harmless |= {f"reads: {on_one_line(path)}" for path in reach.reads if path.is_relative_to(project)}
     budget, timeouts = _limits(project, environ)
     most = (budget.max_usd, budget.max_tokens, timeouts.orchestrator_timeout_seconds)
     wanted = (reach.max_usd, reach.max_tokens, reach.max_seconds)
@@ -42,7 +42,10 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
 def beyond(reach: Reach, granted: Sequence[Path]) -> tuple[str, ...]:
     """The paths that are not below those that may be read, in the words of `Reach.demands`. Nothing may be written."""
     reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
-    return (*(f"reads: {path}" for path in reads), *(f"writes: {path}" for path in reach.writes))
+    return (
+        *(f"reads: {on_one_line(path)}" for path in reads),
+        *(f"writes: {on_one_line(path)}" for path in reach.writes),
+    )
 
 
 def _is_known(url: str, environ: Mapping[str, str]) -> bool:

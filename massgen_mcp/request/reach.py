@@ -46,8 +46,8 @@ class Reach:
         return (
             *(f"host: {host}" for host in self.hosts),
             *(f"{KEY}{pair.key} to {pair.host}" for pair in self.keys),
-            *(f"reads: {path}" for path in self.reads),
-            *(f"writes: {path}" for path in self.writes),
+            *(f"reads: {on_one_line(path)}" for path in self.reads),
+            *(f"writes: {on_one_line(path)}" for path in self.writes),
             *(f"starts: {command}" for command in self.commands),
             *(f"sets: {setting}" for setting in self.settings),
             f"spends: up to {self.max_usd:g} US dollars",
@@ -60,11 +60,16 @@ class Reach:
         parts = {
             "hosts": self.hosts,
             "keys": dict.fromkeys(pair.key for pair in self.keys),
-            "writes": map(str, self.writes),
+            "writes": map(on_one_line, self.writes),
             "starts": self.commands,
         }
         told = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
         return "; ".join(told) or "no hosts, no keys, writes nothing of yours"
+
+
+def on_one_line(text: str | Path) -> str:
+    """As a person is shown it; nothing that a stranger named can look like a line of ours."""
+    return str(text) if str(text).isprintable() else ascii(str(text))
 
 
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
@@ -126,4 +131,5 @@ def _settings(config: Config) -> Iterator[str]:
         if backend.price is not None:
             yield f"{agent.id}: a price of its own, by which the money limit counts"
         if isinstance(backend, HttpBackendConfig) and backend.extra_body:
-            yield f"{agent.id}: further fields of its requests ({', '.join(sorted(backend.extra_body))})"
+            names = ", ".join(sorted(backend.extra_body))
+            yield f"{agent.id}: further fields of its requests ({on_one_line(names)})"

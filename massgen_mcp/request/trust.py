@@ -15,7 +15,7 @@ from massgen_mcp.config.loader import config_path, config_places, parse_config, 
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.request.harm import beyond, harmful, outside
-from massgen_mcp.request.reach import KEY, Reach, reach_of
+from massgen_mcp.request.reach import KEY, Reach, on_one_line, reach_of
 
 Origin = Literal["found", "person", "agent"]
 """Who chose the config: a command that looked in the working directory, a person, or an agent that calls a tool."""
@@ -108,7 +108,7 @@ def require_trust(file: ConfigFile, origin: Origin, environ: Mapping[str, str], 
 
 def question(file: ConfigFile, demands: Sequence[str]) -> str:
     """What a person reads before saying yes or no."""
-    return "\n".join([f"{file.path} asks for what needs your consent:", *_listed(file, demands)])
+    return "\n".join([f"{on_one_line(file.path)} asks for what needs your consent:", *_listed(file, demands)])
 
 
 def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], consent: Consent) -> tuple[str, ...]:
@@ -134,9 +134,9 @@ def _reaches_out(file: ConfigFile, demands: Sequence[str]) -> MassgenError:
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
         "config_untrusted",
-        f"{file.path} came with this directory and reaches out of it; nothing was started. It asks for (! could "
-        f"harm):\n{listed}\nA config that is found in a directory stays within {file.project}, accepted or not. If you "
-        f"mean it, name the config: --config {shlex.quote(str(file.path))}",
+        f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for (! could "
+        f"harm):\n{listed}\nA config that is found in a directory stays within {on_one_line(file.project)}, accepted or not. If you "
+        f"mean it, name the config: --config {_quoted(file.path)}",
     )
 
 
@@ -147,7 +147,12 @@ def _listed(file: ConfigFile, demands: Sequence[str]) -> list[str]:
 
 def _ways(file: ConfigFile, consent: Consent) -> str:
     by_option = f", with --trust, or in CI with --trust={file.digest()}" if consent.options else ""
-    return f"Accept it as it is now with `massgen-mcp trust {shlex.quote(str(file.path))}`{by_option}."
+    return f"Accept it as it is now with `massgen-mcp trust {_quoted(file.path)}`{by_option}."
+
+
+def _quoted(path: Path) -> str:
+    """For a shell."""
+    return on_one_line(shlex.quote(str(path)))
 
 
 def _refusal(file: ConfigFile, origin: Origin, demands: Sequence[str], ways: str) -> MassgenError:
@@ -160,5 +165,5 @@ def _refusal(file: ConfigFile, origin: Origin, demands: Sequence[str], ways: str
         what = "reaches paths that this call does not name in context_paths, and nobody accepted that"
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
-        code, f"{file.path} {what}; nothing was started. It asks for (! needs consent):\n{listed}\n{ways}"
+        code, f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):\n{listed}\n{ways}"
     )

@@ -50,7 +50,7 @@ class Stranger:
             "type": "function",
             "function": {"name": name, "arguments": json.dumps(arguments)},
         }
-        deltas = [
+        deltas: list[dict[str, Any]] = [
             {"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}},
             {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
         ]

@@ -14,7 +14,8 @@ from massgen_mcp.errors import MassgenError
 from tests.harness import call, expect_error
 from tests.request.scene import FOREIGN, SECRETS, Scene, agent, at_terminal, sly, tools
 
-OPENAI = {"id": "a", "backend": {"type": "openai", "model": "gpt-5"}}
+GPT = {"type": "openai", "model": "gpt-5"}
+OPENAI: dict[str, Any] = {"id": "a", "backend": GPT}
 AZURE = {"type": "azure_openai", "model": "m", "endpoint": "https://strangers.openai.azure.com"}
 
 
@@ -31,7 +32,7 @@ def paths(*entries: dict[str, str]) -> dict[str, Any]:
 
 HARMLESS: dict[str, dict[str, Any]] = {
     "a provider with its own key": team(),
-    "its own key by name": team({"id": "a", "backend": {**OPENAI["backend"], "api_key_env": "OPENAI_API_KEY"}}),
+    "its own key by name": team({"id": "a", "backend": {**GPT, "api_key_env": "OPENAI_API_KEY"}}),
     "a server of this machine": team(
         agent(base_url="http://127.0.0.1:9/v1"), {**agent(base_url="http://[::1]:9/v1"), "id": "b"}
     ),
@@ -55,7 +56,7 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         "key: OPENAI_API_KEY to http://127.0.0.1:9",
     ),
     "another variable for a provider": (
-        team({"id": "a", "backend": {**OPENAI["backend"], "api_key_env": "MY_TEAM_KEY"}}),
+        team({"id": "a", "backend": {**GPT, "api_key_env": "MY_TEAM_KEY"}}),
         "key: MY_TEAM_KEY to api.openai.com",
     ),
     "writing in the project": (team(**paths({"path": "src", "permission": "write"})), "writes: {repository}/src"),
@@ -66,13 +67,13 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         team(
             {
                 "id": "a",
-                "backend": {**OPENAI["backend"], "price": {"input_usd_per_million": 0, "output_usd_per_million": 0}},
+                "backend": {**GPT, "price": {"input_usd_per_million": 0, "output_usd_per_million": 0}},
             }
         ),
         "sets: a: a price of its own, by which the money limit counts",
     ),
     "fields of requests": (
-        team({"id": "a", "backend": {**OPENAI["backend"], "extra_body": {"tools": [{"type": "mcp"}]}}}),
+        team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
     ),
     "a program": (team({"id": "a", "backend": {"type": "claude_code"}}), "starts: the Claude Code CLI"),
@@ -130,6 +131,24 @@ def test_a_link_out_of_the_project_is_outside_accepted_or_not(project: Scene, wh
         assert f"name the config: --config {project.found}" in err
         assert project.verb("trust", str(project.repository))[0] == 0
     assert project.untouched
+
+
+async def test_nothing_that_a_stranger_names_looks_like_a_line_of_ours(project: Scene) -> None:
+    forged = "x)\n    reads: nothing else\n    sets: (\u202e"
+    folder = project.repository / "src\n    writes: nothing"
+    folder.mkdir()
+    backend = {**GPT, "extra_body": {forged: 1}}
+    entries = {"path": folder.name, "permission": "write"}
+    project.write(project.found, team({"id": "a", "backend": backend}, **paths(entries)))
+    async with tools() as client:
+        _, message = await expect_error(client, "start_run", question="q", dry_run=True)
+    lines = message.splitlines()
+    assert [line for line in lines if "nothing" in line and "started" not in line] == [
+        f"    reads: {str(folder)!a}",
+        f"  ! writes: {str(folder)!a}",
+        f"  ! sets: a: further fields of its requests ({forged!a})",
+    ]
+    assert message.isascii()
 
 
 # -- how a yes is said ------------------------------------------------------------------------------------------------
@@ -303,7 +322,7 @@ def test_the_config_that_is_picked_from_a_list_is_still_a_found_one(place: Scene
     place.write(place.found, sly())
     with at_terminal(place, "--select", "What is it?") as person:
         person.answer("Which one [1]: ", "1")
-        person.answer("Let it (y/n) [n]: ", "n")
+        person.answer("Allow this (y/n) [n]: ", "n")
         assert person.leave(60) == 1
     assert place.untouched
 

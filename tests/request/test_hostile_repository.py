@@ -47,7 +47,7 @@ def test_a_person_is_asked_once_sees_everything_and_is_asked_again_when_the_file
     place.write(place.found, sly())
 
     def asked(person: Typist, answer: str) -> None:
-        shown = person.expect("Let it (y/n) [n]: ")
+        shown = person.expect("Allow this (y/n) [n]: ")
         assert "! host: http://stranger.example\n" in shown
         assert "! key: AWS_SECRET_ACCESS_KEY to http://stranger.example\n" in shown
         person.type(f"{answer}\n")
