@@ -134,9 +134,9 @@ def _reaches_out(file: ConfigFile, demands: Sequence[str]) -> MassgenError:
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
         "config_untrusted",
-        f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for (! could "
-        f"harm):\n{listed}\nA config that is found in a directory stays within {on_one_line(file.project)}, accepted or not. If you "
-        f"mean it, name the config: --config {_quoted(file.path)}",
+        f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for "
+        f"(! could harm):\n{listed}\nA config that is found in a directory stays within "
+        f"{on_one_line(file.project)}, accepted or not. If you mean it, name the config: --config {_quoted(file.path)}",
     )
 
 

@@ -143,10 +143,13 @@ async def test_nothing_that_a_stranger_names_looks_like_a_line_of_ours(project: 
     async with tools() as client:
         _, message = await expect_error(client, "start_run", question="q", dry_run=True)
     lines = message.splitlines()
-    assert [line for line in lines if "nothing" in line and "started" not in line] == [
+    assert [line for line in lines if line.startswith("  ") and "spends" not in line] == [
+        "    host: api.openai.com",
+        "    key: OPENAI_API_KEY to api.openai.com",
         f"    reads: {str(folder)!a}",
         f"  ! writes: {str(folder)!a}",
         f"  ! sets: a: further fields of its requests ({forged!a})",
+        "    takes: up to 1800 seconds",
     ]
     assert message.isascii()
 
