@@ -196,7 +196,8 @@ class _Conversation:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
         self._options, self._team = options, team
-        self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width)])
+        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width), self._start()]
+        self._show(told)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
@@ -207,11 +208,14 @@ class _Conversation:
         else:
             size = self._terminal.width, self._terminal.height
             self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
-        start = told_start(config, self._team.source, os.environ, Path.cwd())
-        self._show([(Span(plain(f"Team: {start}"), "dim"),)])
+        self._show([self._start()])
         if self._session is not None:
             told = f"Going on with {self._session.session_id}: {_turns(len(self._session.turns))} so far."
             self._show([(Span(told, "good"),)])
+
+    def _start(self) -> Line:
+        start = told_start(self._team.config, self._team.source, os.environ, Path.cwd())
+        return (Span(plain(f"Team: {start}"), "dim"),)
 
     @property
     def _width(self) -> int:
