@@ -322,7 +322,7 @@ async def test_what_is_named_goes_before_the_project_the_users_own_and_the_defau
 
 
 def test_the_config_that_is_picked_from_a_list_is_still_a_found_one(place: Scene) -> None:
-    place.write(place.found, sly())
+    place.write(place.found, team(agent(base_url=f"{FOREIGN}/v1")))
     with at_terminal(place, "--select", "What is it?") as person:
         person.answer("Which one [1]: ", "1")
         person.answer("Allow this (y/n) [n]: ", "n")
