@@ -92,7 +92,7 @@ def require_trust(file: ConfigFile, origin: Origin, environ: Mapping[str, str], 
     """
     demands = _demands(file, origin, environ, consent)
     if origin == "found" and outside(file.reach, file.project):
-        raise _reaches_out(file, demands)
+        raise _reaches_out(file, demands, consent)
     if not demands or _is_remembered(file, demands, environ):
         return dict(environ)
     if consent.digest is not None:
@@ -130,13 +130,15 @@ def _is_remembered(file: ConfigFile, demands: Sequence[str], environ: Mapping[st
     return known is not None and set(demands) <= set(known.demands) and known.digest == file.digest()
 
 
-def _reaches_out(file: ConfigFile, demands: Sequence[str]) -> MassgenError:
+def _reaches_out(file: ConfigFile, demands: Sequence[str], consent: Consent) -> MassgenError:
+    path = _quoted(file.path)
+    way = f"--config {path}" if consent.options else f"as `config` (over MCP after `massgen-mcp trust {path}`)"
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
         "config_untrusted",
         f"{on_one_line(file.path)} came with this directory and reaches out of it; nothing was started. It asks for "
         f"(! could harm):\n{listed}\nA config that is found in a directory stays within "
-        f"{on_one_line(file.project)}, accepted or not. If you mean it, name the config: --config {_quoted(file.path)}",
+        f"{on_one_line(file.project)}, accepted or not. If you mean it, name the config: {way}",
     )
 
 

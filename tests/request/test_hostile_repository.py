@@ -129,3 +129,13 @@ def test_the_command_line_says_the_same_words(place: Scene) -> None:
     assert f"\nTEAM: {words}\n" in out
     code, out, _ = place.run()
     assert f"Team: {words}\n" in out, "the interactive mode"
+
+
+async def test_an_agent_is_told_the_command_that_a_person_has_to_run(place: Scene) -> None:
+    place.write(place.found, hostile())
+    async with tools() as client:
+        code, message = await expect_error(client, "start_run", question="What is it?")
+        assert code == "config_untrusted"
+        assert all(line in message for line in told(place)), message
+        assert f"`massgen-mcp trust {place.found}`" in message
+    assert place.untouched
