@@ -48,7 +48,8 @@ HEAD = """\
 
 What `type:` of a backend may be, besides `scripted`, which calls nobody. `TYPE/NAME` as a model on the command line and
 in tools means the same. Every key goes to its provider's own hosts, or to the address that the operator set in the
-environment, and nowhere else; for any other `base_url` name the variable with `api_key_env`.
+environment, and nowhere else. For any other `base_url` name the variable with `api_key_env` and accept that its key
+goes there ([trust.md](trust.md)).
 
 """
 

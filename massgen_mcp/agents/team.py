@@ -22,6 +22,8 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config import models
+from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Pair
+from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.providers import credential_variables, detect_backend
 from massgen_mcp.errors import MassgenError
@@ -84,7 +86,11 @@ def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -
     if isinstance(key, str):
         environ[_GIVEN_KEY] = key
     config = config_from_data({"agents": [agent_section(agent, environ)]}, _SOURCE, environ=environ)
-    return make_backend(config.agents[0].backend, environ)
+    backend = config.agents[0].backend
+    if named_variable(backend) == _GIVEN_KEY and (url := address_of(backend, environ)):
+        allowed = Pair(key=_GIVEN_KEY, host=host_of(url))  # whoever writes key and address side by side means it so
+        environ[PAIRS_VARIABLE] = f"{environ.get(PAIRS_VARIABLE, '')} {allowed}"
+    return make_backend(backend, environ)
 
 
 def instructions(agent: "AgentConfig") -> str | None:

@@ -4,6 +4,7 @@ Must not execute anything. Whatever is wrong is a `MassgenError` here, before a 
 """
 
 import difflib
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,16 @@ from typing import Any, TypedDict
 from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.sessions import SESSIONS, new_session_id
 from massgen_mcp.config.adjusted import rechecked
-from massgen_mcp.config.builder import config_from_models, default_team
-from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.generated import Paths, path_entries
-from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_from_data, find_config, load_config, require_keys
+from massgen_mcp.config.loader import config_from_data, require_keys
 from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Named, Team, choose_team, told_start
+from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.directory import check_output
 from massgen_mcp.runs.manager import check_question
+
+logger = logging.getLogger("massgen_mcp.api")
 
 
 class RunOptions(TypedDict, total=False):
@@ -78,7 +81,8 @@ async def asked(
             "use_docker: commands do not run in Docker here; leave it out. Agents work in directories of their own",
         )
     target = _output(output_file)
-    team, used = await _team(config, model, models, num_agents, given)
+    chosen, used = await _team(config, model, models, num_agents, given)
+    team = chosen.config
     if not enable_filesystem:
         team = _without_files(team, given.get("context_paths"))
     elif paths := given.get("context_paths"):
@@ -87,6 +91,7 @@ async def asked(
         team = _with_system_message(team, said)
     team = rechecked(_without_questions(team))
     require_keys(team, os.environ)
+    logger.info("%s", told_start(team, chosen.source, os.environ, Path.cwd()))
     session_id, history = _session(given)
     return Asked(question, team, used, session_id, history, enable_logging, target)
 
@@ -117,8 +122,8 @@ async def _team(
     models: Sequence[str] | None,
     num_agents: int | None,
     given: RunOptions,
-) -> tuple[Config, str]:
-    """The team that was named, and its name for people."""
+) -> tuple[Team, str]:
+    """The team by the rule of every door, and its name in results."""
     data = given.get("config_dict")
     named = {"config": config, "config_dict": data, "model": model, "models": models or None}
     chosen = [name for name, value in named.items() if value is not None]
@@ -130,25 +135,24 @@ async def _team(
             raise MassgenError("invalid_arguments", f"{name} goes with model or models")
     if isinstance(models, str):
         raise MassgenError("invalid_arguments", "models is a list of names; for one name there is model")
+    team = await choose_team(
+        Named(
+            config=None if config is None else str(config),
+            data=data,
+            models=(model,) if model is not None else tuple(models or ()),
+            num_agents=num_agents,
+            base_url=given.get("base_url"),
+        ),
+        cwd=Path.cwd(),
+        environ=os.environ,
+        consent=Consent(),
+    )
     if by_model:
         listed = [model] if model is not None else list(models or ())
-        team = config_from_models(listed, num_agents=num_agents, base_url=given.get("base_url"))
-        return team, _names(listed, len(team.agents))
-    if data is not None:
-        return config_from_data(data, "config_dict", environ=os.environ), "config_dict"
-    try:
-        source = find_config(None if config is None else str(config), cwd=Path.cwd(), environ=os.environ)
-    except MassgenError as error:
-        if error.code != "config_not_found":
-            raise
-        return await default_team(os.environ), "default"
-    return _from_file(source)
-
-
-def _from_file(source: str) -> tuple[Config, str]:
-    name = source.removeprefix(EXAMPLE_PREFIX)
-    path = Path(source).absolute() if name == source else example_path(name)
-    return load_config(source, environ=os.environ), str(path)
+        return team, _names(listed, len(team.config.agents))
+    if team.path is not None:
+        return team, str(team.path)
+    return team, "default" if team.is_default else "config_dict"
 
 
 def _names(models: Sequence[str], agents: int) -> str:

@@ -15,6 +15,7 @@ from massgen_mcp.backends.traffic import Destination
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.key_hosts import find_key, missing_variables, refused_pair, told_refusal
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     Ag2BackendConfig,
@@ -26,7 +27,7 @@ from massgen_mcp.config.models import (
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import find_key, missing_variables, provider_for
+from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -57,9 +58,11 @@ def make_backend(
     """The backend for `config`, with its key out of `environ`. What it says passes `redactor` first; without one, the
     one for the keys of `environ`.
 
-    Raises `BackendError` if a required key, or something that has to be installed, is missing, and `MassgenError` for a
-    key that cannot be one.
+    Raises `BackendError` if a required key, or something that has to be installed, is missing, or if the key may not go
+    where the config wants it, and `MassgenError` for a key that cannot be one.
     """
+    if refused := refused_pair(config, environ):
+        raise BackendError("auth", told_refusal([refused]))
     redactor = redactor or redactor_for(environ, [config])
     return without_keys(_backend(config, environ, premises, redactor), redactor)
 

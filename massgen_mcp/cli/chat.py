@@ -17,10 +17,11 @@ from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXI
 from massgen_mcp.cli.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.team import Team, find_team
+from massgen_mcp.cli.team import find_team
 from massgen_mcp.cli.terminal import Terminal
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.manager import check_question
@@ -43,7 +44,7 @@ async def chat(options: Options) -> int:
 
     Raises `MassgenError` for whatever keeps the conversation from beginning.
     """
-    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with place(options) as logs:
         sessions = logs / "sessions" if options.no_logs else Path.cwd() / SESSIONS
@@ -148,7 +149,7 @@ class _Conversation:
             case "reset":
                 self._reset()
             case "config":
-                self._edit_config()
+                await self._edit_config()
             case "quit":
                 pass
 
@@ -182,7 +183,7 @@ class _Conversation:
         kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
         self._show([(Span(f"Conversation cleared.{kept}", "good"),)])
 
-    def _edit_config(self) -> None:
+    async def _edit_config(self) -> None:
         """Open the config in the person's editor and take over what has become of it, if it is right."""
         if self._terminal is None:
             raise MassgenError("invalid_action", "/config needs a terminal")
@@ -194,12 +195,13 @@ class _Conversation:
         edit(path, os.environ)
         options = replace(self._options, config=str(path))
         try:
-            team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+            team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
         except MassgenError as error:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
         self._options, self._team = options, team
-        self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width)])
+        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width), self._start()]
+        self._show(told)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
@@ -210,9 +212,14 @@ class _Conversation:
         else:
             size = self._terminal.width, self._terminal.height
             self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
+        self._show([self._start()])
         if self._session is not None:
             told = f"Going on with {self._session.session_id}: {_turns(len(self._session.turns))} so far."
             self._show([(Span(told, "good"),)])
+
+    def _start(self) -> Line:
+        start = told_start(self._team.config, self._team.source, os.environ, Path.cwd())
+        return (Span(plain(f"Team: {start}"), "dim"),)
 
     @property
     def _width(self) -> int:

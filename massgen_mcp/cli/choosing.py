@@ -24,15 +24,17 @@ class ConfigChoice:
         return f"{self.source}: {self.description}{missing if self.needs != () else ''}"
 
 
-def choose_config(*, cwd: Path, environ: Mapping[str, str]) -> str:
-    """Ask which config to take; returns what `--config` takes. Raises `MassgenError` where nobody can be asked."""
+def choose_config(*, cwd: Path, environ: Mapping[str, str]) -> str | None:
+    """Ask which config to take; returns what `--config` takes. None: the one that is found in `cwd` anyway; who picks
+    it from a list has not read what it asks for. Raises `MassgenError` where nobody can be asked."""
     if not on_terminal():
         raise MassgenError("invalid_arguments", "--select needs a terminal; name the config with --config")
     own = [place for place in config_places(cwd, environ) if is_config(place)]
     choices = [_choice(str(path), "your own", environ) for path in own]
     choices += ready_configs(environ)
     say("Configs:")
-    return choices[choose("Which one", [str(choice) for choice in choices])].source
+    source = choices[choose("Which one", [str(choice) for choice in choices])].source
+    return None if source == str(config_places(cwd, environ)[0]) else source
 
 
 def ready_configs(environ: Mapping[str, str]) -> list[ConfigChoice]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
 
-from massgen_mcp.cli.team import Team
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Team
 
 
 class NothingToEdit(Exception):

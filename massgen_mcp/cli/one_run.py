@@ -16,10 +16,11 @@ from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
 from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
-from massgen_mcp.cli.team import Team, find_team
+from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
@@ -32,14 +33,14 @@ from massgen_mcp.workspace.snapshot import remove_tree
 LOGS = Path(".massgen") / "massgen_logs"
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
-OPENING_LINES = 5
+OPENING_LINES = 6
 """Those before the agents begin."""
 
 
 async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
-    team = find_team(options, cwd=Path.cwd(), environ=os.environ)
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     question = keyless(question, team.config)
     if options.output_file is not None:
         check_output(options.output_file.absolute(), "--output-file")
@@ -53,6 +54,7 @@ async def run_once(options: Options) -> int:
             say(f"AGENTS: {_members(config)}")
             say(f"QUESTION: {preview(question)}")
             say("[Coordination in progress - monitor status.json for real-time updates]")
+            say(f"TEAM: {told_start(team.config, team.source, os.environ, Path.cwd())}")
             snapshot = await execute_shown(run, options, parent)
         if session and turn:
             session.end_turn(turn, directory, snapshot)
@@ -63,9 +65,9 @@ async def run_once(options: Options) -> int:
 def entered(directory: RunDirectory, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
     """The run, in the list of this machine's runs as long as its files shall stay."""
     if options.no_logs:
-        yield unlisted(directory, os.environ)
+        yield unlisted(directory, team.environ)
         return
-    with listed(directory, question, team.config, source=team.source, environ=os.environ) as run:
+    with listed(directory, question, team.config, source=team.source, environ=team.environ) as run:
         yield run
 
 

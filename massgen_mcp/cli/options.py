@@ -1,6 +1,7 @@
 """What a user of `massgen` asked for on the command line, parsed once. Must not know how any of it is done."""
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
 
+AS_IT_IS = "as it is"
+"""As `Options.trust`: whatever the config is now, and remember it."""
+
 MANUAL = """
-Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files). \
-On a terminal without either, a short dialogue sets one up. Without a QUESTION the interactive mode begins: a \
-conversation of several turns, kept as a session.
+Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
+else one of the keys that are set. On a terminal without a config, a short dialogue sets one up. A config that came \
+with the directory and asks for more than is harmless waits for your consent (see --trust). Without a QUESTION \
+the interactive mode begins: a conversation of several turns, kept as a session.
 
 examples:
   massgen "Is our retry policy sound?"
@@ -32,6 +37,7 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
   AGENTS:          the team, as agent_a (backend/model), ...
   QUESTION:        the question, shortened
   [Coordination    in progress: now the agents work
+  TEAM:            where the team comes from; its hosts, keys by name, writable paths
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
   DURATION:        seconds, such as 12.3s
@@ -43,14 +49,15 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
 
 exit codes:
   0  success
-  1  the command line or the config is wrong, or a key is missing; nothing was asked
+  1  the command line or the config is wrong, a key is missing, or consent is; nothing was asked
   2  the run failed
   3  the run reached its time limit; the best answer so far is shown
   4  interrupted; Ctrl-C once ends the run in good order, twice at once
 
 environment:
   *_API_KEY            keys of the providers; `massgen-mcp configs` names those that each team needs
-  MASSGEN_CONFIG_HOME  directory of your own config.yaml
+  MASSGEN_CONFIG_HOME  directory of your own config.yaml and keys.yaml
+  MASSGEN_ALLOWED_KEYS  KEY@HOST ...: keys that may go to hosts that are not their own
   NO_COLOR             no colours
   COLUMNS              width of this text
 
@@ -84,6 +91,8 @@ class Options:
     validate: str | None = None
     select: bool = False
     init: bool = False
+    trust: str | None = None
+    """`trust.AS_IT_IS`, or the digest that is accepted for this call."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -98,7 +107,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
     parser = make_parser()
     answer_shell(parser)
-    given = parser.parse_args(arguments)
+    given = parser.parse_args(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
     models: list[str] = [given.model] if given.model else []
     models += given.models
     _check_together(parser, given, named_team=bool(models or given.backend))
@@ -119,6 +128,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         validate=given.validate,
         select=given.select,
         init=given.init,
+        trust=given.trust,
     )
 
 
@@ -136,6 +146,15 @@ def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, 
         parser.error("--select and --init ask a person; --automation is for programs")
 
 
+def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
+    """The command line with `--trust` alone as `--trust=…`: what follows it is not its value."""
+    options = arguments.index("--") if "--" in arguments else len(arguments)
+    return [
+        f"--trust={AS_IT_IS}" if place < options and argument == "--trust" else argument
+        for place, argument in enumerate(arguments)
+    ]
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="massgen",
@@ -149,6 +168,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     team = parser.add_argument_group("the team")
     team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
+    team.add_argument(
+        "--trust",
+        metavar="sha256:DIGEST",
+        type=_trust,
+        help="accept what the config asks for, and remember it; with =sha256:... exactly that, for this call alone",
+    )
     team.add_argument("--select", action="store_true", help="choose the config from a list")
     team.add_argument("--model", metavar="MODEL", help="one agent with this model, such as gpt-5 or openrouter/NAME")
     team.add_argument(
@@ -179,6 +204,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     setup.add_argument("--version", action="version", version=__version__)
     return parser
+
+
+def _trust(text: str) -> str:
+    if text != AS_IT_IS and not re.fullmatch(r"sha256:[0-9a-f]{64}", text):
+        raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
+    return text
 
 
 def _names(text: str) -> list[str]:

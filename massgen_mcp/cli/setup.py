@@ -19,6 +19,7 @@ from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_key
 from massgen_mcp.config.models import AgentConfig, Config, ContextPath
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.trust import read_file, remember
 from massgen_mcp.runs.directory import write_durably
 
 HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
@@ -38,6 +39,7 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     config = parse_config(text, "the new config", environ, base_dir=cwd)
     target = _place(cwd, environ)
     _save(target, text)
+    remember(read_file(target, environ, cwd), environ)
     say(f"Saved {target} with {len(config.agents)} agent{'' if len(config.agents) == 1 else 's'}.")
     if missing := missing_keys(config, environ):
         say(f"Set {', '.join(missing)} in the environment before you ask.")

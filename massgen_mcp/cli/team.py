@@ -1,21 +1,20 @@
-"""Which team a command line means: named models, a named config, or the one that lies where configs are looked for.
-
-Must not know how a team is asked.
-"""
+"""What a command line says about the team, and how its person consents. The rule that decides is in `request`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.asking import confirm, on_terminal
+from massgen_mcp.cli.options import AS_IT_IS, Options
+from massgen_mcp.cli.saying import say
 from massgen_mcp.config.adjusted import rechecked
-from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.examples import example_path
-from massgen_mcp.config.loader import EXAMPLE_PREFIX, find_config, load_config, require_keys
+from massgen_mcp.config.loader import require_keys
 from massgen_mcp.config.models import AUTO_MODEL, Config
 from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Named, Team, choose_team
+from massgen_mcp.request.trust import Consent
 
 MODELS_ALONE = MappingProxyType(
     {"scripted": "scripted", "claude_code": "default", **dict.fromkeys(("lmstudio", "vllm", "sglang"), AUTO_MODEL)}
@@ -23,30 +22,25 @@ MODELS_ALONE = MappingProxyType(
 """What a backend that knows no strongest model asks when nobody names one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
-    """A config whose keys are all there, and where it came from."""
-
-    config: Config
-    source: str
-    """In the user's words: a path, `@examples/NAME`, or the models."""
-    path: Path | None
-    """The file, if there is one."""
-
-
-def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
-    """Raises `MassgenError`: config_not_found, config_invalid, missing_key."""
-    if options.models or options.backend:
-        models = _models(options)
-        config = config_from_models(models, num_agents=options.num_agents)
-        team = Team(config, f"models: {', '.join(models)}", None)
-    else:
-        source = find_config(options.config, cwd=cwd, environ=environ)
-        team = Team(load_config(source, environ=environ), source, _path(source))
-    require_keys(team.config, environ)
+async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
+    """A team whose keys are all there. Raises `MassgenError` as `choose_team`, and missing_key."""
+    models = tuple(_models(options)) if options.models or options.backend else ()
+    named = Named(config=options.config, models=models, num_agents=options.num_agents)
+    ask = _consents if on_terminal() and not options.automation else None
+    as_it_is = options.trust == AS_IT_IS
+    consent = Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True)
+    team = await choose_team(named, cwd=cwd, environ=environ, consent=consent)
+    require_keys(team.config, team.environ)
     if options.system_message is None:
         return team
-    return Team(_with_system_message(team.config, options.system_message), team.source, team.path)
+    return replace(team, config=_with_system_message(team.config, options.system_message))
+
+
+def _consents(text: str) -> bool:
+    for line in text.splitlines():
+        say(line)
+    say("Lines with ! are more than a config may ask unasked. A yes is remembered until the file changes.")
+    return confirm("Allow this", default=False)
 
 
 def _models(options: Options) -> list[str]:
@@ -62,11 +56,6 @@ def _models(options: Options) -> list[str]:
         name = options.backend if row is None else row.type
         raise MassgenError("config_invalid", f"--backend {name}: name the model as well, with --model")
     return [f"{row.type}/{row.strong_model}"]
-
-
-def _path(source: str) -> Path:
-    name = source.removeprefix(EXAMPLE_PREFIX)
-    return Path(source).absolute() if name == source else example_path(name)
 
 
 def _with_system_message(config: Config, text: str) -> Config:

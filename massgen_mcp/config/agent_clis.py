@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from massgen_mcp.config.key_hosts import CLAUDE_URL_VARIABLE, refused_pair
 from massgen_mcp.config.keys import check_address, is_set, read_key
 from massgen_mcp.config.models import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
 API_KEY, TOKEN = "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
-BASE_URL = "ANTHROPIC_BASE_URL"
+BASE_URL = CLAUDE_URL_VARIABLE
 CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
 CREDENTIAL_VARIABLES = (API_KEY, TOKEN, BASE_URL, CONFIG_DIRECTORY)
 """What decides who is asked with whose login."""
@@ -41,7 +42,7 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     Raises as `read_key` does.
     """
     if config.api_key_env is not None:
-        key = read_key(environ, config.api_key_env)
+        key = None if refused_pair(config, environ) else read_key(environ, config.api_key_env)
         return Login(API_KEY, key) if key else None
     for variable in (API_KEY, TOKEN):
         if value := read_key(environ, variable):

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.explain import show_name
+from massgen_mcp.config.key_hosts import find_key
 from massgen_mcp.config.models import (
     MAX_MODEL_NAME,
     AgentConfig,
@@ -23,7 +24,7 @@ from massgen_mcp.config.models import (
     ProviderBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.providers import PROVIDERS, detect_backend, find_key, named_provider
+from massgen_mcp.config.providers import PROVIDERS, detect_backend, named_provider
 from massgen_mcp.errors import MassgenError
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[Lo
         "no_default_team",
         f"no team to start with: no key of a provider is set, no model server answers on ports {ports} of this "
         f"machine, and Claude Code is not installed here with a login ({agent_clis.EXTRA}). "
-        f"Set {keys}, name a config or models, or try @examples/scripted, which calls no model.",
+        f"Set {keys}, name a config or models, make a config with `massgen --init`, or "
+        "try @examples/scripted, which calls no model.",
     )
 
 

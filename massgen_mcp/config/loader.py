@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-import platformdirs
 from pydantic import ValidationError
 
-from massgen_mcp.config import ag2_agents, agent_clis, examples, providers
+from massgen_mcp.config import ag2_agents, agent_clis, examples, key_hosts
+from massgen_mcp.config.acceptances import Pair, user_directory
 from massgen_mcp.config.explain import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.models import (
     Ag2BackendConfig,
@@ -27,9 +27,6 @@ from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, rea
 from massgen_mcp.errors import MassgenError
 
 EXAMPLE_PREFIX = "@examples/"
-CONFIG_HOME_VARIABLE = "MASSGEN_CONFIG_HOME"
-"""Directory of the user's own `config.yaml`, instead of the operating system's usual place."""
-
 MAX_PROBLEMS = 100
 
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
@@ -41,10 +38,7 @@ def load_config(source: str | Path, *, environ: Mapping[str, str], base_dir: Pat
     `base_dir` is what relative context paths in it start from (default: the current directory). Raises
     `MassgenError`: `config_not_found`, or `config_invalid` with all problems, one per line.
     """
-    name = str(source)
-    example = name.removeprefix(EXAMPLE_PREFIX)
-    path = Path(source) if example == name else examples.example_path(example)
-    return parse_config(_read(path, name), name, environ, base_dir=base_dir)
+    return parse_config(read_config(source), str(source), environ, base_dir=base_dir)
 
 
 def parse_config(
@@ -70,29 +64,21 @@ def config_from_data(
     return _config_of(replace(located, data=plain), environ, base_dir)
 
 
-def find_config(explicit: str | None, *, cwd: Path, environ: Mapping[str, str]) -> str:
-    """Which config holds when a user names `explicit` or none: the project's, else the user's own.
-
-    Raises `MassgenError("config_not_found")` that names the ways out.
-    """
-    if explicit is not None:
-        return explicit
-    places = config_places(cwd, environ)
-    for place in places:
-        if is_config(place):
-            return str(place)
-    raise MassgenError(
-        "config_not_found",
-        f"no config: neither {places[0]} nor {places[1]} exists. Make one with `massgen --init`, or name a file or "
-        f"{EXAMPLE_PREFIX}NAME with --config.",
-    )
-
-
 def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
-    """Where a config is looked for when none is named: the project's, then the user's own."""
-    home = environ.get(CONFIG_HOME_VARIABLE)
-    directory = Path(home) if home else platformdirs.user_config_path("massgen")
-    return cwd / ".massgen" / "config.yaml", directory.absolute() / "config.yaml"
+    """Where a config is looked for when none is named: the project's, then the user's own. Parents are not searched."""
+    return cwd / ".massgen" / "config.yaml", user_directory(environ) / "config.yaml"
+
+
+def config_path(source: str | Path) -> Path:
+    """The file that a path or `@examples/NAME` names. Raises `MassgenError("config_not_found")` for no such example."""
+    name = str(source)
+    example = name.removeprefix(EXAMPLE_PREFIX)
+    return Path(source).absolute() if example == name else examples.example_path(example)
+
+
+def read_config(source: str | Path) -> bytes:
+    """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
+    return _read(config_path(source), str(source))
 
 
 def is_config(place: Path) -> bool:
@@ -119,17 +105,26 @@ def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
             case ClaudeCodeBackendConfig() as backend:
                 agent_clis.check_credentials(backend, environ)
             case Ag2BackendConfig() as backend:
-                providers.check_credentials(backend.asked, environ)
+                key_hosts.check_credentials(backend.asked, environ)
             case backend:
-                providers.check_credentials(backend, environ)
+                key_hosts.check_credentials(backend, environ)
+
+
+def refused_keys(config: Config, environ: Mapping[str, str]) -> tuple[Pair, ...]:
+    """The keys that this config wants to send to hosts that may not have them."""
+    refused = (key_hosts.refused_pair(agent.backend, environ) for agent in config.agents)
+    return tuple(dict.fromkeys(pair for pair in refused if pair is not None))
 
 
 def require_keys(config: Config, environ: Mapping[str, str]) -> None:
-    """Raises `MassgenError("missing_key")` naming every agent that lacks its key and what may hold it, and
+    """Raises `MassgenError("key_refused")` for keys that may not go where the config wants them,
+    `MassgenError("missing_key")` naming every agent that lacks its key and what may hold it, and
     `MassgenError("config_invalid")` as `check_credentials` does, or when an agent needs something that is not
     installed.
     """
     check_credentials(config, environ)
+    if refused := refused_keys(config, environ):
+        raise MassgenError("key_refused", key_hosts.told_refusal(refused))
     for agent in config.agents:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
@@ -157,7 +152,7 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
             lacking += [(agent, names) for names in agent_clis.missing_login(backend, environ)]
         elif not isinstance(backend, ScriptedBackendConfig):
             asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
-            lacking += [(agent, names) for names in providers.missing_variables(asked, environ)]
+            lacking += [(agent, names) for names in key_hosts.missing_variables(asked, environ)]
     return lacking
 
 

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.keys import check_address, is_set, read_key
 from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
 from massgen_mcp.errors import MassgenError
 
@@ -190,28 +189,10 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
         return row
     if operators and _same_address(url, operators):
         return replace(row, base_url=url, key_required=not is_loopback(url))
-    owner = _owner(url)
+    owner = owner_of(url)
     if owner is None:
         return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
     return replace(owner, base_url=url, wire=row.wire)
-
-
-def find_key(backend: HttpBackend, environ: Mapping[str, str]) -> str | None:
-    """The key to send with this backend's requests. None: there is none, or none may go to that host. Raises as
-    `read_key` does.
-    """
-    keys = (read_key(environ, name) for name in key_variables(backend, environ))
-    return next((key for key in keys if key), None)
-
-
-def check_credentials(backend: HttpBackend, environ: Mapping[str, str]) -> None:
-    """Raises `MassgenError` config_invalid if the key that would be sent is unusable, or if the operator's address
-    holds credentials.
-    """
-    variable = named_provider(backend.type).base_url_variable
-    if variable and provider_for(backend, environ).base_url == environ.get(variable, "").strip():
-        check_address(environ, variable)
-    find_key(backend, environ)
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
@@ -226,16 +207,10 @@ def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
 
 
-def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
-    missing: list[tuple[str, ...]] = []
-    provider = provider_for(backend, environ)
-    if not provider.base_url and provider.base_url_variable:
-        missing.append((provider.base_url_variable,))
-    names = key_variables(backend, environ)
-    if key_required(backend, environ) and not any(is_set(environ, name) for name in names):
-        missing.append(names)
-    return missing
+def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
+    """The rows whose address the operator moved to this one."""
+    moved = ((row, environ.get(row.base_url_variable or "", "").strip()) for row in PROVIDERS)
+    return [row for row, address in moved if address and _same_address(url, address)]
 
 
 def credential_variables() -> tuple[str, ...]:
@@ -293,13 +268,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _names() -> Iterator[str]:
-    for row in PROVIDERS:
-        yield row.type
-        yield from row.aliases
-
-
-def _owner(url: str) -> Provider | None:
+def owner_of(url: str) -> Provider | None:
     """The provider whose host this is, asked over an encrypted connection."""
     host = _host(url)
     if not url.lower().startswith("https://"):
@@ -308,6 +277,12 @@ def _owner(url: str) -> Provider | None:
         if any(host == known or host.endswith(f".{known}") for known in row.hosts):
             return row
     return None
+
+
+def _names() -> Iterator[str]:
+    for row in PROVIDERS:
+        yield row.type
+        yield from row.aliases
 
 
 def _host(url: str) -> str:

@@ -25,6 +25,8 @@ SAMPLING = {
     "max_completion_tokens": "max_output_tokens",
 }
 """Parameters that every agent's model is asked with."""
+DEFAULT = "default"
+"""As a model: no team is named, so the rule of every door decides."""
 DEFAULT_TIMEOUT = 600.0
 """LiteLLM always hands one over; this one means that the caller gave none, and the config's own holds."""
 
@@ -105,6 +107,8 @@ def _team(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str
         return {"model": rest, "use_docker": use_docker}
     if call.api_base:
         raise MassgenError("invalid_arguments", "api_base: only with massgen/model:MODEL and massgen/build")
+    if call.model == DEFAULT:
+        return {"use_docker": use_docker}
     if colon and kind == "path":
         return {"config": rest, "use_docker": use_docker}
     return {"config": f"{EXAMPLE_PREFIX}{call.model}", "use_docker": use_docker}

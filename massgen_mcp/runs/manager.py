@@ -18,7 +18,8 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.loader import missing_keys, require_keys
+from massgen_mcp.config.key_hosts import told_refusal
+from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import Home
@@ -129,8 +130,8 @@ class RunManager:
         `on_conflict` says what to do when the key is taken (see `Store.add`). A turn of a session is told question and
         answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, missing_key, idempotency_conflict, session_busy, queue_full,
-        disk_full, store_unavailable.
+        Raises `MassgenError`: invalid_arguments, missing_key, key_refused, idempotency_conflict, session_busy,
+        queue_full, disk_full, store_unavailable.
         """
         check_question(question)
         if session_id is not None:
@@ -366,6 +367,8 @@ class RunManager:
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
         config = directory_of(self._home, row).read_request().config
+        if refused := refused_keys(config, self._environ):
+            return told_refusal(refused)
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
         if row.foreground:

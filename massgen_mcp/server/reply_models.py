@@ -25,6 +25,7 @@ class Started(Model):
     reused: bool = False
     team: list[Member]
     source: str
+    reach: str
     missing_keys: list[str] = []
     estimate: str
     answer: str | None = None

@@ -13,6 +13,7 @@ from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.money.estimate import Estimate
+from massgen_mcp.request.reach import Reach
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.server.reply_models import (
     ConfigLine,
@@ -40,7 +41,7 @@ STATUS_REASON_CHARACTERS = 150
 DISSENT_CHARACTERS = 1_000
 
 
-def planned(config: Config, source: str, expected: Estimate, environ: Mapping[str, str]) -> Started:
+def planned(config: Config, source: str, reach: Reach, expected: Estimate, environ: Mapping[str, str]) -> Started:
     missing = missing_keys(config, environ)
     next_step = f"Set {', '.join(missing)} first." if missing else "Call start_run without dry_run."
     return Started(
@@ -48,6 +49,7 @@ def planned(config: Config, source: str, expected: Estimate, environ: Mapping[st
         status="planned",
         team=_team(config),
         source=source,
+        reach=str(reach),
         missing_keys=missing,
         estimate=str(expected),
         poll_after_ms=None,
@@ -55,7 +57,9 @@ def planned(config: Config, source: str, expected: Estimate, environ: Mapping[st
     )
 
 
-def started(view: RunView, config: Config, source: str, expected: Estimate, *, reused: bool, note: str) -> Started:
+def started(
+    view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
+) -> Started:
     """`note`: what the start had to say about its session."""
     answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
     return Started(
@@ -64,6 +68,7 @@ def started(view: RunView, config: Config, source: str, expected: Estimate, *, r
         reused=reused,
         team=_team(config),
         source=source,
+        reach=str(reach),
         estimate=str(expected),
         answer=answer,
         poll_after_ms=_poll(view),

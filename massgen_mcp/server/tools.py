@@ -13,12 +13,14 @@ from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.config.adjusted import with_limits
-from massgen_mcp.config.builder import config_from_models, default_team, told_default
 from massgen_mcp.config.explain import show_name
-from massgen_mcp.config.loader import check_credentials, load_config
+from massgen_mcp.config.loader import check_credentials
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
+from massgen_mcp.request.reach import reach_of
+from massgen_mcp.request.team import Named, Team, choose_team
+from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.runs.store import OnConflict
 from massgen_mcp.server import reply_models, results
@@ -51,7 +53,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     async def start_run(
         context: Context,
         question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
-        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML file's path.")] = None,
+        config: Annotated[str | None, Field(description="A name from list_configs, or a YAML path.")] = None,
         models: Annotated[
             list[str] | None,
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
@@ -81,11 +83,12 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run goes on in the background, also when you or this server end. Results are kept."""
-        team, source = await _team(config, models, num_agents)
-        team = _adjusted(team, context_paths, max_usd, max_seconds, max_answers)
+        chosen = await _team(config, models, num_agents, context_paths)
+        team, source = _adjusted(chosen.config, context_paths, max_usd, max_seconds, max_answers), chosen.source
+        reach = reach_of(team, os.environ, Path.cwd())
         if dry_run:
             check_credentials(team, os.environ)
-            return results.planned(team, source, await estimate(team, question, os.environ), os.environ)
+            return results.planned(team, source, reach, await estimate(team, question, os.environ), os.environ)
         view, reused = await manager.start(
             question,
             team,
@@ -98,7 +101,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         if wait_seconds:
             view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, question, os.environ)
-        return results.started(view, team, source, expected, reused=reused, note=note)
+        return results.started(view, team, source, reach, expected, reused=reused, note=note)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -172,20 +175,25 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         return results.config_list(name, os.environ)
 
 
-async def _team(config: str | None, models: list[str] | None, num_agents: int | None) -> tuple[Config, str]:
-    """The team asked for, and in words where it came from."""
+async def _team(
+    config: str | None, models: list[str] | None, num_agents: int | None, context_paths: list[str] | None
+) -> Team:
+    """The team asked for, with the paths that this call names as what a config may read."""
     if config is not None and models:
         raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
-    if config is not None:
-        if num_agents is not None:
-            raise MassgenError("invalid_arguments", "`num_agents` goes with `models`; a config names its own agents")
-        return load_config(_source(config), environ=os.environ), config
-    if models:
-        return config_from_models(models, num_agents=num_agents), f"models: {', '.join(models)}"
-    if num_agents is not None:
+    if config is not None and num_agents is not None:
+        raise MassgenError("invalid_arguments", "`num_agents` goes with `models`; a config names its own agents")
+    if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` goes with `models`")
-    team = await default_team(os.environ)
-    return team, told_default(team)
+    named = Named(
+        config=None if config is None else _source(config),
+        shown=config,
+        by_agent=True,
+        models=tuple(models or ()),
+        num_agents=num_agents,
+    )
+    granted = tuple(Path(_existing(path)).resolve() for path in context_paths or ())
+    return await choose_team(named, cwd=Path.cwd(), environ=os.environ, consent=Consent(granted=granted))
 
 
 def _source(config: str) -> str:

@@ -72,7 +72,9 @@ async def test_azure_is_asked_for_a_deployment_with_a_version_and_a_key_in_its_o
 @pytest.mark.parametrize("root", ["", "/", "/openai/v1", "/openai/v1/"])
 async def test_azures_current_api_is_asked_for_the_deployment_by_name(root: str, aimock: Aimock) -> None:
     aimock.load(PARIS)
-    asked = backend("azure_openai", {"K": "k"}, api_key_env="K", endpoint=aimock.url + root, deployment="team-1")
+    asked = backend(
+        "azure_openai", {"MY_KEY": "k"}, api_key_env="MY_KEY", endpoint=aimock.url + root, deployment="team-1"
+    )
     assert asked.model == "some-model"
     await parts_of(asked, ask("capital?"))
     (request,) = aimock.requests
@@ -85,7 +87,7 @@ async def test_azures_deployment_is_called_like_the_model_unless_told_otherwise(
     aimock.load(PARIS)
     version = "2025-04-01-preview"
     settings = {"model": "gpt 5/x", "endpoint": aimock.url, "api_version": version}
-    asked = backend("azure_openai", {"K": "k"}, api_key_env="K", **settings)
+    asked = backend("azure_openai", {"MY_KEY": "k"}, api_key_env="MY_KEY", **settings)
     await parts_of(asked, ask("capital?"))
     (request,) = aimock.requests
     assert request.path == f"/openai/deployments/gpt%205%2Fx/chat/completions?api-version={version}"
@@ -95,7 +97,7 @@ async def test_keys_of_the_process_do_not_reach_azure(monkeypatch: pytest.Monkey
     for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
         monkeypatch.setenv(name, "sk-of-the-process")
     async with raw_server(reply(sse(*CHAT.whole))) as server:
-        asked = backend("azure_openai", {"K": "az-mine"}, endpoint=server.url, api_key_env="K")
+        asked = backend("azure_openai", {"MY_KEY": "az-mine"}, endpoint=server.url, api_key_env="MY_KEY")
         assert text_in(await parts_of(asked, ask("?"))) == "Paris"
         assert "sk-of-the-process" not in server.heads[0]
         assert "az-mine" in server.heads[0]
@@ -130,7 +132,7 @@ def listing(*names: str) -> bytes:
 async def test_a_local_server_without_a_model_serves_the_first_that_it_lists(kind: str, aimock: Aimock) -> None:
     models = ("nomic-embed", "qwen-4", "other")
     aimock.load(*({"match": {"model": model}, "response": {"content": f"from {model}"}} for model in models))
-    asked = backend(kind, {"K": "mine"}, model="auto", base_url=f"{aimock.url}/v1/", api_key_env="K")
+    asked = backend(kind, {"MY_KEY": "mine"}, model="auto", base_url=f"{aimock.url}/v1/", api_key_env="MY_KEY")
     assert asked.model == "auto"
     for _ in range(2):
         assert text_in([part async for part in asked.stream(ask("capital?"))]) == "from qwen-4"
@@ -182,12 +184,14 @@ async def test_geminis_signatures_go_back_with_the_calls_they_came_with(aimock: 
     chunk = {**CHAT.whole[0], "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
     request = ask("look around", LOOK)
     async with raw_server(reply(sse(chunk))) as server:
-        first = await reply_of(backend("gemini", {"K": "k"}, base_url=server.url, api_key_env="K"), request)
+        first = await reply_of(backend("gemini", {"MY_KEY": "k"}, base_url=server.url, api_key_env="MY_KEY"), request)
     assert [call.id for call in first.tool_calls] == ["call_1", "call_2"]
     said = AssistantMessage(first.text, first.tool_calls, first.replay)
     results = [ToolResultMessage(call.id, "look", "empty") for call in first.tool_calls]
     second = replace(request, messages=(*request.messages, said, *results, UserMessage("capital?")))
-    await parts_of(backend("gemini", {"K": "k"}, base_url=f"{aimock.url}/v1beta/openai", api_key_env="K"), second)
+    await parts_of(
+        backend("gemini", {"MY_KEY": "k"}, base_url=f"{aimock.url}/v1beta/openai", api_key_env="MY_KEY"), second
+    )
     (sent,) = aimock.requests
     check_body(sent.path, sent.body)
     assert sent.body["messages"][2] == {"role": "assistant", "content": "I look.", "tool_calls": calls}

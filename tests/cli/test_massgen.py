@@ -66,6 +66,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
         re.escape("AGENTS: agent_a (scripted/scripted), agent_b (scripted/scripted), agent_c (scripted/scripted)"),
         r"QUESTION: What is it\?",
         re.escape(IN_PROGRESS),
+        "TEAM: @examples/scripted; no hosts, no keys, writes nothing of yours",
         "WINNER: agent_b",
         r"DURATION: \d+\.\d+s",
         r"COST: price unknown for \d+ calls, [\d,]+ tokens",
@@ -94,7 +95,7 @@ async def test_escapes_of_a_model_never_reach_the_output(home: TempHome, aimock:
     assert "a second line" in output
     assert without_escapes(output), repr(output)
     if automation:
-        assert len(output.splitlines()) == 11, "a line of the answer is not a line of the contract"
+        assert len(output.splitlines()) == 12, "a line of the answer is not a line of the contract"
 
 
 def test_a_failing_team_stays_within_twenty_lines(home: TempHome) -> None:
@@ -127,7 +128,7 @@ def test_people_get_the_whole_answer(home: TempHome) -> None:
 USAGE: dict[str, tuple[Sequence[str], str]] = {
     "missing config": (["--config", "nowhere.yaml", "q"], "config_not_found: nowhere.yaml"),
     "unknown example": (["--config", "@examples/scriptd", "q"], "did you mean @examples/scripted"),
-    "no config at all": (["q"], "config_not_found"),
+    "no config at all": (["q"], "no_default_team"),
     "missing key": (["--config", "@examples/two_providers", "q"], "ANTHROPIC_API_KEY"),
     "unknown flag": (["--configg", "x", "q"], "--configg"),
     "empty question": (["--config", "@examples/scripted", "  "], "empty"),
@@ -219,7 +220,7 @@ def test_the_output_file_gets_the_final_answer(home: TempHome) -> None:
     target = home.work / "answer.md"
     assert value_of(done.stdout, "OUTPUT_FILE") == str(target)
     assert target.read_text() == Path(value_of(done.stdout, "ANSWER_FILE")).read_text()
-    assert len(done.stdout.splitlines()) == 12
+    assert len(done.stdout.splitlines()) == 13
 
 
 def test_three_runs_of_one_config_at_once_do_not_collide(home: TempHome) -> None:

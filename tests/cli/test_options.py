@@ -66,11 +66,13 @@ def test_a_backend_alone_is_its_strongest_model_and_needs_its_key(home: TempHome
 
 
 @pytest.mark.parametrize("backend", provider_names())
-def test_every_backend_has_a_model_of_its_own_or_asks_for_one(backend: str, tmp_path: Path) -> None:
+async def test_every_backend_has_a_model_of_its_own_or_asks_for_one(backend: str, tmp_path: Path) -> None:
     keys = {name: "k" for row in PROVIDERS for name in (*row.key_variables, "AZURE_OPENAI_ENDPOINT")}
     options = Options(question="q", backend=backend)
     try:
-        team = find_team(options, cwd=tmp_path, environ={**keys, "AZURE_OPENAI_ENDPOINT": "https://n.openai.azure.com"})
+        team = await find_team(
+            options, cwd=tmp_path, environ={**keys, "AZURE_OPENAI_ENDPOINT": "https://n.openai.azure.com"}
+        )
     except MassgenError as error:
         assert "name the model as well, with --model" in str(error)  # noqa: PT017 - either is right
     else:
@@ -181,7 +183,7 @@ def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str)
 def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHome) -> None:
     done = massgen(home, "--automation", "--debug", "--model", "scripted/x", "What?")
     assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 11
+    assert len(done.stdout.splitlines()) == 12
     assert " | DEBUG | agent_a: x replied" in done.stderr
     (run,) = (home.work / LOGS).iterdir()
     log = (run / "massgen_debug.log").read_text()

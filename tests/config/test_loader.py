@@ -354,21 +354,6 @@ def test_what_is_no_file_is_not_found(name: str, message: str, tmp_path: Path) -
     assert len(str(caught.value)) < 1000
 
 
-def test_a_config_is_looked_up_as_named_then_in_the_project_then_at_the_users(tmp_path: Path) -> None:
-    project, home = tmp_path / "project", tmp_path / "home"
-    environ = {"MASSGEN_CONFIG_HOME": str(home)}
-    with pytest.raises(MassgenError, match="@examples/") as caught:
-        loader.find_config(None, cwd=project, environ=environ)
-    assert caught.value.code == "config_not_found"
-    home.mkdir()
-    (home / "config.yaml").touch()
-    assert loader.find_config(None, cwd=project, environ=environ) == str(home / "config.yaml")
-    (project / ".massgen").mkdir(parents=True)
-    (project / ".massgen" / "config.yaml").touch()
-    assert loader.find_config(None, cwd=project, environ=environ) == str(project / ".massgen" / "config.yaml")
-    assert loader.find_config("@examples/scripted", cwd=project, environ=environ) == "@examples/scripted"
-
-
 def test_a_missing_key_names_every_agent_and_variable() -> None:
     config = loader.load_config("@examples/three_agents", environ={})
     assert loader.missing_keys(config, {"ANTHROPIC_API_KEY": "k"}) == ["OPENAI_API_KEY", "OPENROUTER_API_KEY"]

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from massgen_mcp.config.key_hosts import find_key, host_of, missing_variables
 from massgen_mcp.config.models import (
     AzureBackendConfig,
     BackendConfig,
@@ -16,11 +17,9 @@ from massgen_mcp.config.providers import (
     PROVIDERS,
     credential_variables,
     detect_backend,
-    find_key,
     is_loopback,
     key_required,
     key_variables,
-    missing_variables,
     named_provider,
     provider_for,
 )
@@ -78,13 +77,15 @@ def test_the_key_is_chosen_by_the_host(base_url: str | None, key: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["openai", "chatcompletion", "claude"])
-def test_no_key_goes_to_a_foreign_host_unless_the_config_names_its_variable(base_url: str, kind: str) -> None:
+def test_no_key_goes_to_a_foreign_host_also_if_the_config_names_its_variable(base_url: str, kind: str) -> None:
     backend = ProviderBackendConfig.model_validate({"type": kind, "model": "m", "base_url": base_url})
     assert find_key(backend, KEYS) is None
     assert key_variables(backend) == ()
     assert not key_required(backend)
     named = backend.model_copy(update={"api_key_env": "MY_KEY"})
-    assert find_key(named, KEYS) == "my_key"
+    assert find_key(named, KEYS) == ("my_key" if is_loopback(base_url) else None)
+    allowed = KEYS | {"MASSGEN_ALLOWED_KEYS": f"MY_KEY@{host_of(base_url)}"}
+    assert find_key(named, allowed) == "my_key"
     assert find_key(named, {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}) is None
     assert key_required(named)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,11 @@ QUESTION = "Which one?"
 def slow_team(home: TempHome) -> str:
     """Two agents who take their time for votes and the final answer, so that there is a time to be killed at."""
     slowly = {"delay_seconds": 1.5}
+    final: dict[str, Any] = {"presentation": "word " * 40, "chunk_delay_seconds": 0.15}
     return home.config(
         "slow",
-        agent("ada", {"answer": "the first"}, {"vote": "own"}, chunk_delay_seconds=0.15),
-        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, chunk_delay_seconds=0.15),
+        agent("ada", {"answer": "the first"}, {"vote": "own"}, **final),
+        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, **final),
     )
 
 

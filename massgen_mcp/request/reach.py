@@ -1,0 +1,135 @@
+"""What a config asks for: whom it asks with which keys, what it reads, writes and starts, how much it may spend.
+
+A function of the config, the environment and the project's directory. Must not judge it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.config.acceptances import Pair
+from massgen_mcp.config.agent_clis import API_KEY, TOKEN
+from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
+from massgen_mcp.config.keys import read_key
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    HttpBackendConfig,
+    ScriptedBackendConfig,
+)
+from massgen_mcp.config.providers import key_variables
+
+KEY = "key: "
+CLAUDE_CODE = "the Claude Code CLI"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Each without repetitions, in the order of the agents. Paths are absolute and free of links."""
+
+    hosts: tuple[str, ...]
+    keys: tuple[Pair, ...]
+    """Variables, by name, and the hosts that their values are sent to."""
+    reads: tuple[Path, ...]
+    writes: tuple[Path, ...]
+    commands: tuple[str, ...]
+    settings: tuple[str, ...]
+    """What else a stranger could do harm with."""
+    max_usd: float
+    max_tokens: int
+    max_seconds: float
+
+    def demands(self) -> tuple[str, ...]:
+        """Every part of it in words, one line each, as a person accepts it."""
+        return (
+            *(f"host: {host}" for host in self.hosts),
+            *(f"{KEY}{pair.key} to {pair.host}" for pair in self.keys),
+            *(f"reads: {on_one_line(path)}" for path in self.reads),
+            *(f"writes: {on_one_line(path)}" for path in self.writes),
+            *(f"starts: {command}" for command in self.commands),
+            *(f"sets: {setting}" for setting in self.settings),
+            f"spends: up to {self.max_usd:g} US dollars",
+            f"spends: up to {self.max_tokens} tokens",
+            f"takes: up to {self.max_seconds:g} seconds",
+        )
+
+    def __str__(self) -> str:
+        """On one line, what people want to know before the first call: hosts, keys by name, writable paths."""
+        parts = {
+            "hosts": self.hosts,
+            "keys": dict.fromkeys(pair.key for pair in self.keys),
+            "writes": map(on_one_line, self.writes),
+            "starts": self.commands,
+        }
+        told = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
+        return "; ".join(told) or "no hosts, no keys, writes nothing of yours"
+
+
+def on_one_line(text: str | Path) -> str:
+    """As a person is shown it; nothing that a stranger named can look like a line of ours."""
+    return str(text) if str(text).isprintable() else ascii(str(text))
+
+
+def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
+    """What a run of this config reaches. `project` is what relative paths start from."""
+    backends = [agent.backend for agent in config.agents]
+    orchestrator = config.orchestrator
+    contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
+    reads = [(project / context.path).resolve() for context in contexts]
+    writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
+    if orchestrator.coordination.use_skills:
+        skills = (project / orchestrator.coordination.skills_directory).resolve()
+        reads += [skills] if skills.is_dir() else []
+    return Reach(
+        hosts=tuple(dict.fromkeys(host for backend in backends if (host := _host(backend, environ)))),
+        keys=tuple(dict.fromkeys(pair for backend in backends for pair in _keys(backend, environ))),
+        reads=tuple(dict.fromkeys(reads)),
+        writes=tuple(dict.fromkeys(writes)),
+        commands=(CLAUDE_CODE,) if any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends) else (),
+        settings=tuple(_settings(config)),
+        max_usd=config.budget.max_usd,
+        max_tokens=config.budget.max_tokens,
+        max_seconds=config.timeout_settings.orchestrator_timeout_seconds,
+    )
+
+
+def _host(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
+    url = address_of(backend, environ)
+    return host_of(url) if url else None
+
+
+def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
+    """The variable that the config names, else the first that is set of those that may hold the key."""
+    host = _host(backend, environ)
+    names = _variables(backend, environ)
+    if host and names:
+        used = next((name for name in names if read_key(environ, name)), names[0])
+        yield Pair(key=used, host=host)
+
+
+def _variables(backend: BackendConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    if named := named_variable(backend):
+        return (named,)
+    match backend:
+        case ScriptedBackendConfig():
+            return ()
+        case ClaudeCodeBackendConfig():
+            return (API_KEY, TOKEN)
+        case Ag2BackendConfig():
+            return key_variables(backend.asked, environ)
+        case _:
+            return key_variables(backend, environ)
+
+
+def _settings(config: Config) -> Iterator[str]:
+    for agent in config.agents:
+        backend = agent.backend
+        if isinstance(backend, ScriptedBackendConfig):
+            continue
+        if backend.price is not None:
+            yield f"{agent.id}: a price of its own, by which the money limit counts"
+        if isinstance(backend, HttpBackendConfig) and backend.extra_body:
+            names = ", ".join(sorted(backend.extra_body))
+            yield f"{agent.id}: further fields of its requests ({on_one_line(names)})"
