@@ -192,8 +192,12 @@ async def _team(
         models=tuple(models or ()),
         num_agents=num_agents,
     )
-    granted = tuple(Path(_existing(path)).resolve() for path in context_paths or ())
-    return await choose_team(named, cwd=Path.cwd(), environ=os.environ, consent=Consent(granted=granted))
+    return await choose_team(named, cwd=Path.cwd(), environ=os.environ, consent=_granted(context_paths))
+
+
+def _granted(context_paths: list[str] | None) -> Consent:
+    """What a call allows a config that an agent named: to read the paths of the call."""
+    return Consent(granted=tuple(Path(_existing(path)).resolve() for path in context_paths or ()))
 
 
 def _source(config: str) -> str:
