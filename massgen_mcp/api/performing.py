@@ -22,10 +22,9 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
+from massgen_mcp.runs.project import LOGS, own_place
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
-
-LOGS = Path(".massgen") / "massgen_logs"
 
 
 async def perform(asked: Asked, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def _redactor(asked: Asked) -> Redactor:
 def _place(keep: bool) -> Generator[Path]:
     """The directory for the run's own one: the project's logs, or one that is gone when this ends."""
     if keep:
-        yield Path.cwd() / LOGS
+        yield own_place(Path.cwd(), LOGS)
         return
     with TemporaryDirectory(prefix="massgen-") as temporary:
         yield Path(temporary)

@@ -7,7 +7,6 @@ import argparse
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from pathlib import Path
 
 from argcomplete.completers import BaseCompleter, FilesCompleter
 
@@ -15,6 +14,7 @@ from massgen_mcp.config.examples import list_examples
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.project import SESSIONS
 from massgen_mcp.runs.store import Store
 
 
@@ -63,4 +63,4 @@ def _run_ids() -> Iterable[str]:
 
 
 def _sessions() -> Iterable[str]:
-    return sorted((path.name for path in Path(".massgen", "sessions").iterdir()), reverse=True)
+    return sorted((path.name for path in SESSIONS.iterdir()), reverse=True)

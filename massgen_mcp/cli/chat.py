@@ -25,7 +25,8 @@ from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, write_durably
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.manager import check_question
-from massgen_mcp.runs.session_directory import SESSIONS, Session, Turn
+from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
+from massgen_mcp.runs.session_directory import Session, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
@@ -34,7 +35,6 @@ from massgen_mcp.views.snapshot import RunSnapshot, RunState
 from massgen_mcp.views.styled import Line, Span, text_of
 
 PIPE_WIDTH = 100
-HISTORY_FILE = Path(".massgen") / "chat_history"
 
 _CODES: dict[RunState, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
 
@@ -47,7 +47,7 @@ async def chat(options: Options) -> int:
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with place(options) as logs:
-        sessions = logs / "sessions" if options.no_logs else Path.cwd() / SESSIONS
+        sessions = logs / "sessions" if options.no_logs else own_place(Path.cwd(), SESSIONS)
         session = Session.resume(sessions, options.session_id) if options.session_id else None
         conversation = _Conversation(options, team, terminal, logs, sessions, session)
         try:
@@ -96,7 +96,7 @@ class _Conversation:
     def _reader(self) -> Reader:
         if self._terminal is None:
             return PipeReader()
-        history = None if self._options.no_logs else Path.cwd() / HISTORY_FILE
+        history = None if self._options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
         return TerminalReader(self._terminal, MEANINGS, history, lambda text: keyless(text, self._team.config))
 
     async def _answer(self, text: str) -> bool:

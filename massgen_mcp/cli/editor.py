@@ -10,6 +10,7 @@ from shutil import which
 from massgen_mcp.config.examples import example_name
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team
+from massgen_mcp.runs.project import PROJECT_FILES, own_place
 
 
 class NothingToEdit(Exception):
@@ -26,7 +27,7 @@ def editable(team: Team, cwd: Path) -> Path:
     name = example_name(team.path)
     if name is None:
         return team.path
-    copy = cwd / ".massgen" / f"{name.replace('/', '-')}.yaml"
+    copy = own_place(cwd, PROJECT_FILES / f"{name.replace('/', '-')}.yaml")
     try:
         if not copy.exists():
             copy.parent.mkdir(mode=0o700, exist_ok=True)

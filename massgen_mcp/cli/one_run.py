@@ -24,13 +24,13 @@ from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
+from massgen_mcp.runs.project import LOGS, own_place
 from massgen_mcp.runs.session_directory import Session
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
 from massgen_mcp.workspace.snapshot import remove_tree
 
-LOGS = Path(".massgen") / "massgen_logs"
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
 OPENING_LINES = 6
@@ -125,7 +125,7 @@ async def _refreshed(display: Display) -> None:
 def place(options: Options) -> Generator[Path]:
     """The directory for the run's own one; with --no-logs it is gone when this ends."""
     if not options.no_logs:
-        yield Path.cwd() / LOGS
+        yield own_place(Path.cwd(), LOGS)
         return
     temporary = Path(mkdtemp(prefix="massgen-"))
     try:

@@ -8,7 +8,8 @@ from pathlib import Path
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.saying import say
-from massgen_mcp.runs.session_directory import SESSIONS, Session, list_sessions
+from massgen_mcp.runs.project import SESSIONS, own_place
+from massgen_mcp.runs.session_directory import Session, list_sessions
 
 
 @contextmanager
@@ -20,7 +21,7 @@ def resumed_session(options: Options, cwd: Path) -> Generator[Session | None]:
     if options.session_id is None:
         yield None
         return
-    with Session.resume(cwd / SESSIONS, options.session_id) as session:
+    with Session.resume(own_place(cwd, SESSIONS), options.session_id) as session:
         yield session
 
 

@@ -31,9 +31,6 @@ from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.snapshot import take_snapshot
 
-SESSIONS = Path(".massgen") / "sessions"
-"""Where the sessions of a project are, below its directory."""
-
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _TURN = re.compile(r"turn_([1-9][0-9]{0,5})")
 _LOCK = ".lock"
