@@ -12,6 +12,7 @@ import yaml
 from massgen_mcp.config.loader import load_config
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, end, poll_until
+from tests.planted import PLANTED
 from tests.typist import Typist, typist
 
 KEY = "sk-never-to-be-seen"
@@ -20,7 +21,10 @@ OWN = "config-home/config.yaml"
 
 @pytest.fixture
 def keyed(home: TempHome) -> TempHome:
-    return home.with_variables(OPENAI_API_KEY=KEY, MASSGEN_CONFIG_HOME=str(home.work / "config-home"), TERM="dumb")
+    """Somebody with one key, and a config home of their own."""
+    others = dict.fromkeys(PLANTED, "")
+    own = str(home.work / "config-home")
+    return home.with_variables(**others, OPENAI_API_KEY=KEY, MASSGEN_CONFIG_HOME=own, TERM="dumb")
 
 
 def at_terminal(home: TempHome, *arguments: str) -> AbstractContextManager[Typist]:
@@ -110,7 +114,7 @@ def test_leaving_the_dialogue_saves_nothing(keyed: TempHome, how: str) -> None:
 
 
 def test_the_first_question_at_a_terminal_sets_up_and_is_then_asked(home: TempHome) -> None:
-    with at_terminal(home.with_variables(TERM="dumb"), "What is it?") as person:
+    with at_terminal(home.with_variables(TERM="dumb", **dict.fromkeys(PLANTED, "")), "What is it?") as person:
         person.expect("Keys in the environment: none\n")
         person.answer("Which [1]: ", "ready")
         person.answer("Which config [1]: ", "@examples/scripted")
