@@ -243,7 +243,7 @@ class RawServer:
         """Send a request and read up to its reply."""
         return await self.reply_to(await self.request(method, **params))
 
-    async def reply_to(self, wanted: int | None) -> dict[str, Any]:
+    async def reply_to(self, wanted: int | str | None) -> dict[str, Any]:
         """None: the next message without an id of ours, which is the answer to what could not be read."""
         with anyio.fail_after(30):
             while True:

@@ -20,7 +20,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.connections import MAX_HEAD_BYTES, LimitedConfig, Strangers
-from massgen_mcp.server.limits import MAX_MESSAGE_BYTES, leave
+from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
 
 LOOPBACK = "127.0.0.1"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
@@ -53,7 +53,7 @@ async def serve_http(
         app = server.streamable_http_app(
             stateless_http=True,
             host=LOOPBACK,
-            max_request_body_size=MAX_MESSAGE_BYTES,
+            max_request_body_size=MAX_BODY_BYTES,
             transport_security=TransportSecuritySettings(
                 allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
             ),
@@ -162,7 +162,7 @@ async def _body(receive: Receive) -> list[Message]:
     """The body, or more of it than is allowed; nothing if the client left first, which is no fault to be logged."""
     begun: list[Message] = []
     size = 0
-    while size <= MAX_MESSAGE_BYTES:
+    while size <= MAX_BODY_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return []

@@ -4,8 +4,10 @@ import logging
 import os
 from typing import NoReturn
 
-MAX_MESSAGE_BYTES = 4 * 1024 * 1024
-"""A request's body over HTTP, a line on standard input."""
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""A request's body over HTTP."""
+MAX_LINE_BYTES = 12 * 1024 * 1024
+"""A line on standard input. More than the longest question, so that one that is too long is refused as such."""
 
 
 def leave() -> NoReturn:

@@ -5,7 +5,9 @@ to end. A line that is no message is answered, and none is held in memory that i
 """
 
 import io
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -18,11 +20,14 @@ from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.limits import MAX_MESSAGE_BYTES, leave
+from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
 
 PARENT_CHECK_SECONDS = 2.0
 PIECE_BYTES = 64 * 1024
-_TOO_LONG = f"a line has more than {MAX_MESSAGE_BYTES} bytes"
+_END_BYTES = 200
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
+_ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_TOO_LONG = f"a line has more than {MAX_LINE_BYTES} bytes"
 
 
 async def serve_stdio(server: MassgenServer) -> None:
@@ -49,7 +54,9 @@ def _own_input() -> io.BufferedReader:
 
 
 class _Lines(io.TextIOWrapper):
-    """The lines of a byte stream. One that is too long is passed over, and `_TOO_LONG` stands in for it."""
+    """The lines of a byte stream. One that is too long is passed over; `_TOO_LONG` stands in for it, and the id of the
+    request that it seems to be, as JSON.
+    """
 
     def __init__(self, stream: io.BufferedReader) -> None:
         super().__init__(stream, encoding="utf-8", errors="replace")
@@ -57,12 +64,15 @@ class _Lines(io.TextIOWrapper):
 
     def readline(self, size: int = -1, /) -> str:
         del size
-        line = self._stream.readline(MAX_MESSAGE_BYTES + 1)
-        if len(line) <= MAX_MESSAGE_BYTES:
+        line = self._stream.readline(MAX_LINE_BYTES + 1)
+        if len(line) <= MAX_LINE_BYTES:
             return line.decode(errors="replace")
+        head, tail = line[:_END_BYTES], b""
         while line and not line.endswith(b"\n"):
             line = self._stream.readline(PIECE_BYTES)
-        return _TOO_LONG
+            tail = (tail + line)[-_END_BYTES:]
+        found = _ID_FIRST.match(head) or _ID_LAST.search(tail)
+        return f"{_TOO_LONG} {found[1].decode() if found else 'null'}"
 
 
 async def _answer_what_is_no_message(
@@ -76,14 +86,27 @@ async def _answer_what_is_no_message(
             if isinstance(item, SessionMessage):
                 await to_server.send(item)
             else:
-                error = JSONRPCError(jsonrpc="2.0", id=None, error=_refusal(item))
+                error = JSONRPCError(jsonrpc="2.0", id=_request_of(item), error=_refusal(item))
                 await outgoing.send(SessionMessage(error))
+
+
+def _request_of(problem: Exception) -> int | str | None:
+    """The id of the request that a line which was too long seems to be; without an answer its client would wait."""
+    line = _input_of(problem)
+    if line is None or not line.startswith(_TOO_LONG):
+        return None
+    return json.loads(line.removeprefix(_TOO_LONG))
+
+
+def _input_of(problem: Exception) -> str | None:
+    line = problem.errors(include_url=False)[0]["input"] if isinstance(problem, ValidationError) else None
+    return line if isinstance(line, str) else None
 
 
 def _refusal(problem: Exception) -> ErrorData:
     if isinstance(problem, ValidationError):
         detail = problem.errors(include_url=False)[0]
-        if detail["input"] == _TOO_LONG:
+        if (_input_of(problem) or "").startswith(_TOO_LONG):
             return ErrorData(code=INVALID_REQUEST, message=_TOO_LONG)
         if detail["type"] == "json_invalid":
             return ErrorData(code=PARSE_ERROR, message="a line is not JSON")

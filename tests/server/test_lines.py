@@ -1,13 +1,15 @@
 """Lines on standard input that are no messages: every one is answered, and the session goes on."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness import RawServer, TempHome, raw_server
 
-LIMIT = 4 * 1024 * 1024
+LIMIT = 12 * 1024 * 1024
 
 
 async def refusal_of(server: RawServer, line: bytes) -> int:
@@ -61,3 +63,18 @@ async def test_an_unfinished_line_at_the_end_of_input_ends_the_server(home: Temp
         await server.stdin.send(b"x" * size)
         await server.stdin.aclose()
         assert await server.leave() == 0
+
+
+@pytest.mark.parametrize("order", ["first", "last", "named"])
+async def test_a_request_on_a_line_that_is_too_long_is_answered_under_its_id(home: TempHome, order: str) -> None:
+    call = {"method": "tools/call", "params": {"name": "start_run", "arguments": {"question": "x" * LIMIT}}}
+    request: dict[str, Any] = {
+        "first": {"jsonrpc": "2.0", "id": 7, **call},
+        "last": {**call, "jsonrpc": "2.0", "id": 7},
+        "named": {**call, "jsonrpc": "2.0", "id": "seven-7"},
+    }[order]
+    async with raw_server(home) as server:
+        await server.send(json.dumps(request).encode())
+        reply = await server.reply_to(request["id"])
+        assert reply["error"]["code"] == -32600
+        assert f"more than {LIMIT} bytes" in reply["error"]["message"]
