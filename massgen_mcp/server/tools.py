@@ -79,7 +79,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         wait_seconds: Annotated[
             float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
         ] = 0,
-        dry_run: Annotated[bool, Field(description="Only check the request and show the team.")] = False,
+        dry_run: Annotated[bool, Field(description="Only check it and show the team.")] = False,
     ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run goes on in the background, also when you or this server end. Results are kept."""

@@ -106,4 +106,4 @@ def test_a_home_that_is_a_file_is_named(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("directory", ["/" + "a" * 256, "/" + "a/" * 2_500, HALF], ids=lambda name: ascii(name[:9]))
 def test_a_directory_of_configs_that_cannot_be_has_none(run: Run, directory: str) -> None:
     code, error = run("--automation", "q", MASSGEN_CONFIG_HOME=directory)
-    assert (code, error.startswith("ERROR config_not_found: ")) == (1, True), error
+    assert (code, error.startswith("ERROR no_default_team: ")) == (1, True), error

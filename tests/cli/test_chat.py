@@ -234,7 +234,7 @@ def test_config_opens_the_editor_and_takes_over_what_is_right(home: TempHome) ->
     command = shlex.join([sys.executable, str(editor)])
     wanted = home.work / "wanted"
     wanted.write_text(str(bad))
-    with chat(home, EDITOR=command, size=(100, 30)) as window:
+    with chat(home, EDITOR=command, size=(200, 30)) as window:
         window.say("/config")
         window.wait_for("The team stays as it was; the config has errors:", "orchestrater", "orchestrator", READY)
         window.say("/status")

@@ -32,6 +32,7 @@ from tests.harness import (
     wait_until,
     without_escapes,
 )
+from tests.planted import PLANTED
 
 DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
 STUCK = agent("stuck", {"hang": True})
@@ -150,8 +151,8 @@ async def test_waiting_no_longer_than_asked_for_is_told_from_the_end(home: TempH
     assert verb(home, "wait", run_id, "--timeout", "0.2").returncode == NOT_ENDED
     assert verb(home, "result", run_id).returncode == NOT_ENDED
     assert verb(home, "status", run_id).returncode == DONE
-    assert run_id in verb(home, "runs", "--state", "running").stdout
     poll_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
+    assert run_id in verb(home, "runs", "--state", "running").stdout
     cancelled = verb(home, "cancel", run_id)
     assert (cancelled.returncode, cancelled.stdout) == (DONE, f"{run_id}: cancelled\n")
     assert verb(home, "wait", run_id).returncode == FAILED
@@ -276,7 +277,8 @@ def test_a_state_directory_that_cannot_be_used_has_an_exit_code_of_its_own(home:
 
 
 def test_the_doctor_finds_a_fresh_home_well_and_names_keys_without_their_values(home: TempHome) -> None:
-    done = verb(home.with_variables(OPENAI_API_KEY="sk-never-to-be-seen"), "doctor")
+    others = dict.fromkeys(PLANTED, "")
+    done = verb(home.with_variables(**others, OPENAI_API_KEY="sk-never-to-be-seen"), "doctor")
     assert done.returncode == DONE, done.stdout
     assert "ok    keys: set: OPENAI_API_KEY" in done.stdout
     assert "sk-never" not in done.stdout

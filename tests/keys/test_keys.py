@@ -213,12 +213,12 @@ async def test_nobody_is_shown_a_key_that_another_agent_was_told_nor_after_a_res
     hidden = json.dumps({"content": f"It is {KEY}."}).replace("sk-proj", "\\u0073k-proj")
 
     async with answering(voting("new_answer", hidden, f"It is {KEY}.")) as server:
-        config = config_from_data({"agents": two(server.url, "KEY_A", "KEY_B")}, "test")
-        environ = {"KEY_A": "sk-another-key-0123456789", "KEY_B": KEY}
+        config = config_from_data({"agents": two(server.url, "A_KEY", "B_KEY")}, "test")
+        environ = {"A_KEY": "sk-another-key-0123456789", "B_KEY": KEY}
         ended = await finished(tmp_path, config, environ)
         shown = bodies(server)
-        assert "[key KEY_B]" in ended.answer
-        assert any("It is [key KEY_B]." in body for body in shown)
+        assert "[key B_KEY]" in ended.answer
+        assert any("It is [key B_KEY]." in body for body in shown)
         records = JournalReader(ended.directory.events).read()
         cut = next(place for place, record in enumerate(records) if record.event.type == "vote_cast")
         lines = ended.directory.events.read_bytes().splitlines(keepends=True)

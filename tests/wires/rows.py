@@ -51,7 +51,14 @@ class Row:
 ROWS = (
     Row("Chat Completions", "chatcompletion", dialects.Chat, "/v1/chat/completions", root="/v1"),
     Row("Responses", "openai", dialects.Responses, "/v1/responses", root="/v1", effort_field="reasoning"),
-    Row("Messages", "claude", dialects.Messages, "/v1/messages", effort_field="output_config"),
+    Row(
+        "Messages",
+        "claude",
+        dialects.Messages,
+        "/v1/messages",
+        key_header="x-api-key",
+        effort_field="output_config",
+    ),
     Row("Gemini", "gemini", dialects.Gemini, "/v1beta/openai/chat/completions", root="/v1beta/openai"),
     Row(
         "Azure",
