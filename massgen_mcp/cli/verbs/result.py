@@ -5,7 +5,7 @@ import sys
 
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.verbs.desk import run_manager, say_json
+from massgen_mcp.cli.verbs.common import run_manager, say_json
 from massgen_mcp.server import results
 from massgen_mcp.server.reply_models import Result
 
