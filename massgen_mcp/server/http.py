@@ -101,8 +101,8 @@ class _Server(uvicorn.Server):
 
 
 class TokenAuth:
-    """Lets a request in that names a host of ours, comes from no foreign page, and brings the token; in that order.
-    So many at once, and the connection of one that is let in is no stranger any more.
+    """Passes on the requests that name a host of ours, come from no foreign page and carry the token; checked in that
+    order. At most `MAX_REQUESTS` at once.
     """
 
     def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str], strangers: Strangers) -> None:

@@ -37,6 +37,6 @@ def _say(found: Result) -> None:
     for vote in found.votes:
         say(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
     for fallen in found.degraded:
-        say(f"  {fallen.agent} fell out ({fallen.reason}): {fallen.message}")
+        say(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
     for name, path in found.paths.items():
         say(f"  {name}: {path}")

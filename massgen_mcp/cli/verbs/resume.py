@@ -1,4 +1,4 @@
-"""`massgen-mcp resume ID`: let an interrupted run go on, with the keys of this environment."""
+"""`massgen-mcp resume ID`: continue an interrupted run, with the keys of this environment."""
 
 import argparse
 
