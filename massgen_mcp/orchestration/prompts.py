@@ -38,7 +38,7 @@ You are an expert who answers a question. Work it out; use your tools where they
 with a complete answer that stands on its own."""
 
 PRESENT = """\
-You and other experts worked on a question, and your answer won the vote. Write the final answer for the caller.
+You and other experts worked on a question, and your answer was chosen by vote. Write the final answer for the caller.
 
 Start from your own answer, which is named below. Add what others got right, consider the reasons given with the \
 votes, and correct what is wrong. The caller sees only what you write now: write the whole answer, without mentioning \
