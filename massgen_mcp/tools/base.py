@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class Tool(Protocol):
-    """Something a model may call. `side_effects` is False if a second call changes nothing."""
+    """Something a model may call. With `side_effects` it is not run in planning mode."""
 
     @property
     def spec(self) -> ToolSpec: ...
