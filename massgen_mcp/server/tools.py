@@ -59,7 +59,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
         ] = None,
         num_agents: Annotated[
-            int | None, Field(description="Team size, if one model is to fill several places.", ge=1, le=10)
+            int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
         ] = None,
         context_paths: Annotated[
             list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
@@ -114,7 +114,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
-        """Wait for a run without spending tokens. Returns when it happened or the time is up; that is not an error."""
+        """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
@@ -152,7 +152,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
         value: float | None = None,
     ) -> reply_models.Controlled:
-        """Cancel, resume or steer a run, end it early, answer it, or raise its budget. Takes effect within a moment."""
+        """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await manager.control(run_id, action, message, value))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
