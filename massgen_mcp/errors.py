@@ -36,7 +36,7 @@ DropReason = Literal[
     "budget",
     "internal",
 ]
-"""Why one agent fell out of a run. Finer than `FailureReason`: what to mend differs."""
+"""Why one agent was dropped from a run. Finer than `FailureReason`, because each has its own remedy."""
 
 ErrorCode = Literal[
     "invalid_arguments",
@@ -65,7 +65,7 @@ ErrorCode = Literal[
 
 
 FAULTS_OF_THE_MACHINE: frozenset[ErrorCode] = frozenset({"run_damaged", "disk_full", "store_unavailable", "internal"})
-"""What no other question, config or key would mend."""
+"""Faults of this machine or program: another question, config or key would not help."""
 
 
 class MassgenError(Exception):
@@ -80,12 +80,12 @@ class MassgenError(Exception):
 
 
 class JournalNewer(MassgenError):
-    """A newer version of this program wrote a `part` of the run: it can be looked at, but not worked on."""
+    """A newer version of this program wrote a `part` of the run: it can be read, but not continued."""
 
     def __init__(self, part: str) -> None:
         super().__init__(
             "journal_newer",
-            f"{part} was written by a newer massgen-mcp; upgrade to go on with the run, which stays as it is",
+            f"{part} was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
         )
 
 
@@ -121,7 +121,7 @@ def storage_error(what: str, error: OSError) -> MassgenError:
         case code if code in FULL:
             return MassgenError("disk_full", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
         case errno.EMFILE | errno.ENFILE:
-            return MassgenError("store_unavailable", f"{told}; let other work end, or raise the limit (ulimit -n)")
+            return MassgenError("store_unavailable", f"{told}; close other programs, or raise the limit (ulimit -n)")
         case errno.EACCES | errno.EPERM | errno.EROFS:
             return MassgenError("store_unavailable", f"{told}; `massgen-mcp doctor` says which permission is missing")
         case _:

@@ -24,7 +24,7 @@ PriceSource = Literal["config", "provider", "genai-prices"]
 """Who said what a call cost: the user's config, the provider's reply, or a public price list."""
 
 InputKind = Literal["budget_reached", "question", "permission"]
-"""What a run may wait for its asker for."""
+"""What the caller may have to decide before a run continues."""
 
 Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
 """Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
@@ -142,7 +142,7 @@ class BudgetReached(Event):
 
 
 class BudgetRaised(Event):
-    """The asker allowed more: `max_usd` is the new cap, and the cap of tokens grew in proportion."""
+    """The caller allowed more: `max_usd` is the new cap, and the cap of tokens grew in proportion."""
 
     type: Literal["budget_raised"] = "budget_raised"
     control: int
@@ -151,7 +151,7 @@ class BudgetRaised(Event):
 
 
 class ReservationExceeded(Event):
-    """A call used more than the worst that was set aside for it; `usd` None: its price is unknown."""
+    """A call used more than was reserved for it. `usd` None: its price is unknown."""
 
     type: Literal["reservation_exceeded"] = "reservation_exceeded"
     agent: str
@@ -171,7 +171,7 @@ class RunResumed(Event):
 
 
 class AskerSaid(Event):
-    """The asker sent the team a message; every agent is shown it at its next step."""
+    """The caller sent the team a message; every agent is shown it at its next step."""
 
     type: Literal["asker_said"] = "asker_said"
     control: int
@@ -180,13 +180,13 @@ class AskerSaid(Event):
 
 
 class InputRequired(Event):
-    """The run, or one agent of it, cannot go on before the asker decides something."""
+    """The run, or one agent of it, cannot continue before the caller decides something."""
 
     type: Literal["input_required"] = "input_required"
     kind: InputKind
     agent: str | None = None
     text: str
-    """What is to be decided, in words for the asker."""
+    """What is to be decided, in words for the caller."""
 
 
 class InputGiven(Event):
@@ -244,7 +244,7 @@ class RoundStarted(Event):
     revision: int
     ballot: tuple[BallotEntry, ...]
     heard: int = 0
-    """How many of the asker's messages the round begins with."""
+    """How many of the caller's messages the round begins with."""
     notes: str = ""
     """What the team shared with the agent besides answers, as it was shown."""
     opening: str = ""
@@ -254,7 +254,7 @@ class RoundStarted(Event):
 
 
 class MessagesShown(Event):
-    """In the middle of its round an agent was shown the asker's messages up to the `heard`-th one."""
+    """In the middle of its round an agent was shown the caller's messages up to the `heard`-th one."""
 
     type: Literal["messages_shown"] = "messages_shown"
     agent: str
@@ -454,7 +454,7 @@ class PresentationStarted(Event):
     type: Literal["presentation_started"] = "presentation_started"
     agent: str
     heard: int = 0
-    """How many of the asker's messages it is written with."""
+    """How many of the caller's messages it is written with."""
     opening: str = ""
     nonce: str = ""
     """As in `RoundStarted`."""

@@ -150,7 +150,7 @@ class AgentConfig:
     def create_grok_config(
         cls, model: str = "grok-2-1212", enable_web_search: bool = False, **kwargs: object
     ) -> "AgentConfig":
-        """xAI. Whether its search can be switched on is told when the config is used (see docs/backends.md)."""
+        """xAI. `enable_web_search` is checked when the config is used (see docs/backends.md)."""
         return cls(presets.section("grok", model, kwargs, enable_web_search=enable_web_search))
 
     @classmethod
@@ -184,7 +184,7 @@ class AgentConfig:
         enable_code_execution: bool = False,
         **kwargs: object,
     ) -> "AgentConfig":
-        """Google Gemini. Whether its tools can be switched on is told when the config is used (docs/backends.md)."""
+        """Google Gemini. Its tools are checked when the config is used (see docs/backends.md)."""
         tools = {"enable_web_search": enable_web_search, "enable_code_execution": enable_code_execution}
         return cls(presets.section("gemini", model, kwargs, **tools))
 

@@ -78,9 +78,9 @@ async def call_model(
 
     Every try goes through `lane`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
     `on_try` hears that a try begins, `on_text` text as it arrives, `on_part` everything. `on_retry` hears (failed
-    attempt from 1, its error, wait in seconds) and means that all text so far is void. No wait is begun that the
-    caller, the round and the run have no time for. Raises `BackendError`, with reason "timeout" when
-    `deadline_seconds` have passed.
+    attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins
+    a wait that would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason
+    "timeout" when `deadline_seconds` have passed.
     """
     started = time.monotonic()
     with anyio.CancelScope(deadline=anyio.current_time() + deadline_seconds):

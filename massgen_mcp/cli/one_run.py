@@ -118,7 +118,7 @@ async def _refreshed(display: Display) -> None:
     except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
         with suppress(Exception):
             display.close()
-        complain(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run goes on")
+        complain(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tup
 
 def _warnings(run: RunSnapshot, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
-    told = [f"{agent} fell out ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     if run.budget_reached:  # calls of unknown price are in the line of the cost already
         told += run.money_notes
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]

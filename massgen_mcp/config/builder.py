@@ -71,7 +71,7 @@ def config_from_models(models: Sequence[str], *, num_agents: int | None, base_ur
     if not 1 <= count <= MAX_AGENTS:
         raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {count}")
     if count < len(models):
-        raise MassgenError("config_invalid", f"{len(models)} models do not fit {count} agents; name fewer models")
+        raise MassgenError("config_invalid", f"{len(models)} models are too many for {count} agents; name fewer models")
     dealt = [detect_backend(models[place % len(models)]) for place in range(count)]
     return Config(
         agents=tuple(_agent(name, model, place, base_url) for place, (name, model) in enumerate(dealt, start=1))

@@ -96,7 +96,7 @@ def _team(num_agents: int, models: list[str], backends: list[str]) -> list[tuple
     if not 1 <= num_agents <= MAX_AGENTS:
         raise MassgenError("config_invalid", f"a team has 1 to {MAX_AGENTS} agents, not {num_agents}")
     if num_agents < named:
-        raise MassgenError("config_invalid", f"{named} models or backends do not fit {num_agents} agents")
+        raise MassgenError("config_invalid", f"{named} models or backends are too many for {num_agents} agents")
     if len(models) > 1 and len(backends) > 1 and len(models) != len(backends):
         raise MassgenError("config_invalid", f"{len(models)} models and {len(backends)} backends; name one per agent")
     return [_choice(models, backends, place) for place in range(num_agents)]

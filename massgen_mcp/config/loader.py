@@ -130,7 +130,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
             raise MassgenError("config_invalid", missing)
     lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
     if lacking:
-        message = f"{'; '.join(lacking)}. Set it in the environment, or take the agent out of the config."
+        message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 

@@ -51,9 +51,9 @@ def share_of(floor: Floor, member: Member, purpose: CallPurpose) -> float:
 
 
 async def _ask(floor: Floor) -> None:
-    """Have the asker raise the budget or finish; others may have asked for something else before."""
+    """Have the caller raise the budget or finish, unless an agent's question is still open."""
     if floor.asked is None:
-        text = f"{_told(floor)} Raise it with raise_budget, or finish_now with what is there."
+        text = f"{_told(floor)} Raise it with raise_budget, or decide with the existing answers by finish_now."
         floor.record(InputRequired(kind="budget_reached", text=text))
         await floor.settle()
     await floor.change()

@@ -166,7 +166,7 @@ class Round:
         return (*(tool.spec for tool in self._member.tools), *workflow)
 
     def _catch_up(self) -> None:
-        """Show the agent what the asker said, and, if its ballot is outdated, the current one; it goes on working."""
+        """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
         self._talk.listen()
         name, state = self._member.name, self._floor.state
         if state.outdated(name):

@@ -88,11 +88,11 @@ class Conductor:
         """End coordination with the answers that are there; with none yet, at the first one."""
         if not self._floor.state.finish_requested and self._floor.state.winner is None:
             if self._floor.asked is not None and self._floor.asked.kind == "budget_reached":
-                self._floor.record(InputGiven(kind="budget_reached", text="finish with what is there"))
+                self._floor.record(InputGiven(kind="budget_reached", text="finish with the existing answers"))
             self._floor.record(FinishRequested())
 
     def raise_budget(self, control: int, max_usd: float) -> None:
-        """Let the run cost this much altogether. Nothing if that is no more than it may cost already."""
+        """Set the cap of the whole run, in US dollars. Does nothing unless it is above the present cap."""
         if self._floor.has_heard(control) or max_usd <= self._floor.purse.budget.max_usd:
             return
         self._floor.record(BudgetRaised(control=control, max_usd=max_usd))
@@ -105,7 +105,7 @@ class Conductor:
             self._floor.record(AskerSaid(control=control, message=message))
 
     def answer(self, decision: str) -> None:
-        """Tell the agent that asks what the asker decided; nothing if nobody asks any more."""
+        """Tell the agent that asks what the caller decided; nothing if no agent asks any more."""
         if self._floor.asked is not None and self._floor.asked.kind == "question":
             self._floor.record(InputGiven(kind="question", text=decision))
 

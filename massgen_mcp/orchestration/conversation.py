@@ -78,7 +78,7 @@ class Conversation:
         self.messages.append(UserMessage(text))
 
     def listen(self) -> None:
-        """Show the agent what the asker has said since."""
+        """Show the agent what the caller has said since."""
         if new := self._floor.said[self._heard :]:
             nonce = draw_nonce(new)
             shown = MessagesShown(agent=self._member.name, heard=len(self._floor.said), nonce=nonce)
@@ -109,7 +109,7 @@ class Conversation:
         new = self._floor.said[self._heard : heard]
         self._heard = max(self._heard, heard)
         if new:
-            self.tell(prompts.asker_block(new, nonce))
+            self.tell(prompts.caller_block(new, nonce))
 
 
 def calls_of(reply: ModelReplied) -> tuple[ToolCall, ...]:

@@ -1,6 +1,6 @@
-"""Where an agent puts a question to the asker and waits for the decision, one question at a time.
+"""Where an agent puts a question to the caller and waits for the decision, one question at a time.
 
-Must not know how an asker is reached: a question is an event, and so is the decision.
+Must not know how a caller is reached: a question is an event, and so is the decision.
 """
 
 from typing import Annotated
@@ -16,7 +16,7 @@ from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, par
 
 WAIT_SECONDS = 600.0
 """So long an agent waits for a decision before it goes on without one."""
-NO_DECISION = "There was no decision in time. Go on with the most sensible assumption, and name it in your answer."
+NO_DECISION = "There was no decision in time. Continue with the most sensible assumption, and state it in your answer."
 
 
 class Question(Arguments):
@@ -38,7 +38,7 @@ class Desk:
         """The decision; in a resumed run the one that is in the journal already."""
         floor = self._floor
         if floor is None:
-            raise ToolRefused("nobody can be asked yet")
+            raise ToolRefused("the run does not take questions yet; try again")
         async with self._one_at_a_time:
             if (decision := floor.decision_on(agent, question)) is not None:
                 return decision
@@ -65,8 +65,8 @@ class QuestionTool:
 
     @property
     def spec(self) -> ToolSpec:
-        told = "Ask whoever gave the task, only if you cannot go on otherwise. Others wait meanwhile."
-        return tool_spec(ASK_THE_ASKER, told, Question)
+        description = "Ask the caller, who gave the task. Only if you cannot continue without: others wait meanwhile."
+        return tool_spec(ASK_THE_ASKER, description, Question)
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:

@@ -61,7 +61,7 @@ class Floor:
         self._raises: set[int] = set()
         self._in_flight: dict[str, str] = {}
         self.asked: InputRequired | None = None
-        """What the run waits for the asker for."""
+        """What the caller has to decide before the run continues."""
         self._decisions: dict[tuple[str | None, str], str] = {}
 
     def resume(self, events: Iterable[Event], in_flight: Mapping[str, str]) -> None:
@@ -81,11 +81,11 @@ class Floor:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What the asker has sent the team so far."""
+        """What the caller has sent the team so far."""
         return tuple(self._said.values())
 
     def decision_on(self, agent: str | None, question: str) -> str | None:
-        """What the asker decided when this was asked."""
+        """What the caller decided when this was asked."""
         return self._decisions.get((agent, question))
 
     def opening_of(self, agent: str) -> str:
@@ -93,7 +93,7 @@ class Floor:
         return self._openings.get(agent, "")
 
     def has_heard(self, control: int) -> bool:
-        """Whether the asker's order of this number, a message or a raise of the budget, has been carried out."""
+        """Whether the caller's control of this number, a message or a raise of the budget, has been carried out."""
         return control in self._said or control in self._raises
 
     def was_in_flight(self, agent: str, call_id: str) -> bool:
@@ -120,8 +120,8 @@ class Floor:
         return found
 
     def record(self, event: EventT) -> EventT:
-        """Let something be true, and go on with what is returned, as a resumed run will. If it decides the
-        coordination, the decision is recorded with it.
+        """Append an event to the journal and apply it to the state. Continue with the event that is returned: a
+        resumed run will read that one. If it decides the coordination, the winner is recorded right after it.
         """
         event = self._journal.record(event)
         self._note(event)

@@ -1,4 +1,4 @@
-"""Nobody calls a model before the worst that the call can cost is set aside; nothing is set aside beyond the budget.
+"""Reservations: no model is called before the most that the call can cost is set aside within the budget.
 
 What has been spent is a fold over the run's events (`money.budget`); what is set aside for calls in flight is here, and
 lives only as long as this process. Must not know what a call is for. docs/budget.md states what this guarantees.
@@ -65,7 +65,7 @@ class Demand:
         fixed = self.tariff.worst_usd(self.input_tokens, 0)
         each = (self.tariff.worst_usd(self.input_tokens, 1_000_000) or 0.0) - (fixed or 0.0)
         by_money = (usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
-        # A token less for what adding up loses.
+        # One token less, because adding floats rounds.
         output = min(bound, by_money - 1, tokens - self.input_tokens)
         if output < min(bound, LEAST_OUTPUT):
             return None
@@ -78,7 +78,7 @@ class Purse:
 
     budget: Budget = field(default_factory=Budget)
     asks_first: bool = False
-    """At the cap the asker decides, instead of the run coming to its end."""
+    """At the cap the caller decides, instead of the run coming to its end."""
     _reserved: dict[str, Reserve] = field(default_factory=dict[str, Reserve])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 

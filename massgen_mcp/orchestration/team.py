@@ -96,14 +96,14 @@ class Assignment:
     history: tuple[EarlierTurn, ...] = ()
     """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()
-    """Virtual paths of the asker's files, for the prompts."""
+    """Virtual paths of the caller's files, for the prompts."""
     writable_names: tuple[str, ...] = ()
     """Those of them that may be changed by whoever writes the final answer."""
 
     budget: BudgetConfig | None = None
     """What the run may cost. None: whatever it takes."""
     desk: "Desk | None" = None
-    """Where agents may ask the asker, if they may."""
+    """Where agents may ask the caller, if they may."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
 

@@ -19,7 +19,7 @@ BUSY_SECONDS = 30
 OTHER_HOME = "set MASSGEN_MCP_HOME to a directory that can be written"
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (  # the first schema had no number; what it made is taken over
+    (  # the first schema had no version number: tables that exist already are kept
         """CREATE TABLE IF NOT EXISTS runs (
             number INTEGER PRIMARY KEY AUTOINCREMENT,
             run_id TEXT NOT NULL UNIQUE,

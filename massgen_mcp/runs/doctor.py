@@ -46,7 +46,7 @@ class Check:
 
 
 def check_all(home: Home, environ: Mapping[str, str]) -> list[Check]:
-    """Every check, in the order in which a person would mend things. Never raises."""
+    """Every check, in the order in which a person would fix things. Never raises."""
     looks: tuple[Callable[[Home, Mapping[str, str]], list[Check]], ...] = (
         _version,
         _keys,
@@ -146,7 +146,7 @@ def _writable(home: Home, environ: Mapping[str, str]) -> list[Check]:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            advice = f"make room or mend the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
+            advice = f"make room or fix the permissions of {nearest}, or set {HOME_VARIABLE} to another directory"
             checks.append(Check("writable", "fail", f"cannot write in {nearest}: {error.strerror}", advice))
     return checks or [Check("writable", "ok", "files can be written and synced")]
 

@@ -87,7 +87,7 @@ class RunView:
 
     @property
     def stands_still(self) -> bool:
-        """Whether waiting for it is in vain, for now: it has ended, or needs something from the asker first."""
+        """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
         return self.ended or self.state == "input_required" or self.held_up_by is not None
 
     @property
@@ -150,7 +150,7 @@ class RunManager:
         return replace(view, note=history.note), added.reused
 
     async def look(self, run_id: str) -> RunView:
-        """The run as it is now; if its runner was lost, another one is sent for. Raises `MassgenError` unknown_run,
+        """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,
         expired, store_unavailable.
         """
         view = await anyio.to_thread.run_sync(self._watch(run_id).look)
@@ -193,7 +193,7 @@ class RunManager:
     async def control(
         self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None
     ) -> RunView:
-        """Ask for something to be done with the run: `steer` shows `message` to all agents, `answer` is what the asker
+        """Ask for something to be done with the run: `steer` shows `message` to all agents, `answer` is what the caller
         decided where input is required, `raise_budget` makes `value` the new `max_usd`, `resume` lets an interrupted
         run go on with the keys of this process. Asking an ended run to end changes nothing.
 
@@ -345,8 +345,8 @@ class RunManager:
             self._see_to(view)
 
     def _see_to(self, view: RunView) -> None:
-        """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
-        died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
+        """Wake the run's runner; if there is none, start one, provided that this process has the same credentials. The
+        server that started the run may have died before it did so.
         """
         if view.newer or view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
             return
@@ -514,7 +514,7 @@ def _checked_raise(view: RunView, value: float | None) -> str:
 
 
 def _is_so(view: RunView, state: RunState | None) -> bool:
-    """Whether a run that the store gave for this state is in it; it alone knows that it waits for its asker."""
+    """Whether a run that the store gave for this state is in it; it alone knows that it waits for its caller."""
     return state not in ("running", "input_required") or view.state == state
 
 

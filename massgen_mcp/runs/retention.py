@@ -78,7 +78,9 @@ def passed(last: Moment, now: Moment) -> float:
 
 @contextmanager
 def making(home: Home) -> Generator[None]:
-    """Held while a run's directory is there and its row is not: what is found then without a row is no leftover."""
+    """Held from before a run's directory is made until its row is stored. While it is held, pruning deletes no
+    directory that has no row.
+    """
     with _locked(home.path / "making.lock", shared=True, patience=math.inf):
         yield
 

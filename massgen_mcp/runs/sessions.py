@@ -1,4 +1,4 @@
-"""What a new turn of a session is told of those before it: question and answer of each, the newest are kept first.
+"""What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept.
 
 Must not know where runs are stored.
 """
@@ -14,9 +14,7 @@ MAX_HISTORY_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """In the order of time. `left_out`: how many turns are not in it, because of their length or because they are
-    gone.
-    """
+    """Earlier turns, oldest first. `left_out`: how many are missing, too long for the limit or lost."""
 
     turns: tuple[EarlierTurn, ...] = ()
     left_out: int = 0

@@ -1,4 +1,4 @@
-"""Which runs exist, whose they are, what is wanted of them, who is next: one database per user.
+"""The run store: which runs exist, their credentials, controls and queue, in one database per user.
 
 What happened *in* a run is in its journal; a row's state is an index over that. Every write is durable before the call
 returns, and safe among many processes. Must not know processes, journals, directories or models.
@@ -402,7 +402,7 @@ class Store:
             return _all(db, condition, aged_from, *states, *kept)
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
-        """Say what is kept of a run from now on; False if it goes on meanwhile, or somebody was faster.
+        """Set what is kept of a run from now on. False, and nothing is set, if the row has changed meanwhile.
 
         The idempotency key of an expired run is free again.
         """

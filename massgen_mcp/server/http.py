@@ -59,7 +59,7 @@ async def serve_http(
             ),
         )
         strangers = Strangers()
-        guarded = Doorkeeper(app, token=home.secret(TOKEN_NAME), hosts=names, strangers=strangers)
+        guarded = TokenAuth(app, token=home.secret(TOKEN_NAME), hosts=names, strangers=strangers)
         greeting = f"http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}"
         await _Server(LimitedConfig(guarded, strangers), greeting, on_leaving).serve_until_signal(listener)
 
@@ -100,9 +100,9 @@ class _Server(uvicorn.Server):
             leave()
 
 
-class Doorkeeper:
-    """Lets a request in that names a host of ours, comes from no foreign page, and brings the token; in that order.
-    So many at once, and the connection of one that is let in is no stranger any more.
+class TokenAuth:
+    """Passes on the requests that name a host of ours, come from no foreign page and carry the token; checked in that
+    order. At most `MAX_REQUESTS` at once.
     """
 
     def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str], strangers: Strangers) -> None:

@@ -60,7 +60,7 @@ def planned(config: Config, source: str, reach: Reach, expected: Estimate, envir
 def started(
     view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
 ) -> Started:
-    """`note`: what the start had to say about its session."""
+    """`note`: what the caller should know about the run's session."""
     answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
     return Started(
         run_id=view.row.run_id,
@@ -98,7 +98,7 @@ def result(
     """
     run = view.snapshot
     if agent is not None and what != "agent":
-        raise MassgenError("invalid_arguments", "`agent` goes with view=agent")
+        raise MassgenError("invalid_arguments", "`agent` needs view=agent")
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {_salvage(view)}")
     text = run.best_answer
@@ -229,44 +229,42 @@ def _next_step(view: RunView) -> str:
         return _salvage(view)
     match view.state:
         case "queued" if view.ahead:
-            runs = f"{view.ahead} runs are" if view.ahead > 1 else "One run is"
-            return f"{runs} before it. Go on with other work, then call wait_run."
+            runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
+            return f"{runs} to start before it. Continue with other work, then call wait_run."
         case "queued" | "running":
-            return "Go on with other work, then call wait_run; do not poll in a loop."
+            return "Continue with other work, then call wait_run; do not poll in a loop."
         case "completed":
             return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
         case "failed":
             best = "get_result has the best answer so far. " if view.snapshot.best_answer else ""
-            return f"{best}Mend the reason, then start a new run."
+            return f"{best}Fix the cause given in `reason`, then start a new run."
         case "cancelled" | "timed_out":
             return "get_result has the best answer so far." if view.snapshot.best_answer else "Start a new run."
         case "input_required":
             return _decide(view)
         case "interrupted":
             if view.held_up_by is None:
-                return "Its runner was lost and another one goes on with it; call wait_run."
-            wanted = "The run waits for its keys: set them" if view.newer is None else "Upgrade massgen-mcp"
-            return f"{wanted} where the server starts, then control_run resume."
+                return "Its runner was lost and another one continues it; call wait_run."
+            wanted = "Its keys are missing: set them" if view.newer is None else "Upgrade massgen-mcp"
+            return f"{wanted} where the server starts, then call control_run with action=resume."
 
 
 def _decide(view: RunView) -> str:
     asked = view.snapshot.input_required
     if asked is not None and asked.kind == "budget_reached":
-        return "Decide: control_run raise_budget with value, finish_now, or cancel."
-    return "Decide: control_run action=answer with message."
+        return "Decide: call control_run with action=raise_budget and value, action=finish_now or action=cancel."
+    return "Decide: call control_run with action=answer and message."
 
 
 def _salvage(view: RunView) -> str:
-    """What can still be had of a run whose record is damaged."""
+    """What can still be read of a run whose record is damaged."""
     agents = ", ".join(name for name, agent in view.snapshot.agents.items() if agent.answers)
     whole = f"get_result with view=agent has earlier answers of {agents}; " if agents else ""
-    return f"{whole}files that were not damaged are in {view.directory.path}. Start a new run for the rest."
+    return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
 
 
 def _note(view: RunView) -> str | None:
-    newer = (
-        ["A newer massgen-mcp wrote parts of this run; what this one does not know is not shown."] if view.newer else []
-    )
+    newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
     return " ".join([*view.snapshot.money_notes, *newer]) or None
 
 

@@ -39,7 +39,7 @@ def _not_absurd(number: float | None) -> float | None:
 
 
 BOUNDED = AfterValidator(_not_absurd)
-"""Not in the published schemas: a parent pays for every word there, and no honest number comes near."""
+"""Checked, but not in the published schemas: a parent agent pays for every word there."""
 RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
@@ -59,7 +59,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
         ] = None,
         num_agents: Annotated[
-            int | None, Field(description="Team size when one model is to answer several times.", ge=1, le=10)
+            int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
         ] = None,
         context_paths: Annotated[
             list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
@@ -74,7 +74,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         ] = None,
         on_conflict: Annotated[OnConflict, Field(description="When the key is taken.")] = "use_existing",
         session_id: Annotated[
-            str | None, Field(description="Your name for a conversation; the team is told its earlier turns.")
+            str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
         wait_seconds: Annotated[
             float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
@@ -82,7 +82,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         dry_run: Annotated[bool, Field(description="Only check it and show the team.")] = False,
     ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
-        run_id; the run goes on in the background, also when you or this server end. Results are kept."""
+        run_id; the run continues in the background, even if you or this server end. Results are kept."""
         chosen = await _team(config, models, num_agents, context_paths)
         team, source = _adjusted(chosen.config, context_paths, max_usd, max_seconds, max_answers), chosen.source
         reach = reach_of(team, os.environ, Path.cwd())
@@ -114,7 +114,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
-        """Wait for a run without spending tokens; returns when it happened or the time is up, which is no error."""
+        """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
@@ -144,15 +144,15 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         action: Annotated[
             Literal["cancel", "finish_now", "steer", "answer", "raise_budget", "resume"],
             Field(
-                description="cancel: stop, keep the best answer. finish_now: decide with the answers there are. steer: "
-                "show `message` to all agents. answer: `message` decides what the run asks. raise_budget: `value` is "
-                "the new max_usd. resume: go on after a loss."
+                description="cancel: stop, keep the best answer. finish_now: decide with the existing answers. steer: "
+                "show `message` to all agents. answer: `message` answers the run's question. raise_budget: `value` "
+                "is the new max_usd. resume: continue an interrupted run."
             ),
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
         value: float | None = None,
     ) -> reply_models.Controlled:
-        """Cancel, hasten, steer or resume a run. Takes effect within a moment."""
+        """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await manager.control(run_id, action, message, value))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
@@ -169,7 +169,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(
-        name: Annotated[str | None, Field(description="Show this one whole.")] = None,
+        name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
     ) -> reply_models.ConfigList:
         """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
         return results.config_list(name, os.environ)
@@ -182,9 +182,9 @@ async def _team(
     if config is not None and models:
         raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
     if config is not None and num_agents is not None:
-        raise MassgenError("invalid_arguments", "`num_agents` goes with `models`; a config names its own agents")
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a config names its own agents")
     if num_agents is not None and not models:
-        raise MassgenError("invalid_arguments", "`num_agents` goes with `models`")
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
     named = Named(
         config=None if config is None else _source(config),
         shown=config,

@@ -1,7 +1,7 @@
 """What a tool is to an agent's round, and how a model's arguments become typed ones.
 
-A model's mistake is an ordinary result with `is_error`, so that the model can mend it; only defects raise. Must not
-know any one tool, nor who calls it.
+A model's mistake is an ordinary result with `is_error`, so that the model can correct it; only defects of this program
+raise. Must not know any one tool, nor who calls it.
 """
 
 import difflib
@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class Tool(Protocol):
-    """Something a model may call. `side_effects` is False when calling it twice is as good as once."""
+    """Something a model may call. With `side_effects` it is not run in planning mode."""
 
     @property
     def spec(self) -> ToolSpec: ...

@@ -1,7 +1,7 @@
 """The file tools of an agent: read, write, edit, list and search inside its workspace.
 
 Everything goes through the workspace's guard; must not open a path itself. Searching is for plain text only: a
-model's regular expression can take for ever to match, and no limit in this process could stop it.
+model's regular expression can take unlimited time to match, and no limit in this process could stop it.
 """
 
 import fnmatch
@@ -117,7 +117,7 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
             side_effects=True,
         ),
         tool("list_files", "List a directory. peers/ and context/ are read-only.", ListFiles, list_files),
-        tool("search_files", "Find lines holding plain text (no regex).", SearchFiles, search_files),
+        tool("search_files", "Find lines that contain a plain text (no regex).", SearchFiles, search_files),
     )
 
 

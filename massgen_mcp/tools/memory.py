@@ -185,9 +185,9 @@ class MemoryBoard:
 
 def memory_tools(workspace: Workspace, board: MemoryBoard, *, agent: str) -> tuple[Tool, ...]:
     """The three tools of one agent; `agent` is who owns what they save, on the board that the team shares."""
-    save = tool_spec("save_memory", "Note something: short_term is shown to all, long_term loaded by name.", SaveMemory)
+    save = tool_spec("save_memory", "Save a note: short_term is shown to all, long_term is loaded by name.", SaveMemory)
     load = tool_spec("load_memory", "Read a memory.", NamedMemory)
-    remove = tool_spec("remove_memory", "Remove a memory of yours.", NamedMemory)
+    remove = tool_spec("remove_memory", "Remove one of your own memories.", NamedMemory)
     return (
         FileTool(save, False, workspace, SaveMemory, lambda own, wanted: board.save(agent, own, wanted)),
         FileTool(load, False, workspace, NamedMemory, lambda _, wanted: board.load(wanted.name), foreign=True),

@@ -120,7 +120,7 @@ class RunSnapshot:
     updated_at: float | None = None
     ended_at: float | None = None
     input_required: InputRequired | None = None
-    """What the run waits for its asker for, while it does."""
+    """What the caller has to decide before the run continues; None: nothing."""
     resumed: int = 0
     """How often another process had to go on with the run."""
     repeated_calls: int = 0

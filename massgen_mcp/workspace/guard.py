@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace import secrets as rule
 from massgen_mcp.workspace.names import (
     MAX_PATH_BYTES,
@@ -76,7 +76,7 @@ class Root:
     person's directory what commonly holds secrets is hidden; `above` are the names that lead to it, None for any other.
     """
 
-    def __init__(self, fd: int, name: str, opener: beneath.Opener, above: tuple[str, ...] | None = None) -> None:
+    def __init__(self, fd: int, name: str, opener: openat.Opener, above: tuple[str, ...] | None = None) -> None:
         self.name = name
         self._above = above
         self._secret_files: frozenset[tuple[int, int]] | None = None
@@ -86,14 +86,14 @@ class Root:
 
     @classmethod
     def open(
-        cls, path: Path, name: str, *, opener: beneath.Opener | None = None, above: tuple[str, ...] | None = None
+        cls, path: Path, name: str, *, opener: openat.Opener | None = None, above: tuple[str, ...] | None = None
     ) -> Self:
         """Open the host directory `path`, itself no link. Its parents are trusted: no agent may write there."""
         try:
-            fd = os.open(path, beneath.DIRECTORY_FLAGS)
+            fd = os.open(path, openat.DIRECTORY_FLAGS)
         except OSError as error:
             raise refusal(name or "workspace", error) from error
-        return cls(fd, name, opener or beneath.best_opener(), above)
+        return cls(fd, name, opener or openat.best_opener(), above)
 
     def close(self) -> None:
         """Give the descriptor back; later calls are refused, running ones end as if it were open. Safe to repeat."""
@@ -143,7 +143,7 @@ class Root:
         with (
             self._translated(rel),
             self._borrowed() as root,
-            beneath.closing(beneath.make_dirs(root, parents)) as directory,
+            openat.closing(openat.make_dirs(root, parents)) as directory,
         ):
             mode = 0o600
             with suppress(FileNotFoundError):
@@ -220,14 +220,14 @@ class Root:
         parts = parts_of(rel)
         self._check(parts)
         with self._translated(rel), self._borrowed() as root:
-            os.close(beneath.make_dirs(root, parts))
+            os.close(openat.make_dirs(root, parts))
 
     def delete(self, rel: str) -> None:
         """Remove a file, a link or a whole directory."""
         parents, name = self._split(rel)
         self._check([*parents, name], content=True)
         with self._translated(rel), self._directory(parents) as directory:
-            beneath.remove(directory, name)
+            openat.remove(directory, name)
 
     def _check(self, parts: Sequence[str], *, content: bool = False) -> None:
         if self._hides(parts, content=content):
@@ -296,14 +296,14 @@ class Root:
             if self._fd < 0:
                 raise PathRefused(f"{self.name or 'workspace'}: is no longer open")
             fd = os.dup(self._fd)
-        with beneath.closing(fd):
+        with openat.closing(fd):
             yield fd
 
     @contextmanager
     def _directory(self, parts: list[str]) -> Generator[int, None, None]:
         with self._borrowed() as root:
-            fd = self._opener(root, "/".join(parts) or ".", beneath.DIRECTORY_FLAGS)
-            with beneath.closing(fd):
+            fd = self._opener(root, "/".join(parts) or ".", openat.DIRECTORY_FLAGS)
+            with openat.closing(fd):
                 yield fd
 
     @contextmanager

@@ -46,7 +46,7 @@ MAX_EXAMINED_BYTES = 256 * 1024
 """A file that is judged by its content is hidden when it is larger."""
 
 WHY = (
-    "is hidden, such files commonly hold secrets; go on without it (the person who asks can allow it by naming this "
+    "is hidden, such files commonly hold secrets; continue without it (the caller can allow it by naming this "
     "very file among the context paths)"
 )
 

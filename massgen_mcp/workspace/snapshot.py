@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import Entry, PathRefused, Root, shown
 
 _DIRECTORY_MODE = 0o555
@@ -72,7 +72,7 @@ def take_snapshot(source: Root | Path, target: Path, *, limits: SnapshotLimits =
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir(mode=0o700)
     try:
-        into = os.open(partial, beneath.DIRECTORY_FLAGS)
+        into = os.open(partial, openat.DIRECTORY_FLAGS)
         try:
             report = _copy(source, into, limits)
         finally:
@@ -91,7 +91,7 @@ def remove_tree(path: Path) -> None:
         return
     parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        beneath.remove(parent, path.name)
+        openat.remove(parent, path.name)
     finally:
         os.close(parent)
 

@@ -102,7 +102,7 @@ def test_a_failing_team_stays_within_twenty_lines(home: TempHome) -> None:
     done = automated(home, home.config("ten", *(agent(f"a{n}", {"fail": "auth"}) for n in range(10))))
     assert done.returncode == EXECUTION_ERROR
     assert len(done.stdout.splitlines()) <= 20
-    assert len(re.findall(r"^WARNING: agent_. fell out \(auth\)", done.stdout, re.MULTILINE)) == 10
+    assert len(re.findall(r"^WARNING: agent_. was dropped \(auth\)", done.stdout, re.MULTILINE)) == 10
 
 
 def test_a_run_with_every_line_there_can_be_stays_within_twenty(home: TempHome) -> None:

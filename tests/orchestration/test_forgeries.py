@@ -237,7 +237,7 @@ def test_whatever_is_said_every_kind_of_text_stands_for_itself(one: str, two: st
     turn = EarlierTurn(question=one, answer=two)
     rendered = {
         prompts.question_block(three, nonce, [turn]): [*zip(BEGINNING, (one, two, three), strict=True)],
-        prompts.asker_block([one, two], nonce): [("message", one), ("message", two)],
+        prompts.caller_block([one, two], nonce): [("message", one), ("message", two)],
         prompts.votes_block([("agent1", one), ("agent2", two)], nonce): [("reason", one), ("reason", two)],
         prompts.briefing_block(one, two, three, nonce): [("earlier_answer", one), ("reason", two), ("advice", three)],
         prompts.final_block(one, nonce): [("final_answer", one)],

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, Root, parts_of, safe_id
 
-OPENERS = sorted({beneath.best_opener(), beneath.open_by_walking}, key=lambda opener: opener.__name__)
+OPENERS = sorted({openat.best_opener(), openat.open_by_walking}, key=lambda opener: opener.__name__)
 
 
 @pytest.fixture(params=OPENERS, ids=lambda opener: opener.__name__)
-def opener(request: pytest.FixtureRequest) -> beneath.Opener:
+def opener(request: pytest.FixtureRequest) -> openat.Opener:
     return request.param
 
 
@@ -38,7 +38,7 @@ def ws(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def root(ws: Path, opener: beneath.Opener) -> Iterator[Root]:
+def root(ws: Path, opener: openat.Opener) -> Iterator[Root]:
     with Root.open(ws, "", opener=opener) as opened:
         yield opened
 
@@ -156,7 +156,7 @@ def test_writing_through_a_dangling_link_creates_nothing(root: Root, ws: Path, t
     assert not (tmp_path / "created").exists()
 
 
-def test_a_magic_link_of_the_kernel_is_refused(opener: beneath.Opener) -> None:
+def test_a_magic_link_of_the_kernel_is_refused(opener: openat.Opener) -> None:
     with Root.open(Path("/dev"), "", opener=opener) as devices, pytest.raises(PathRefused):
         devices.list_dir("fd/0")
 
@@ -174,7 +174,7 @@ def test_special_files_are_refused_without_waiting(root: Root, ws: Path, monkeyp
             assert root.stat(name).kind == "other"
 
 
-def test_a_device_is_not_read_neither_directly_nor_by_a_link(root: Root, ws: Path, opener: beneath.Opener) -> None:
+def test_a_device_is_not_read_neither_directly_nor_by_a_link(root: Root, ws: Path, opener: openat.Opener) -> None:
     (ws / "zero").symlink_to("/dev/zero")
     with pytest.raises(PathRefused):
         root.read_bytes("zero", 100)
@@ -334,8 +334,8 @@ def test_no_operation_keeps_a_descriptor_open(root: Root, ws: Path) -> None:
 
 
 def test_linux_opens_with_openat2_so_that_both_ways_were_tested() -> None:
-    expected = beneath.open_with_openat2 if sys.platform == "linux" else beneath.open_by_walking
-    assert beneath.best_opener() is expected
+    expected = openat.open_with_openat2 if sys.platform == "linux" else openat.open_by_walking
+    assert openat.best_opener() is expected
 
 
 @pytest.mark.parametrize("value", ["a", "0", "run_20260101-x", "x" * 64, "con"])

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.workspace import beneath
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.guard import PathRefused, Root
 
 ATTEMPTS = 20_000
 TWIN_ATTEMPTS = 400_000
-OPENERS = sorted({beneath.best_opener(), beneath.open_by_walking}, key=lambda opener: opener.__name__)
+OPENERS = sorted({openat.best_opener(), openat.open_by_walking}, key=lambda opener: opener.__name__)
 
 SWAPPER = """
 import ctypes, os, sys
@@ -78,7 +78,7 @@ def naive(ws: Path, path: str) -> Path:
 
 
 @pytest.mark.parametrize("opener", OPENERS, ids=lambda opener: opener.__name__)
-def test_no_read_escapes(ws: Path, opener: beneath.Opener) -> None:
+def test_no_read_escapes(ws: Path, opener: openat.Opener) -> None:
     with Root.open(ws, "", opener=opener) as root, swapping(ws):
         counts = tally(lambda: root.read_bytes("dir/file", 100), ATTEMPTS)
 
@@ -88,7 +88,7 @@ def test_no_read_escapes(ws: Path, opener: beneath.Opener) -> None:
 
 
 @pytest.mark.parametrize("opener", OPENERS, ids=lambda opener: opener.__name__)
-def test_no_write_and_no_delete_escapes(ws: Path, opener: beneath.Opener) -> None:
+def test_no_write_and_no_delete_escapes(ws: Path, opener: openat.Opener) -> None:
     outside = ws.parent / "outside"
     with Root.open(ws, "", opener=opener) as root, swapping(ws):
         written = tally(lambda: root.write_bytes("dir/new", b"x"), ATTEMPTS)

@@ -5,7 +5,7 @@ import os
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.verbs.desk import say_json
+from massgen_mcp.cli.verbs.common import say_json
 from massgen_mcp.server.results import config_list
 
 

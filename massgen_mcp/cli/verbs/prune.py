@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.saying import complain, say
-from massgen_mcp.cli.verbs.desk import run_manager
+from massgen_mcp.cli.verbs.common import run_manager
 
 DAY = 24 * 3600.0
 

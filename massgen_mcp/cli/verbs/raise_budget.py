@@ -3,7 +3,7 @@
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.verbs.desk import run_manager, say_controlled
+from massgen_mcp.cli.verbs.common import run_manager, say_controlled
 
 
 async def run(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ import sys
 
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.verbs.desk import run_manager, say_json
+from massgen_mcp.cli.verbs.common import run_manager, say_json
 from massgen_mcp.server import results
 from massgen_mcp.server.reply_models import Result
 
@@ -37,6 +37,6 @@ def _say(found: Result) -> None:
     for vote in found.votes:
         say(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
     for fallen in found.degraded:
-        say(f"  {fallen.agent} fell out ({fallen.reason}): {fallen.message}")
+        say(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
     for name, path in found.paths.items():
         say(f"  {name}: {path}")

@@ -1,9 +1,9 @@
-"""`massgen-mcp resume ID`: let an interrupted run go on, with the keys of this environment."""
+"""`massgen-mcp resume ID`: continue an interrupted run, with the keys of this environment."""
 
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.verbs.desk import run_manager, say_controlled
+from massgen_mcp.cli.verbs.common import run_manager, say_controlled
 
 
 async def run(options: argparse.Namespace) -> int:

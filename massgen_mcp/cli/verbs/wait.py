@@ -4,7 +4,7 @@ import argparse
 import math
 
 from massgen_mcp.cli.exits import exit_of_run
-from massgen_mcp.cli.verbs.desk import run_manager, say_json
+from massgen_mcp.cli.verbs.common import run_manager, say_json
 from massgen_mcp.cli.verbs.status import say_status
 from massgen_mcp.server import results
 

@@ -5,7 +5,7 @@ import math
 
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say
-from massgen_mcp.cli.verbs.desk import run_manager
+from massgen_mcp.cli.verbs.common import run_manager
 from massgen_mcp.events import LogRecord
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.log_text import log_line

@@ -31,7 +31,7 @@ def say_json(document: "BaseModel") -> None:
 
 
 def say_controlled(view: RunView, *, as_json: bool) -> None:
-    """What came of an order to a run."""
+    """The state of a run after a control."""
     if as_json:
         say_json(controlled(view))
     else:
