@@ -38,10 +38,9 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.events = path / "events.jsonl"
         self.status = path / "status.json"
         self.log = path / "massgen.log"
-        self.event_log = JournalLog(self.events)
+        self.event_log = JournalLog(path)
         self.request = path / "config.json"
 
     @classmethod

@@ -20,12 +20,14 @@ from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal
 from massgen_mcp.runs.journal_line import sealed, unsealed
 
+JOURNAL = "events.jsonl"
+
 
 class JournalLog:
-    """See `engine.EventLog`."""
+    """See `engine.EventLog`. `directory`: the run's."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / JOURNAL
 
     def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
         return JournalWriter(self._path, redactor=redactor)

@@ -16,6 +16,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, Part
+from massgen_mcp.runs.journal import JOURNAL
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.rows import RunRow, WorkRow
 from massgen_mcp.runs.store import Store
@@ -23,12 +24,13 @@ from massgen_mcp.runs.summons import LocalLiveness
 from massgen_mcp.workspace.snapshot import remove_tree
 
 RUN_ID = re.compile(r"run-[a-z2-7]{26}")
+DATABASE = "runs.sqlite3"
 RESERVE_BYTES = 512 * 1024
 
 
 def local_engine(home: Home) -> Engine:
     """Makes and opens nothing yet."""
-    return Engine(home, Store(home.database), LocalFiles(home), LocalLiveness(home))
+    return Engine(home, Store(home.path / DATABASE), LocalFiles(home), LocalLiveness(home))
 
 
 class LocalFiles:
@@ -92,7 +94,7 @@ class LocalFiles:
             found = [path for path in self._home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
             of_runs = known([path.name for path in found])
             for path in found:
-                if path.name in of_runs or RunDirectory(path).events.exists():
+                if path.name in of_runs or (path / JOURNAL).exists():
                     continue
                 size = _size(path)
                 if not dry_run:
@@ -101,7 +103,7 @@ class LocalFiles:
         return removed
 
     def with_events(self) -> list[str]:
-        return sorted(path.parent.name for path in self._home.runs.glob("*/events.jsonl"))
+        return sorted(path.parent.name for path in self._home.runs.glob(f"*/{JOURNAL}"))
 
 
 def _size(path: Path) -> int:
