@@ -16,7 +16,7 @@ from massgen_mcp.orchestration.desk import Desk, QuestionTool
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.rows import Request
+from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools

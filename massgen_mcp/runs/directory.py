@@ -20,8 +20,8 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.journal import JournalLog
-from massgen_mcp.runs.rows import Request
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot

@@ -39,7 +39,7 @@ from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.rows import Control
+from massgen_mcp.runs.engine.rows import Control
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table

@@ -20,9 +20,9 @@ from massgen_mcp.home import find_home
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import NewRun, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.rows import NewRun, new_run_id
 from massgen_mcp.views.snapshot import RunSnapshot
 
 CONTROL_INTERVAL = 0.5

@@ -1,6 +1,6 @@
 """Runs on one machine: a SQLite file, a directory per run, and locks that the kernel drops with their process.
 
-The only module that makes a store, an event log or a post; everybody else is handed them.
+`local_engine` is where it is put together; everybody else is handed an `Engine`.
 """
 
 import math
@@ -16,9 +16,9 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, Part
+from massgen_mcp.runs.engine.rows import RunRow, WorkRow
 from massgen_mcp.runs.journal import JOURNAL
 from massgen_mcp.runs.locks import acquire
-from massgen_mcp.runs.rows import RunRow, WorkRow
 from massgen_mcp.runs.store import Store
 from massgen_mcp.runs.summons import LocalLiveness
 from massgen_mcp.workspace.snapshot import remove_tree

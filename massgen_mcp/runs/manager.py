@@ -24,8 +24,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, FileStore, RunFiles
-from massgen_mcp.runs.retention import Pruned, expired_run, prune, prune_named
-from massgen_mcp.runs.rows import (
+from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
     Added,
@@ -36,6 +35,7 @@ from massgen_mcp.runs.rows import (
     new_run_id,
     unknown_run,
 )
+from massgen_mcp.runs.retention import Pruned, expired_run, prune, prune_named
 from massgen_mcp.runs.sessions import History, recall
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id

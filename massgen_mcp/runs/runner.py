@@ -29,10 +29,10 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.runs.engine import Engine, RunFiles, Waking
+from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.retention import prune
-from massgen_mcp.runs.rows import RunRow
 from massgen_mcp.views.snapshot import RunSnapshot
 
 logger = logging.getLogger("massgen_mcp.runner")

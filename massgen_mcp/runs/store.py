@@ -16,7 +16,7 @@ from pathlib import Path
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import JOURNAL_VERSION
 from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
-from massgen_mcp.runs.rows import (
+from massgen_mcp.runs.engine.rows import (
     Action,
     Added,
     Control,

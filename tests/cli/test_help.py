@@ -14,8 +14,8 @@ from massgen_mcp.cli.options import MANUAL
 from massgen_mcp.cli.verb_options import MANUAL as VERBS_MANUAL
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.engine.rows import NewRun
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.rows import NewRun
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, without_escapes
 from tests.typist import typist

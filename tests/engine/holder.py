@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.events import TextDelta
 from massgen_mcp.redaction import NO_KEYS
-from massgen_mcp.runs.rows import NewRun
+from massgen_mcp.runs.engine.rows import NewRun
 from tests.engine.machine import IMPLEMENTATIONS
 from tests.teams import silent_team
 

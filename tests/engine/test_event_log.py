@@ -9,7 +9,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
-from massgen_mcp.runs.rows import NewRun, new_run_id
+from massgen_mcp.runs.engine.rows import NewRun, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 

@@ -7,7 +7,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.rows import NewRun, RunRow, new_run_id
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.rows import new_run_id
+from massgen_mcp.runs.engine.rows import new_run_id
 from tests.engine.machine import Machine
 
 OURS, THEIRS = "fingerprint-ours", "fingerprint-theirs"

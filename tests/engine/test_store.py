@@ -10,7 +10,7 @@ import pytest
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunCompleted, WinnerChosen
 from massgen_mcp.runs.engine import Engine, RunStore
-from massgen_mcp.runs.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.views.snapshot import RunSnapshot
 from tests.engine.machine import Machine
 
