@@ -521,3 +521,14 @@ def test_a_store_that_cannot_be_used_says_what_to_do_and_stays_as_it_is(machine:
         assert refusal(lambda store=looking: store.recent(limit=1)) == "store_unavailable"
         assert machine.contents() == before
     assert refusal(machine.open().store.overview) == "store_unavailable"
+
+
+def test_a_look_leaves_a_store_as_a_killed_process_left_it(machine: Machine) -> None:
+    run_id = new_run_id()
+    with machine.process(OURS, run_id) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+    before, looking = machine.contents(), machine.open().store
+    assert ([row.run_id for row in looking.overview()], looking.examine()) == ([run_id], None)
+    assert machine.contents() == before
