@@ -55,10 +55,6 @@ class Home:
     limits: Limits = Limits()
 
     @property
-    def database(self) -> Path:
-        return self.path / "runs.sqlite3"
-
-    @property
     def runs(self) -> Path:
         return self.path / "runs"
 

@@ -10,7 +10,6 @@ from massgen_mcp.config.models import Config
 from massgen_mcp.events import Event, LogRecord
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.snapshot import RunSnapshot
 
 EventT = TypeVar("EventT", bound=Event)
@@ -91,4 +90,4 @@ async def run_team(
     snapshot = await execute_run(
         directory, "run-test", environ=environ or {}, on_start=act.started, on_record=act.heard
     )
-    return Ended(snapshot, JournalReader(directory.events).read(), directory)
+    return Ended(snapshot, directory.event_log.read(), directory)

@@ -11,6 +11,7 @@ import pytest
 
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from tests.harness import ROOT, TempHome, agent, home
 
@@ -103,7 +104,7 @@ def test_a_diff_is_reviewed(installed: TempHome) -> None:
 
 
 async def test_a_run_in_the_background_is_operated_by_its_id(installed: TempHome) -> None:
-    manager = RunManager(find_home(installed.environ), installed.environ)
+    manager = RunManager(local_engine(find_home(installed.environ)), installed.environ)
     view, _ = await manager.start("q", load_config("@examples/scripted", environ={}), source="test")
     done = run(installed, "background_run.sh", view.row.run_id, "60")
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,6 @@ from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, write_durably
-from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.manager import check_question
 from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
 from massgen_mcp.runs.session_directory import Session, Turn
@@ -170,7 +169,7 @@ class _Conversation:
             self._show([(Span("There is no coordination yet.", "dim"),)])
             return
         snapshot, run = self._last
-        table = coordination_table(snapshot, JournalReader(run.events).read(), width=self._width)
+        table = coordination_table(snapshot, run.event_log.read(), width=self._width)
         self._show([(Span(row),) for row in table.splitlines()])
 
     def _reset(self) -> None:

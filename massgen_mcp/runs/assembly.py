@@ -14,7 +14,9 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.desk import Desk, QuestionTool
 from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
-from massgen_mcp.runs.directory import AnswerGallery, Request, RunDirectory
+from massgen_mcp.runs.directory import AnswerGallery
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
@@ -24,7 +26,7 @@ from massgen_mcp.workspace.directory import Workspace
 
 
 def assemble(
-    run: RunDirectory,
+    run: RunFiles,
     run_id: str,
     request: Request,
     backends: list[Backend],
@@ -78,7 +80,7 @@ def assemble(
 
 
 def _member(
-    run: RunDirectory,
+    run: RunFiles,
     name: str,
     agent: AgentConfig,
     backend: Backend,

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,39 +17,31 @@ from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.home import Home, sync_directory
+from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.runs.store import RunRow
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.journal import JournalLog
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
 MAX_NAME_BYTES = 250
 """Of a file that is written whole: file systems take 255, and beside it one of five more is written first."""
+PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order."""
-
-    question: str
-    config: Config
-    history: tuple[EarlierTurn, ...] = ()
-
-
 class RunDirectory:
-    """Paths of one run. `create` a new one or name an existing one."""
+    """See `engine.RunFiles`. `create` a new one or name an existing one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.events = path / "events.jsonl"
         self.status = path / "status.json"
         self.log = path / "massgen.log"
+        self.event_log = JournalLog(path)
         self.request = path / "config.json"
-        self.alive = path / ".alive"
-        """Lock of the process that executes the run, where that is no runner."""
 
     @classmethod
     def create(
@@ -86,9 +77,6 @@ class RunDirectory:
         return run
 
     def read_request(self) -> Request:
-        """The request as it was frozen. Raises `MassgenError` run_damaged, store_unavailable, and `JournalNewer`
-        for one that is whole and holds what this version does not know.
-        """
         try:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
@@ -114,14 +102,12 @@ class RunDirectory:
         return self.path / "workspaces" / agent
 
     def private_of(self, agent: str) -> Path:
-        """For an agent that is a program of its own: its home, while it works."""
         return self.path / "private" / agent
 
     def final_of(self, agent: str) -> Path:
         return self.path / "final" / agent
 
     def write_final(self, agent: str, answer: str) -> Path:
-        """`final/<agent>/answer.txt`; returns its path."""
         directory = self.final_of(agent)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = directory / "answer.txt"
@@ -132,20 +118,21 @@ class RunDirectory:
         replace_file(self.status, json.dumps(status, indent=2).encode())
 
     def write_record(self, events: dict[str, Any], table: str) -> None:
-        """`coordination_events.json` and `coordination_table.txt`."""
         replace_file(self.path / "coordination_events.json", json.dumps(events, indent=2).encode())
         replace_file(self.path / "coordination_table.txt", table.encode("utf-8", "replace"))
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
-        """`execution_metadata.yaml`: what ran, for people who compare runs."""
         import yaml  # the server process never writes it
 
         replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
 
-
-def directory_of(home: Home, row: RunRow) -> RunDirectory:
-    """Where a run is: in the home, or where the program that executed it wanted it."""
-    return RunDirectory(Path(row.directory) if row.directory else home.runs / row.run_id)
+    def probe(self) -> None:
+        file = self.path / ".room"
+        try:
+            write_durably(file, bytes(PROBE_BYTES))
+        finally:
+            for path in (file, file.with_name(f".{file.name}.new")):
+                path.unlink(missing_ok=True)
 
 
 def _checksum(document: dict[str, Any]) -> str:
@@ -156,7 +143,7 @@ def _checksum(document: dict[str, Any]) -> str:
 class AnswerGallery:
     """Keeps each accepted answer as `turn_1/attempt_<k>/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
 
-    def __init__(self, run: RunDirectory, limits: SnapshotLimits | None = None) -> None:
+    def __init__(self, run: RunFiles, limits: SnapshotLimits | None = None) -> None:
         self._run = run
         self._limits = limits or SnapshotLimits()
 

@@ -8,23 +8,20 @@ import os
 import platform
 import resource
 import shutil
-import sqlite3
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from massgen_mcp import __version__
 from massgen_mcp.config.keys import REMEDY, key_fault
 from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
-from massgen_mcp.home import HOME_VARIABLE, Home
-from massgen_mcp.runs.database import SCHEMA_VERSION, examine
-from massgen_mcp.runs.summons import Post
+from massgen_mcp.home import HOME_VARIABLE
+from massgen_mcp.runs.engine import Engine
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -45,9 +42,9 @@ class Check:
     advice: str = ""
 
 
-def check_all(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     """Every check, in the order in which a person would fix things. Never raises."""
-    looks: tuple[Callable[[Home, Mapping[str, str]], list[Check]], ...] = (
+    looks: tuple[Callable[[Engine, Mapping[str, str]], list[Check]], ...] = (
         _version,
         _keys,
         _state_directory,
@@ -59,30 +56,30 @@ def check_all(home: Home, environ: Mapping[str, str]) -> list[Check]:
         _runs,
         _runners,
     )
-    return [check for look in looks for check in _guarded(look, home, environ)]
+    return [check for look in looks for check in _guarded(look, engine, environ)]
 
 
 def _guarded(
-    look: Callable[[Home, Mapping[str, str]], list[Check]], home: Home, environ: Mapping[str, str]
+    look: Callable[[Engine, Mapping[str, str]], list[Check]], engine: Engine, environ: Mapping[str, str]
 ) -> list[Check]:
     name = look.__name__.strip("_").replace("_", " ")
     try:
-        return look(home, environ)
+        return look(engine, environ)
     except OSError as error:
-        return [Check(name, "fail", f"cannot look: {error}", f"make {home.path} readable for this user")]
-    except sqlite3.Error as error:
+        return [Check(name, "fail", f"cannot look: {error}", f"make {engine.home.path} readable for this user")]
+    except MassgenError as error:
         return [Check(name, "fail", f"cannot look: {error}", "see the check of the run store")]
 
 
-def _version(home: Home, environ: Mapping[str, str]) -> list[Check]:
-    del home, environ
-    told = f"massgen-mcp {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    return [Check("version", "ok", f"{told}, store schema {SCHEMA_VERSION}")]
+def _version(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
+    del environ
+    told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
+    return [Check("version", "ok", told)]
 
 
-def _keys(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _keys(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     """Names of variables only."""
-    del home
+    del engine
     names = sorted({name for provider in PROVIDERS for name in provider.key_variables})
     present = [name for name in names if environ.get(name)]
     blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
@@ -105,8 +102,9 @@ def _keys(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return checks
 
 
-def _state_directory(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _state_directory(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     del environ
+    home = engine.home
     if not home.path.exists():
         return [Check("state directory", "ok", f"{home.path} does not exist yet; the first run makes it")]
     checks: list[Check] = []
@@ -128,15 +126,17 @@ def _state_directory(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("state directory", "ok", str(home.path))]
 
 
-def _file_system(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _file_system(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     del environ
+    home = engine.home
     if kind := network_type(home.path):
         return [Check("file system", "fail", network_message(home.path, kind), LOCAL_ADVICE)]
     return [Check("file system", "ok", "no other machine can share the state directory")]
 
 
-def _writable(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _writable(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     del environ
+    home = engine.home
     checks: list[Check] = []
     for directory in (home.path, home.runs, home.runners):
         nearest = next(path for path in (directory, *directory.parents) if path.exists())
@@ -151,8 +151,9 @@ def _writable(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("writable", "ok", "files can be written and synced")]
 
 
-def _free_space(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _free_space(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     del environ
+    home = engine.home
     nearest = next(path for path in (home.path, *home.path.parents) if path.exists())
     free = shutil.disk_usage(nearest).free
     inodes = os.statvfs(nearest)
@@ -165,8 +166,8 @@ def _free_space(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return [Check("free space", "ok", told)]
 
 
-def _open_files(home: Home, environ: Mapping[str, str]) -> list[Check]:
-    del home, environ
+def _open_files(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
+    del engine, environ
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < LOW_OPEN_FILES:
         return [
@@ -175,25 +176,25 @@ def _open_files(home: Home, environ: Mapping[str, str]) -> list[Check]:
     return [Check("open files", "ok", f"{soft} per process; a runner raises that to {hard}")]
 
 
-def _store(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _store(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     del environ
-    if not home.database.exists():
-        kept = _journals(home)
+    if not engine.store.exists():
+        kept = engine.files.with_events()
         if not kept:
             return [Check("run store", "ok", "there are no runs yet")]
-        advice = f"put a backup of it back; without one, read the answers in {home.runs}/*/final"
+        advice = f"put a backup of it back; without one, read the answers in {engine.home.runs}/*/final"
         return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", advice)]
-    problem = examine(home.database)
+    problem = engine.store.examine()
     if problem is None:
         return [Check("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [Check("run store", "fail", message, advice)]
 
 
-def _runs(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _runs(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
     del environ
-    rows = _rows(home)
+    rows = engine.store.overview()
     checks: list[Check] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
         advice = "control_run resume, or cancel; a server with the keys they were started with can take them up"
@@ -204,28 +205,27 @@ def _runs(home: Home, environ: Mapping[str, str]) -> list[Check]:
         checks.append(
             Check("runs", "warn", f"running for more than a day: {_named(long)}", "look at get_status; cancel them")
         )
-    missing = [row.run_id for row in rows if row.kept in ("all", "results") and not row.directory.is_dir()]
+    missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
     if missing:
         advice = "nothing brings their files back; they are dropped when they expire"
         checks.append(Check("runs", "warn", f"without a directory: {_named(missing)}", advice))
     known = {row.run_id for row in rows}
-    if unknown := [path.name for path in _journals(home) if path.name not in known]:
-        advice = f"the store does not know them and prune leaves them alone; delete them in {home.runs} when not needed"
+    if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
+        where = engine.home.runs
+        advice = f"the store does not know them and prune leaves them alone; delete them in {where} when not needed"
         checks.append(Check("runs", "warn", f"unknown to the store: {_named(unknown)}", advice))
     return checks or [Check("runs", "ok", f"{len(rows)} known")]
 
 
-def _runners(home: Home, environ: Mapping[str, str]) -> list[Check]:
+def _runners(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     """Per set of credentials: does somebody work, and is there work for nobody?"""
     del environ
-    rows = [row for row in _rows(home) if not row.foreground]
+    rows = [row for row in engine.store.overview() if not row.foreground]
     checks: list[Check] = []
-    fingerprints = {row.fingerprint for row in rows}
-    fingerprints |= {path.stem for path in home.runners.glob("*.lock")} if home.runners.is_dir() else set()
-    for fingerprint in sorted(fingerprints):
+    for fingerprint in sorted({row.fingerprint for row in rows} | engine.liveness.runners()):
         states = [row.state for row in rows if row.fingerprint == fingerprint]
         running, queued = states.count("running"), states.count("queued")
-        alive = Post(home, fingerprint).alive()
+        alive = engine.liveness.runner_alive(fingerprint)
         told = f"{'alive' if alive else 'none'}, {running} running, {queued} queued"
         name = f"runner {fingerprint[:8]}"
         if alive or not (running or queued):
@@ -235,35 +235,6 @@ def _runners(home: Home, environ: Mapping[str, str]) -> list[Check]:
         advice = "start a server with the keys they were started with and call get_status or wait_run on one of them"
         checks.append(Check(name, "warn", told, advice))
     return checks or [Check("runner", "ok", "none is needed now")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """What of a run's row is looked at. `started` is in seconds since the epoch."""
-
-    run_id: str
-    state: str
-    fingerprint: str
-    started: float
-    kept: str
-    directory: Path
-    foreground: bool
-
-
-def _rows(home: Home) -> list[_Row]:
-    """Every run, without taking part in the store's locking or migration."""
-    if not home.database.exists():
-        return []
-    with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
-        query = "SELECT run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground FROM runs"
-        return [
-            _Row(run_id, state, fingerprint, started, kept, Path(directory or home.runs / run_id), bool(foreground))
-            for run_id, state, fingerprint, started, kept, directory, foreground in db.execute(query)
-        ]
-
-
-def _journals(home: Home) -> list[Path]:
-    return sorted(path.parent for path in home.runs.glob("*/events.jsonl"))
 
 
 def _named(runs: list[str]) -> str:

@@ -38,10 +38,9 @@ from massgen_mcp.orchestration.past import best_in
 from massgen_mcp.orchestration.team import Assignment
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.journal import JournalReader, JournalWriter, read_to_continue
+from massgen_mcp.runs.engine import EventWriter, RunFiles
+from massgen_mcp.runs.engine.rows import Control
 from massgen_mcp.runs.run_log import RunLog, guarded
-from massgen_mcp.runs.store import Control
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
@@ -84,7 +83,7 @@ class RunHandle:
 
 
 async def execute_run(
-    run: RunDirectory,
+    run: RunFiles,
     run_id: str,
     *,
     environ: Mapping[str, str],
@@ -104,8 +103,8 @@ async def execute_run(
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
-        past = read_to_continue(run.events)
-        journal = JournalWriter(run.events, redactor=redactor)
+        past = run.event_log.read_to_continue()
+        journal = run.event_log.append(redactor=redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         fold = guarded(snapshot.apply, log)
@@ -189,7 +188,7 @@ async def _trace(
     run_id: str,
     config: Config,
     environ: Mapping[str, str],
-    journal: JournalWriter,
+    journal: EventWriter,
     log: RunLog,
     cleanup: AsyncExitStack,
 ) -> None:
@@ -217,7 +216,7 @@ def _told_in(log: RunLog) -> Generator[None]:
 
 
 async def break_off(
-    directory: RunDirectory, reason: FailureReason, message: str, environ: Mapping[str, str]
+    directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]
 ) -> RunSnapshot:
     """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
 
@@ -225,11 +224,11 @@ async def break_off(
     """
     snapshot = RunSnapshot()
     try:
-        records = read_to_continue(directory.events)
+        records = directory.event_log.read_to_continue()
         for record in records:
             snapshot.apply(record)
         if snapshot.state not in TERMINAL_STATES:
-            journal = JournalWriter(directory.events, redactor=redactor_for(environ))
+            journal = directory.event_log.append(redactor=redactor_for(environ))
             journal.listen(snapshot.apply)
             try:
                 winner, answer = best_in(records)
@@ -255,16 +254,16 @@ def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, log: RunLog) -> None:
+def _write_records(run: RunFiles, snapshot: RunSnapshot, journal: EventWriter, log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    records = JournalReader(run.events).read()
+    records = run.event_log.read()
     with _told_in(log):
         run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
     with _told_in(log):
         _StatusFile(run, snapshot, journal, log).write()
 
 
-def _premises(run: RunDirectory, config: Config, place: int) -> Premises:
+def _premises(run: RunFiles, config: Config, place: int) -> Premises:
     name = public_agent_name(place)
     orchestrator = config.orchestrator
     return Premises(
@@ -287,7 +286,7 @@ def _lanes(config: Config, environ: Mapping[str, str], traffic: Traffic, cleanup
 class _StatusFile:
     """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
 
-    def __init__(self, run: RunDirectory, snapshot: RunSnapshot, journal: JournalWriter, log: RunLog) -> None:
+    def __init__(self, run: RunFiles, snapshot: RunSnapshot, journal: EventWriter, log: RunLog) -> None:
         self._run = run
         self._snapshot = snapshot
         self._journal = journal

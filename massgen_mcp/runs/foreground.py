@@ -4,7 +4,6 @@ The process holds a lock in the run's directory while it works; when the lock is
 is interrupted, and a runner continues it as soon as somebody resumes it. Must not know how a run is shown.
 """
 
-import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,15 +13,16 @@ import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
-from massgen_mcp.errors import MassgenError, storage_error, storage_fault
+from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import NewRun, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
-from massgen_mcp.runs.locks import acquire
-from massgen_mcp.runs.store import NewRun, Store, new_run_id
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.views.snapshot import RunSnapshot
 
 CONTROL_INTERVAL = 0.5
@@ -37,7 +37,7 @@ class ForegroundRun:
     directory: RunDirectory
     note: str
     _environ: Mapping[str, str]
-    _store: Store | None
+    _store: RunStore | None
 
     async def execute(
         self,
@@ -117,19 +117,14 @@ def _enter(
     source: str,
     environ: Mapping[str, str],
     cleanup: ExitStack,
-) -> Store:
+) -> RunStore:
     """Lock the directory first, then enter the run: who sees it sees whether it is alive."""
     refuse_network(directory.path)
     home = find_home(environ).ensure()
-    try:
-        lock = acquire(directory.alive)
-    except OSError as error:
-        raise storage_error("cannot lock the run directory", error) from error
-    if lock is not None:
-        cleanup.callback(os.close, lock)
-    store = Store(home.database)
-    cleanup.callback(store.close)
+    engine = local_engine(home)
+    cleanup.enter_context(engine.liveness.hold_foreground(directory))
+    cleanup.callback(engine.close)
     keyless = redactor_for(environ, [agent.backend for agent in config.agents]).text(question)
     run = NewRun(run_id, keyless, source, identity(config, environ, home), request_hash="")
-    store.add_foreground(run, directory.path)
-    return store
+    engine.store.add_foreground(run, directory.path)
+    return engine.store

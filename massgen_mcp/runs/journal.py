@@ -1,8 +1,7 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
 A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
-that is missing, is damage; what a newer version wrote is not (see `journal_line`). No key passes: what is recorded and
-what the listeners hear holds none. Must not know what events mean.
+that is missing, is damage; what a newer version wrote is not (see `journal_line`). Must not know what events mean.
 """
 
 import os
@@ -18,23 +17,37 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.runs.engine import DamagedJournal
 from massgen_mcp.runs.journal_line import sealed, unsealed
 
+JOURNAL = "events.jsonl"
 
-class DamagedJournal(MassgenError):
-    """A line in the middle of a journal is not what was written. `intact`: the new records before it."""
 
-    def __init__(self, seq: int, intact: list[LogRecord]) -> None:
-        super().__init__("run_damaged", f"the run's journal is damaged from event {seq} on")
-        self.intact = intact
+class JournalLog:
+    """See `engine.EventLog`. `directory`: the run's."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / JOURNAL
+
+    def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
+        return JournalWriter(self._path, redactor=redactor)
+
+    def follow(self, after: int = 0) -> "JournalReader":
+        return JournalReader(self._path, after)
+
+    def read(self) -> list[LogRecord]:
+        return self.follow().read()
+
+    def read_to_continue(self) -> list[LogRecord]:
+        reader = self.follow()
+        records = reader.read()
+        if reader.newer is not None:
+            raise reader.newer
+        return records
 
 
 class JournalWriter:
-    """The run's journal, for the process that runs it.
-
-    `record` fixes an event's place at once and hands it to the listeners; it is on disk after `settle`, and most likely
-    soon anyway. Concurrent `settle` calls share one write.
-    """
+    """See `engine.EventWriter`."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
@@ -53,11 +66,9 @@ class JournalWriter:
         self._listeners: list[Callable[[LogRecord], None]] = []
 
     def listen(self, listener: Callable[[LogRecord], None]) -> None:
-        """Call `listener` with every record from now on, in order, before anything else happens."""
         self._listeners.append(listener)
 
     def record(self, event: EventT) -> EventT:
-        """Returns the event as it is recorded: without keys."""
         record = self._next(event)
         line = record.model_dump_json(warnings=False)
         if self._redactor.finds(line):
@@ -74,10 +85,6 @@ class JournalWriter:
         return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=self._clock(), event=event)
 
     async def settle(self) -> None:
-        """Everything recorded before this call survives a power cut.
-
-        Raises `MassgenError` disk_full or store_unavailable; nothing is lost then, and the next call tries again.
-        """
         wanted = self._recorded
         async with self._writing:
             if self._settled >= wanted:
@@ -92,7 +99,6 @@ class JournalWriter:
             self._settled = last
 
     async def drain(self) -> None:
-        """Write what is pending, for readers in other processes."""
         if self._pending:
             await self.settle()
 
@@ -137,20 +143,16 @@ class JournalWriter:
 
 
 class JournalReader:
-    """Reads a journal from its beginning on; each `read` gives what is new since the last one."""
+    """See `engine.EventReader`. Also what is not given is read, and must be whole."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, after: int = 0) -> None:
         self._path = path
+        self._after = after
         self._offset = 0
         self._seq = 0
         self.newer: JournalNewer | None = None
-        """Why nobody here may go on with the run, once a record of a newer version was read."""
 
     def read(self) -> list[LogRecord]:
-        """New whole records. A missing file has none.
-
-        Raises `DamagedJournal` (run_damaged), again at every call, or `MassgenError` store_unavailable.
-        """
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -166,18 +168,8 @@ class JournalReader:
                 raise DamagedJournal(self._seq + 1, records)
             if record.newer and self.newer is None:
                 self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
-            records.append(record)
+            if record.seq > self._after:
+                records.append(record)
             self._seq = record.seq
             self._offset += len(line)
         return records
-
-
-def read_to_continue(path: Path) -> list[LogRecord]:
-    """Every record of a journal, for whoever continues or ends its run. Raises as `JournalReader.read` does, and
-    `JournalNewer` where a newer version wrote a part.
-    """
-    reader = JournalReader(path)
-    records = reader.read()
-    if reader.newer is not None:
-        raise reader.newer
-    return records

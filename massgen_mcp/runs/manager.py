@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -22,15 +21,10 @@ from massgen_mcp.config.key_hosts import told_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
-from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.credentials import identity
-from massgen_mcp.runs.directory import RunDirectory, directory_of
-from massgen_mcp.runs.journal import DamagedJournal, JournalReader
-from massgen_mcp.runs.locks import is_held
-from massgen_mcp.runs.retention import Pruned, expired_run, making, prune, prune_named
-from massgen_mcp.runs.sessions import History, recall
-from massgen_mcp.runs.store import (
+from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, FileStore, RunFiles
+from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
     Added,
@@ -38,14 +32,13 @@ from massgen_mcp.runs.store import (
     OnConflict,
     RunRow,
     SessionMoved,
-    Store,
     new_run_id,
     unknown_run,
 )
-from massgen_mcp.runs.summons import Post, summon
+from massgen_mcp.runs.retention import Pruned, expired_run, prune, prune_named
+from massgen_mcp.runs.sessions import History, recall
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
-from massgen_mcp.workspace.snapshot import remove_tree
 
 Until = Literal["terminal", "phase", "change"]
 
@@ -60,7 +53,7 @@ CARE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run at one moment: its row, its snapshot, its directory.
+    """A run at one moment: its row, its snapshot, its files.
 
     `damage`: what is wrong with its record; the snapshot holds what came before that. `ahead`: how many queued runs are
     before this one while it is queued itself. `note`: what its start had to say about its session.
@@ -68,7 +61,7 @@ class RunView:
 
     row: RunRow
     snapshot: RunSnapshot
-    directory: RunDirectory
+    directory: RunFiles
     held_up_by: str | None = None
     """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
     damage: MassgenError | None = None
@@ -96,20 +89,20 @@ class RunView:
 
 
 class RunManager:
-    """The runs of one home, seen from one environment. A store that cannot be used is an error of each call, not of
+    """The runs of one engine, seen from one environment. A store that cannot be used is an error of each call, not of
     this object: it works as soon as the store does.
     """
 
-    def __init__(self, home: Home, environ: Mapping[str, str]) -> None:
-        self._home = home
+    def __init__(self, engine: Engine, environ: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._environ = environ
-        self._store = Store(home.database)
         self._waiting_ends = False
         with suppress(MassgenError):
-            home.ensure()
+            engine.home.ensure()
 
     def close(self) -> None:
-        self._store.close()
+        self._engine.close()
 
     def stop_waiting(self) -> None:
         """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
@@ -127,8 +120,8 @@ class RunManager:
     ) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
-        `on_conflict` says what to do when the key is taken (see `Store.add`). A turn of a session is told question and
-        answer of the turns before it; only one turn of a session may be on its way.
+        `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
+        and answer of the turns before it; only one turn of a session may be on its way.
 
         Raises `MassgenError`: invalid_arguments, missing_key, key_refused, idempotency_conflict, session_busy,
         queue_full, disk_full, store_unavailable.
@@ -146,7 +139,7 @@ class RunManager:
         view = await self.look(added.row.run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
         if added.replaced is not None:
-            await anyio.to_thread.run_sync(Post(self._home, added.replaced.fingerprint).wake)
+            await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
         return replace(view, note=history.note), added.reused
 
     async def look(self, run_id: str) -> RunView:
@@ -256,16 +249,19 @@ class RunManager:
 
     async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
-        return await anyio.to_thread.run_sync(
-            lambda: prune(self._home.ensure(), self._store, dry_run=dry_run, older_than=older_than)
-        )
+
+        def pruned() -> Pruned:
+            self._engine.home.ensure()
+            return prune(self._engine, dry_run=dry_run, older_than=older_than)
+
+        return await anyio.to_thread.run_sync(pruned)
 
     async def prune_named(self, run_ids: Sequence[str], *, dry_run: bool = False) -> Pruned:
         """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
 
         def pruned() -> Pruned:
             rows = [self._watch(run_id).row() for run_id in run_ids]
-            return prune_named(self._home, self._store, rows, dry_run=dry_run)
+            return prune_named(self._engine, rows, dry_run=dry_run)
 
         return await anyio.to_thread.run_sync(pruned)
 
@@ -281,7 +277,7 @@ class RunManager:
         session_id: str | None,
     ) -> tuple[Added, History]:
         """Directory first, row last: a run that the store knows is whole."""
-        self._home.ensure()
+        self._engine.home.ensure()
         run = NewRun(
             new_run_id(),
             question,
@@ -293,26 +289,27 @@ class RunManager:
         )
         if (added := self._store.reusable(run, on_conflict)) is not None:
             return added, History()
-        with making(self._home):
+        with self._files.making():
             while True:
-                path = self._home.runs / run.run_id
                 try:
                     history, over = self._history(session_id)
-                    RunDirectory.create(path, question, config, history.turns, self._redactor(config))
+                    self._files.create(run.run_id, question, config, history.turns, self._redactor(config))
                     added = self._store.add(
-                        replace(run, turns_over=over), on_conflict=on_conflict, max_queued=self._home.limits.queued
+                        replace(run, turns_over=over),
+                        on_conflict=on_conflict,
+                        max_queued=self._engine.home.limits.queued,
                     )
                 except SessionMoved:
-                    remove_tree(path)
+                    self._files.discard(run.run_id)
                 except BaseException as error:
-                    if not _may_be_stored(path, error):
+                    if not _may_be_stored(self._files, run.run_id, error):
                         with suppress(OSError):  # the next pruning tries again
-                            remove_tree(path)
+                            self._files.discard(run.run_id)
                     raise
                 else:
                     break
         if added.reused:
-            remove_tree(path)
+            self._files.discard(run.run_id)
         return added, history
 
     def _history(self, session_id: str | None) -> tuple[History, frozenset[int]]:
@@ -341,14 +338,14 @@ class RunManager:
     def _care_for(self, view: RunView) -> None:
         """Send for a runner if the run needs one that is not there."""
         state = view.row.state
-        if state == "interrupted" or (state == "queued" and not Post(self._home, view.row.fingerprint).alive()):
+        if state == "interrupted" or (state == "queued" and not self._liveness.runner_alive(view.row.fingerprint)):
             self._see_to(view)
 
     def _see_to(self, view: RunView) -> None:
         """Wake the run's runner; if there is none, start one, provided that this process has the same credentials. The
         server that started the run may have died before it did so.
         """
-        if view.newer or view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
+        if view.newer or view.row.state in TERMINAL_STATES or self._liveness.wake(view.row.fingerprint):
             return
         try:
             config = view.directory.read_request().config
@@ -356,17 +353,17 @@ class RunManager:
             self._store.set_aside(view.row.run_id)
             return
         if self._identity(config) == view.row.fingerprint:
-            summon(self._home, view.row.fingerprint, self._environ)
+            self._liveness.summon(view.row.fingerprint, self._environ)
 
     def _adopt(self, view: RunView) -> None:
         config = view.directory.read_request().config
         require_keys(config, self._environ)
         self._store.adopt(view.row.run_id, self._identity(config))
-        summon(self._home, self._identity(config), self._environ)
+        self._liveness.summon(self._identity(config), self._environ)
 
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
-        config = directory_of(self._home, row).read_request().config
+        config = self._files.of(row).read_request().config
         if refused := refused_keys(config, self._environ):
             return told_refusal(refused)
         if missing := missing_keys(config, self._environ):
@@ -378,7 +375,7 @@ class RunManager:
         return None
 
     def _identity(self, config: Config) -> str:
-        return identity(config, self._environ, self._home)
+        return identity(config, self._environ, self._engine.home)
 
     def _redactor(self, config: Config) -> Redactor:
         """What takes the keys of this environment out of what is stored."""
@@ -390,24 +387,23 @@ class RunManager:
             with suppress(MassgenError):
                 return self._watch(row.run_id).look()
         snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
-        return RunView(row, snapshot, directory_of(self._home, row))
+        return RunView(row, snapshot, self._files.of(row))
 
     def _watch(self, run_id: str) -> "_Watch":
-        return _Watch(self._home, self._store, run_id, self._held_up)
+        return _Watch(self._engine, run_id, self._held_up)
 
 
 class _Watch:
     """Looks at one run again and again, reading only what is new in its journal."""
 
-    def __init__(self, home: Home, store: Store, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
+    def __init__(self, engine: Engine, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
         try:
             self._run_id = safe_id(run_id, "run id")
         except MassgenError:
             raise unknown_run(run_id) from None
-        self._home = home
-        self._store = store
+        self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._held_up = held_up
-        self._reader: JournalReader | None = None
+        self._reader: EventReader | None = None
         self._folded = RunSnapshot()
         self._damage: MassgenError | None = None
 
@@ -420,7 +416,7 @@ class _Watch:
 
     def look(self) -> RunView:
         row = self.row()
-        directory = directory_of(self._home, row)
+        directory = self._files.of(row)
         if row.expired:
             raise expired_run(row)
         self._read(directory)
@@ -443,7 +439,7 @@ class _Watch:
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
 
-    def _newer(self, row: RunRow, directory: RunDirectory) -> JournalNewer | None:
+    def _newer(self, row: RunRow, directory: RunFiles) -> JournalNewer | None:
         read = self._reader.newer if self._reader else None
         if read is None and row.state == "interrupted":
             try:
@@ -455,18 +451,18 @@ class _Watch:
     def _is_lost(self, row: RunRow) -> bool:
         """Whether the process that worked on a running run is gone; the store knows it then, too."""
         if row.foreground:
-            if is_held(directory_of(self._home, row).alive):
+            if self._liveness.foreground_alive(self._files.of(row)):
                 return False
             self._store.lose(row.run_id)
             return True
-        if Post(self._home, row.fingerprint).alive():
+        if self._liveness.runner_alive(row.fingerprint):
             return False
         self._store.interrupt(row.fingerprint, of_runner=row.runner)
         return True
 
-    def _read(self, directory: RunDirectory) -> None:
+    def _read(self, directory: RunFiles) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
-        reader = self._reader = self._reader or JournalReader(directory.events)
+        reader = self._reader = self._reader or directory.event_log.follow()
         try:
             records = reader.read()
         except DamagedJournal as damage:
@@ -479,11 +475,11 @@ class _Watch:
                     raise  # otherwise it is about something that an unread event brought in
 
 
-def _may_be_stored(path: Path, error: BaseException) -> bool:
+def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
     """Whether a run that could not be added may turn out to have been: a write that the storage did not confirm can
     still be there later. If it is not, pruning finds a directory that no run has.
     """
-    return storage_fault(error) is not None and (path / "config.json").exists()
+    return storage_fault(error) is not None and files.created(run_id)
 
 
 def _check_action(view: RunView, action: Action, message: str) -> None:

@@ -26,13 +26,13 @@ import anyio.to_thread
 from massgen_mcp.backends.traffic import Traffic
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
-from massgen_mcp.home import Home, find_home
+from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
-from massgen_mcp.runs.directory import RunDirectory, directory_of, write_durably
+from massgen_mcp.runs.engine import Engine, RunFiles, Waking
+from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.retention import prune
-from massgen_mcp.runs.store import RunRow, Store
-from massgen_mcp.runs.summons import Listening, Post
 from massgen_mcp.views.snapshot import RunSnapshot
 
 logger = logging.getLogger("massgen_mcp.runner")
@@ -44,13 +44,12 @@ HEARTBEAT = 1.0
 PRUNE_INTERVAL = 3600.0
 MAX_OPEN_FILES = 65_536
 REST_SECONDS = 5.0
-PROBE_BYTES = 256 * 1024
 
 
 class Runner:
-    def __init__(self, home: Home, store: Store, fingerprint: str, environ: Mapping[str, str]) -> None:
-        self._home = home
-        self._store = store
+    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._store, self._liveness = engine.store, engine.liveness
         self._fingerprint = fingerprint
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -60,7 +59,7 @@ class Runner:
         """Runs whose end the store does not know yet."""
         self._news = anyio.Event()
 
-    async def work(self, listening: Listening) -> None:
+    async def work(self, listening: Waking) -> None:
         """Execute runs until there has been nothing to do for the idle time."""
         lost = await anyio.to_thread.run_sync(self._store.interrupt, self._fingerprint)
         if lost:
@@ -79,23 +78,22 @@ class Runner:
                     logger.warning("%s", error)
                 if self._active or self._ended:
                     idle_since = time.monotonic()
-                left = self._home.runner_idle_seconds - (time.monotonic() - idle_since)
+                left = self._engine.home.runner_idle_seconds - (time.monotonic() - idle_since)
                 if left <= 0:
                     break
                 with anyio.move_on_after(min(HEARTBEAT, left)):
                     await self._news.wait()
             tasks.cancel_scope.cancel()
 
-    async def _hear(self, listening: Listening) -> None:
+    async def _hear(self, listening: Waking) -> None:
         while True:
-            await anyio.wait_readable(listening.descriptor)
-            listening.drain()
+            await listening.woken()
             self._news.set()
 
     async def _prune_regularly(self) -> None:
         while True:
             try:
-                pruned = await anyio.to_thread.run_sync(prune, self._home, self._store)
+                pruned = await anyio.to_thread.run_sync(prune, self._engine)
             except MassgenError as error:
                 logger.warning("%s", error)
             else:
@@ -116,11 +114,13 @@ class Runner:
         if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
             return []
         others = {fingerprint for fingerprint, _, _ in at_work} - {self._fingerprint}
-        absent = {fingerprint for fingerprint in others if not Post(self._home, fingerprint).alive()}
+        absent = {fingerprint for fingerprint in others if not self._liveness.runner_alive(fingerprint)}
         for fingerprint, state, runner in at_work:
             if state == "running" and fingerprint in absent:
                 self._store.interrupt(fingerprint, of_runner=runner)
-        return self._store.claim(self._fingerprint, self._id, max_running=self._home.limits.running, absent=absent)
+        return self._store.claim(
+            self._fingerprint, self._id, max_running=self._engine.home.limits.running, absent=absent
+        )
 
     async def _index_ended(self) -> None:
         """Tell the store how runs ended, and those who wait for a place that there is one."""
@@ -134,7 +134,7 @@ class Runner:
     def _wake_others(self) -> None:
         for fingerprint in {fingerprint for fingerprint, state, _ in self._store.at_work() if state != "running"}:
             if fingerprint != self._fingerprint:
-                Post(self._home, fingerprint).wake()
+                self._liveness.wake(fingerprint)
 
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
@@ -146,7 +146,7 @@ class Runner:
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
         run_id = row.run_id
-        directory = directory_of(self._home, row)
+        directory = self._engine.files.of(row)
 
         def started(handle: RunHandle) -> None:
             self._active[run_id] = handle
@@ -184,13 +184,13 @@ class Runner:
                 return await anyio.to_thread.run_sync(self._store.set_aside, run_id)
             await anyio.sleep(REST_SECONDS)
 
-    async def _rest(self, directory: RunDirectory, run_id: str) -> None:
+    async def _rest(self, directory: RunFiles, run_id: str) -> None:
         """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
         self._active[run_id] = None
         while True:
             await anyio.sleep(REST_SECONDS)
             try:
-                await anyio.to_thread.run_sync(_try_storage, directory)
+                await anyio.to_thread.run_sync(directory.probe)
                 await anyio.to_thread.run_sync(self._store.pause, run_id, self._id)
             except (OSError, MassgenError):
                 continue
@@ -199,37 +199,25 @@ class Runner:
         self._news.set()
 
 
-def _try_storage(directory: RunDirectory) -> None:
-    """Raises `OSError` if the run could not go on now."""
-    probe = directory.path / ".room"
-    try:
-        write_durably(probe, bytes(PROBE_BYTES))
-    finally:
-        for path in (probe, probe.with_name(f".{probe.name}.new")):
-            path.unlink(missing_ok=True)
-
-
-async def _serve(home: Home, fingerprint: str, listens: Callable[[], None]) -> None:
-    """Hold the post for this fingerprint as long as there is work; leave it only when the queue is certainly empty.
+async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) -> None:
+    """Be the runner for this fingerprint as long as there is work; leave it only when the queue is certainly empty.
     `listens` is called as soon as it can be woken.
     """
-    post = Post(home, fingerprint)
-    store = Store(home.database)
-    with post.hold() as held:
+    with engine.liveness.hold(fingerprint) as held:
         if not held:
             return  # somebody else does the work
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_leave_on_signal, signals, tasks.cancel_scope)
                 while True:
-                    with post.listen() as listening:
+                    with engine.liveness.listen(fingerprint) as listening:
                         listens()
-                        await Runner(home, store, fingerprint, os.environ).work(listening)
+                        await Runner(engine, fingerprint, os.environ).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
-                    if not await anyio.to_thread.run_sync(store.waiting, fingerprint):
+                    if not await anyio.to_thread.run_sync(engine.store.waiting, fingerprint):
                         break
                 tasks.cancel_scope.cancel()
-    store.close()
+    engine.close()
 
 
 async def _leave_on_signal(signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
@@ -253,7 +241,7 @@ def main() -> None:
     with redacted_output(redactor_for(os.environ)), ExitStack() as starting:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
         starting.callback(os.close, lock)
-        anyio.run(_serve, find_home(os.environ), fingerprint, starting.close)
+        anyio.run(_serve, local_engine(find_home(os.environ)), fingerprint, starting.close)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.home import sync_directory
 from massgen_mcp.runs.directory import RunDirectory, replace_file, write_durably
-from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.locks import acquire, is_held
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.views.plain_text import preview
@@ -308,7 +307,7 @@ def _write_outputs(directory: Path, run: RunDirectory, snapshot: RunSnapshot) ->
         ]
         whole = "\n".join(texts) or "no answer\n"
         write_durably(outputs / f"{view.info.id}.txt", whole.encode("utf-8", "replace"))
-    log = coordination_events(snapshot, JournalReader(run.events).read())
+    log = coordination_events(snapshot, run.event_log.read())
     write_durably(directory / "coordination_log.json", json.dumps(log, indent=2).encode())
     files = run.final_of(snapshot.winner.agent) / "workspace" if snapshot.winner else None
     if files is not None and files.is_dir() and any(files.iterdir()):

@@ -1,37 +1,37 @@
-"""The run store: which runs exist, their credentials, controls and queue, in one database per user.
+"""The run store of one machine: one SQLite file per user.
 
-What happened *in* a run is in its journal; a row's state is an index over that. Every write is durable before the call
-returns, and safe among many processes. Must not know processes, journals, directories or models.
+Must not know processes, journals, directories or models.
 
 Places are counted over all processes, so a run that waits for another run's result must never hold one: a nested run,
 when there are such, works in the place of the run that waits for it and is not queued.
 """
 
 import json
-import secrets
 import sqlite3
 import time
-from base64 import b32encode
 from collections.abc import Collection
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
-from typing import Literal
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import JOURNAL_VERSION, Outcome
-from massgen_mcp.runs.database import Database
+from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
+from massgen_mcp.runs.engine.rows import (
+    Action,
+    Added,
+    Control,
+    Kept,
+    NewRun,
+    OnConflict,
+    RunRow,
+    SessionMoved,
+    WorkRow,
+    unknown_run,
+)
 from massgen_mcp.runs.turns import Waiting, share_out
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
-Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
-"""What can be asked of a run that is queued or goes on."""
-OnConflict = Literal["use_existing", "fail", "cancel_existing"]
-"""What a start does when its idempotency key is taken."""
-Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
-"""What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
-
 QUESTION_PREVIEW = 200
-RUN_ID_PREFIX = "run-"
 
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
@@ -50,85 +50,11 @@ _BUSY = ("queued", "running", "interrupted")
 """States in which a run may still add to its session."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
-
-    `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
-    expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
-    taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
-    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it.
-    """
-
-    number: int
-    run_id: str
-    state: RunState
-    question: str
-    config: str
-    fingerprint: str
-    runner: str | None
-    idempotency_key: str | None
-    request_hash: str
-    created: float
-    started: float | None
-    ended: float | None
-    session_id: str | None
-    outcome: Outcome | None
-    winner: str | None
-    events: int | None
-    kept: Kept
-    resumes: int
-    directory: str | None
-    foreground: bool
-
-    @property
-    def expired(self) -> bool:
-        return self.kept in ("losing_results", "nothing")
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Something that is wanted of a run; `number` tells it from every other one."""
-
-    number: int
-    run_id: str
-    action: Action
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewRun:
-    """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
-    far as its history goes back; the store may not know of the last end yet.
-    """
-
-    run_id: str
-    question: str
-    config: str
-    fingerprint: str
-    request_hash: str
-    idempotency_key: str | None = None
-    session_id: str | None = None
-    turns_over: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """The run that a start led to. `reused`: it is an earlier one; `replaced`: the run that was cancelled for it."""
-
-    row: RunRow
-    reused: bool = False
-    replaced: RunRow | None = None
-
-
-class SessionMoved(Exception):
-    """Another turn of the session has been added since its history was read."""
-
-
 class Store:
-    """Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable."""
+    """See `engine.RunStore`. The file is opened, and made, when it is first needed."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._database = Database(path)
 
     def close(self) -> None:
@@ -137,12 +63,6 @@ class Store:
     # -- starting -------------------------------------------------------------------------------------------------
 
     def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
-        """Queue a run, unless its idempotency key is taken.
-
-        A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
-        run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
-        session_busy while another turn of the session goes on, queue_full; `SessionMoved`.
-        """
         with self._database.transaction() as db:
             earlier = _one(db, "idempotency_key = ?", run.idempotency_key) if run.idempotency_key is not None else None
             if earlier is not None and on_conflict != "cancel_existing":
@@ -170,7 +90,6 @@ class Store:
             return Added(_existing(db, run.run_id), replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
-        """Note a run that the calling process executes itself, in a directory of its own choice."""
         with self._database.transaction() as db:
             now = time.time()
             db.execute(
@@ -189,7 +108,6 @@ class Store:
             )
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
-        """Let the calling process continue an interrupted run itself; False if somebody was faster."""
         with self._database.transaction() as db:
             found = db.execute(
                 "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
@@ -199,10 +117,6 @@ class Store:
             return found.rowcount == 1
 
     def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
-        """What `add` would give for a taken key, without adding anything; None if it would add the run.
-
-        Raises `MassgenError` idempotency_conflict.
-        """
         if run.idempotency_key is None or on_conflict == "cancel_existing":
             return None
         with self._database.reading() as db:
@@ -212,7 +126,6 @@ class Store:
     # -- looking --------------------------------------------------------------------------------------------------
 
     def get(self, run_id: str) -> RunRow:
-        """Raises `MassgenError` unknown_run."""
         with self._database.reading() as db:
             return _existing(db, run_id)
 
@@ -225,7 +138,6 @@ class Store:
         before: int | None = None,
         limit: int,
     ) -> list[RunRow]:
-        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen."""
         with self._database.reading() as db:
             return _all(
                 db,
@@ -239,18 +151,15 @@ class Store:
             )
 
     def ahead(self, row: RunRow) -> int:
-        """How many runs that came before this one wait for a runner, too."""
         with self._database.reading() as db:
             return _count(db, f"{_WAITING} AND number < ?", row.number)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
-        """Those of these ids that are runs, expired ones included."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE run_id IN (SELECT value FROM json_each(?))"
             return {run_id for (run_id,) in db.execute(query, (json.dumps(list(run_ids)),))}
 
     def beginning_with(self, prefix: str, limit: int) -> list[str]:
-        """Ids of at most `limit` runs that begin so."""
         with self._database.reading() as db:
             query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? LIMIT ?"
             return [run_id for (run_id,) in db.execute(query, (len(prefix), prefix, limit))]
@@ -258,12 +167,6 @@ class Store:
     # -- what runners do ------------------------------------------------------------------------------------------
 
     def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
-        """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
-        oldest first. `runner`: its id.
-
-        At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
-        in `absent`, which have no runner.
-        """
         with self._database.transaction() as db:
             room = max_running - _count(db, _RUNNING)
             queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
@@ -280,18 +183,15 @@ class Store:
         return sorted((_row(row) for row in rows), key=lambda row: row.number)
 
     def waiting(self, fingerprint: str) -> int:
-        """How many runs a runner with these credentials could take."""
         with self._database.reading() as db:
             return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
 
     def at_work(self) -> list[tuple[str, RunState, str | None]]:
-        """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
         with self._database.reading() as db:
             query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {_RUNNING} OR {_WAITING}"
             return db.execute(query).fetchall()
 
     def end(self, run_id: str, end: RunSnapshot) -> None:
-        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed."""
         winner = end.winner.agent if end.winner else None
         with self._database.transaction() as db:
             db.execute(
@@ -301,7 +201,6 @@ class Store:
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
-        """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         with self._database.transaction() as db:
             rows = db.execute(
                 f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {_RUNNING} AND fingerprint = ?2"
@@ -311,7 +210,6 @@ class Store:
         return [row[0] for row in rows]
 
     def lose(self, run_id: str) -> None:
-        """Mark a run as interrupted whose foreground process is gone."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
@@ -320,7 +218,6 @@ class Store:
             )
 
     def pause(self, run_id: str, runner: str) -> None:
-        """Let a run of this runner wait for one again, as if its own had been lost."""
         with self._database.transaction() as db:
             query = (
                 "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running' AND runner = ?"
@@ -328,7 +225,6 @@ class Store:
             db.execute(query, (time.time(), run_id, runner))
 
     def set_aside(self, run_id: str) -> None:
-        """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
         with self._database.transaction() as db:
             query = (
                 "UPDATE runs SET state = 'interrupted', ended = ?, journal_version = ? WHERE run_id = ?"
@@ -337,7 +233,6 @@ class Store:
             db.execute(query, (time.time(), JOURNAL_VERSION + 1, run_id, *_BUSY))
 
     def controls(self, run_ids: list[str]) -> list[Control]:
-        """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
         with self._database.reading() as db:
             rows = db.execute(
                 "SELECT number, run_id, action, message FROM controls"
@@ -347,16 +242,12 @@ class Store:
         return [Control(*row) for row in rows]
 
     def done(self, numbers: list[int]) -> None:
-        """These controls are part of their runs' journals now."""
         with self._database.transaction() as db:
             db.execute("DELETE FROM controls WHERE number IN (SELECT value FROM json_each(?))", (json.dumps(numbers),))
 
     # -- what people want -----------------------------------------------------------------------------------------
 
     def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
-        """Ask for something to be done with a run; one that nobody works on is cancelled right here. Returns the row
-        after that.
-        """
         with self._database.transaction() as db:
             return self._want(db, _existing(db, run_id), action, message)
 
@@ -373,7 +264,6 @@ class Store:
         return _existing(db, row.run_id)
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
-        """Let runners with these credentials take an interrupted run, whoever started it and with which ones."""
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0 WHERE run_id = ? AND state = 'interrupted'",
@@ -383,16 +273,12 @@ class Store:
     # -- retention ------------------------------------------------------------------------------------------------
 
     def start_ageing(self, age: float) -> None:
-        """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""
         with self._database.transaction() as db:
             db.execute(
                 f"UPDATE runs SET aged_from = ? WHERE aged_from IS NULL AND {_among('state', _OVER)}", (age, *_OVER)
             )
 
     def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
-        """Runs that have ended at that age or before and of which so much is kept, oldest first. Runs in directories of
-        their own lie in their user's projects: they never become too old.
-        """
         states, kept = (_OVER if interrupted else _ENDED), tuple(kept)
         with self._database.reading() as db:
             condition = (
@@ -402,10 +288,6 @@ class Store:
             return _all(db, condition, aged_from, *states, *kept)
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
-        """Set what is kept of a run from now on. False, and nothing is set, if the row has changed meanwhile.
-
-        The idempotency key of an expired run is free again.
-        """
         with self._database.transaction() as db:
             found = db.execute(
                 f"UPDATE runs SET kept = ? WHERE number = ? AND kept = ? AND {_among('state', _OVER)}",
@@ -419,7 +301,6 @@ class Store:
             return found.rowcount == 1
 
     def clock(self) -> tuple[float, float, str, float] | None:
-        """The retention clock as it was left: its age, and wall clock, boot and uptime when it had that age."""
         with self._database.reading() as db:
             return db.execute("SELECT age, wall, boot, uptime FROM retention_clock").fetchone()
 
@@ -427,15 +308,26 @@ class Store:
         with self._database.transaction() as db:
             db.execute("INSERT OR REPLACE INTO retention_clock VALUES (1, ?, ?, ?, ?)", (age, wall, boot, uptime))
 
+    # -- for the doctor -------------------------------------------------------------------------------------------
 
-def new_run_id() -> str:
-    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
-    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+    def exists(self) -> bool:
+        return self._path.exists()
 
+    def described(self) -> str:
+        return f"SQLite {sqlite3.sqlite_version}, store schema {SCHEMA_VERSION}"
 
-def unknown_run(run_id: str) -> MassgenError:
-    """The same words for a run that never was and for one that is not the caller's."""
-    return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows the known ones")
+    def examine(self) -> str | None:
+        return examine(self._path)
+
+    def overview(self) -> list[WorkRow]:
+        if not self.exists():
+            return []
+        query = "SELECT run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground FROM runs"
+        try:
+            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
+                return [WorkRow(*values) for values in db.execute(query)]
+        except sqlite3.Error as error:
+            raise MassgenError("store_unavailable", str(error)) from error
 
 
 # -- parts of a start -------------------------------------------------------------------------------------------------

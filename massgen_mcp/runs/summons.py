@@ -1,10 +1,10 @@
-"""How a runner is found, woken, or started; and how everybody can see whether it lives.
+"""How a runner is found, woken, or started on one machine; and how everybody can see who lives.
 
 Per fingerprint there is at most one runner. It holds a file lock that the kernel drops with it (alive: no heartbeat, no
 timeout), and reads a FIFO into which a waker writes one byte. A FIFO without a reader refuses the writer, so waking a
 runner that is gone, or that has just decided to leave, never goes unnoticed. Whoever starts one holds a second lock
 and hands it to the new process, which drops it when it listens: a hundred calls at once start one process, not a
-hundred. Must not know what runners do.
+hundred. A process that executes one run itself holds a lock in its directory. Must not know what runners do.
 """
 
 import errno
@@ -13,17 +13,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from massgen_mcp.errors import MassgenError
+import anyio
+
+from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
 
 
 class Post:
-    """The lock and the FIFO of the runner for one fingerprint."""
+    """The locks and the FIFO of the runner for one fingerprint."""
 
     def __init__(self, home: Home, fingerprint: str) -> None:
         self.lock = home.runners / f"{fingerprint}.lock"
@@ -97,25 +99,66 @@ class Post:
             os.close(reader)
 
 
-@dataclass(frozen=True, slots=True)
 class Listening:
     """The reading end of the FIFO: readable when somebody woke us."""
 
-    descriptor: int
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
 
-    def drain(self) -> None:
+    async def woken(self) -> None:
+        await anyio.wait_readable(self._descriptor)
         with suppress(BlockingIOError):
-            os.read(self.descriptor, 65536)
+            os.read(self._descriptor, 65536)
 
 
-def summon(home: Home, fingerprint: str, environ: Mapping[str, str]) -> None:
-    """Make sure that a runner for this fingerprint looks at the queue. The queued run must be stored already."""
-    post = Post(home, fingerprint)
-    if post.wake():
-        return
-    with post.start_alone() as lock:
-        if lock is not None:
-            _start(home, fingerprint, post.log, environ, lock)
+class LocalLiveness:
+    """See `engine.Liveness`."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def runner_alive(self, fingerprint: str) -> bool:
+        return Post(self._home, fingerprint).alive()
+
+    def runners(self) -> set[str]:
+        directory = self._home.runners
+        return {path.stem for path in directory.glob("*.lock")} if directory.is_dir() else set()
+
+    def wake(self, fingerprint: str) -> bool:
+        return Post(self._home, fingerprint).wake()
+
+    def summon(self, fingerprint: str, environ: Mapping[str, str]) -> None:
+        post = Post(self._home, fingerprint)
+        if post.wake():
+            return
+        with post.start_alone() as lock:
+            if lock is not None:
+                _start(self._home, fingerprint, post.log, environ, lock)
+
+    def hold(self, fingerprint: str) -> AbstractContextManager[bool]:
+        return Post(self._home, fingerprint).hold()
+
+    def listen(self, fingerprint: str) -> AbstractContextManager[Listening]:
+        return Post(self._home, fingerprint).listen()
+
+    def foreground_alive(self, run: RunFiles) -> bool:
+        return is_held(_foreground_lock(run))
+
+    @contextmanager
+    def hold_foreground(self, run: RunFiles) -> Generator[None]:
+        try:
+            lock = acquire(_foreground_lock(run))
+        except OSError as error:
+            raise storage_error("cannot lock the run directory", error) from error
+        try:
+            yield
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def _foreground_lock(run: RunFiles) -> Path:
+    return run.path / ".alive"
 
 
 def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str], lock: int) -> None:

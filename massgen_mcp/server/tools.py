@@ -21,8 +21,8 @@ from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Named, Team, choose_team
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.runs.engine.rows import OnConflict
 from massgen_mcp.runs.manager import RunManager
-from massgen_mcp.runs.store import OnConflict
 from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress

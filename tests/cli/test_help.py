@@ -14,7 +14,8 @@ from massgen_mcp.cli.options import MANUAL
 from massgen_mcp.cli.verb_options import MANUAL as VERBS_MANUAL
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.store import NewRun, Store
+from massgen_mcp.runs.engine.rows import NewRun
+from massgen_mcp.runs.local import local_engine
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, without_escapes
 from tests.typist import typist
@@ -116,7 +117,7 @@ def test_run_ids_are_completed_and_an_empty_store_is_no_error(shell_home: TempHo
     assert candidates() == [""]
     assert not shell_home.path.exists(), "looking for candidates makes nothing"
     home = find_home(shell_home.environ).ensure()
-    store = Store(home.database)
+    store = local_engine(home).store
     added = [f"run-{letter}" for letter in "ab"]
     for run_id in added:
         store.add(NewRun(run_id, question="q", config="c", fingerprint="f", request_hash="h"))

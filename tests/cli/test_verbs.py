@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from massgen_mcp.cli.verb_options import parse
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager, Until
 from massgen_mcp.server import reply_models
 from tests.commands import run_command
@@ -54,7 +55,7 @@ def document(home: TempHome, shape: type[BaseModel], *arguments: str) -> Any:
 
 async def start(home: TempHome, config: str, *, until: Until | None = None) -> str:
     """A run in the background, as a server starts it."""
-    manager = RunManager(find_home(home.environ), home.environ)
+    manager = RunManager(local_engine(find_home(home.environ)), home.environ)
     view, _ = await manager.start("What is it?", load_config(config, environ={}), source="test")
     if until is not None:
         view = await manager.wait(view.row.run_id, until=until, seconds=50, cursor=None)

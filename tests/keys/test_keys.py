@@ -16,7 +16,6 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import TERMINAL, AskerSaid, ModelReplied, TextDelta
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.runs.journal import JournalReader
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error
@@ -219,10 +218,11 @@ async def test_nobody_is_shown_a_key_that_another_agent_was_told_nor_after_a_res
         shown = bodies(server)
         assert "[key B_KEY]" in ended.answer
         assert any("It is [key B_KEY]." in body for body in shown)
-        records = JournalReader(ended.directory.events).read()
+        records = ended.directory.event_log.read()
         cut = next(place for place, record in enumerate(records) if record.event.type == "vote_cast")
-        lines = ended.directory.events.read_bytes().splitlines(keepends=True)
-        ended.directory.events.write_bytes(b"".join(lines[:cut]))
+        journal = ended.directory.path / "events.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join(lines[:cut]))
         resumed = await execute_run(ended.directory, "run-test", environ=environ)
         assert resumed.best_answer == ended.answer
         assert not [body for body in bodies(server) if KEY in body]
@@ -326,7 +326,7 @@ class Finished:
         self.directory = directory
         self.answer = answer
         self.state = state
-        self.events = [record.event for record in JournalReader(directory.events).read()]
+        self.events = [record.event for record in directory.event_log.read()]
         assert isinstance(self.events[-1], TERMINAL)
 
 

@@ -18,6 +18,7 @@ from mcp import Client
 from massgen_mcp.cli.main import main as massgen_mcp
 from massgen_mcp.cli.massgen import main as massgen
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
@@ -165,7 +166,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Callable[[], 
 @asynccontextmanager
 async def tools() -> AsyncGenerator[Client]:
     """A client of the MCP server in this process."""
-    manager = RunManager(find_home(os.environ), os.environ)
+    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
     server = MassgenServer()
     add_tools(server, manager)
     async with Client(server) as client:

@@ -12,11 +12,12 @@ import pytest
 from massgen_mcp.home import Home
 from massgen_mcp.runs.database import SCHEMA_VERSION
 from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.local import local_engine
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 
 
 def found(home: TempHome, name: str, environ: dict[str, str] | None = None) -> list[Check]:
-    return [check for check in check_all(Home(home.path), environ or {}) if check.name.startswith(name)]
+    return [check for check in check_all(local_engine(Home(home.path)), environ or {}) if check.name.startswith(name)]
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -24,7 +25,7 @@ def contents(path: Path) -> dict[str, bytes]:
 
 
 def test_a_machine_without_runs_is_well_and_stays_untouched(home: TempHome) -> None:
-    checks = check_all(Home(home.path), {"OPENAI_API_KEY": "sk-secret"})
+    checks = check_all(local_engine(Home(home.path)), {"OPENAI_API_KEY": "sk-secret"})
     assert [check for check in checks if check.level != "ok"] == []
     assert not home.path.exists()
     assert {"version", "keys", "state directory", "writable", "free space", "run store", "runs"} <= {
@@ -39,7 +40,7 @@ def test_keys_are_told_by_name_only(home: TempHome) -> None:
     assert (check.level, "OPENAI_API_KEY" in check.advice) == ("warn", True)
     _, blank = found(home, "keys", {"OPENAI_API_KEY": "sk-secret\n"})
     assert (blank.level, "OPENAI_API_KEY" in blank.message) == ("warn", True)
-    assert "sk-secret" not in str(check_all(Home(home.path), {"OPENAI_API_KEY": " sk-secret"}))
+    assert "sk-secret" not in str(check_all(local_engine(Home(home.path)), {"OPENAI_API_KEY": " sk-secret"}))
     _, broken = found(home, "keys", {"OPENAI_API_KEY": "sk-secret\nsk-secret"})
     assert (broken.level, "OPENAI_API_KEY holds no usable key" in broken.message) == ("fail", True)
     assert "sk-secret" not in str(broken)

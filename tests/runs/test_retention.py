@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager, RunView
-from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, making, passed, prune
-from massgen_mcp.runs.store import Store
+from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, passed, prune
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
 
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" * 5000}}
@@ -23,7 +23,7 @@ WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" 
 
 @asynccontextmanager
 async def managed(home: TempHome) -> AsyncGenerator[RunManager]:
-    manager = RunManager(Home(home.path, 0.5), home.environ)
+    manager = RunManager(local_engine(Home(home.path, 0.5)), home.environ)
     try:
         yield manager
     finally:
@@ -42,11 +42,11 @@ async def ended_run(home: TempHome, manager: RunManager, key: str | None = None)
 
 def pruned_after(home: TempHome, seconds: float, *, boot: str = "b", dry_run: bool = False) -> Pruned:
     """What is pruned when a machine's uptime is so many seconds."""
-    store = Store(Home(home.path).database)
+    engine = local_engine(Home(home.path))
     try:
-        return prune(Home(home.path), store, dry_run=dry_run, now=Moment(1e9 + seconds, boot, seconds))
+        return prune(engine, dry_run=dry_run, now=Moment(1e9 + seconds, boot, seconds))
     finally:
-        store.close()
+        engine.close()
 
 
 async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(home: TempHome) -> None:
@@ -103,7 +103,7 @@ async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
     async with managed(home) as manager:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
         view, _ = await manager.start("q", config, source="stuck")
-        await wait_until(view.directory.events.exists)
+        await wait_until((view.directory.path / "events.jsonl").exists)
         assert (await manager.prune(older_than=0)).removed == []
         await manager.control(view.row.run_id, "cancel")
         assert (await manager.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)).state == "cancelled"
@@ -112,14 +112,14 @@ async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
 async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(home: TempHome) -> None:
     async with managed(home) as manager:
         view = await ended_run(home, manager)
-        store, year = Store(Home(home.path).database), 365 * DAY
+        engine, year = local_engine(Home(home.path)), 365 * DAY
         for wall in (0.0, year, 0.0, year, -year, 0.0):
             for boot in ("same", "same"):
-                told = prune(Home(home.path), store, now=Moment(1e9 + wall, boot, 50.0))
+                told = prune(engine, now=Moment(1e9 + wall, boot, 50.0))
                 assert told.removed == []
-        told = prune(Home(home.path), store, now=Moment(1e9 + year, "another boot", 10.0))
+        told = prune(engine, now=Moment(1e9 + year, "another boot", 10.0))
         assert [each.what for each in told.removed] in ([], ["workspaces"])
-        store.close()
+        engine.close()
         assert (await manager.look(view.row.run_id)).snapshot.final_answer == "kept"
 
 
@@ -136,7 +136,7 @@ def test_no_pair_of_clocks_makes_time_run_backwards_or_wildly_ahead(last: Moment
 async def test_a_pruning_that_was_killed_is_finished_by_the_next_one(home: TempHome) -> None:
     async with managed(home) as manager:
         view = await ended_run(home, manager)
-        store = Store(Home(home.path).database)
+        store = local_engine(Home(home.path)).store
         assert store.keep(view.row, "losing_results")  # and here the process was killed
         (view.directory.path / "config.json").unlink()
         with pytest.raises(MassgenError) as caught:
@@ -157,7 +157,7 @@ async def test_a_directory_without_a_run_goes_unless_it_is_being_made_or_was_run
             directory.mkdir()
             (directory / "config.json").write_text("{}")
         (ran / "events.jsonl").write_text("")
-        with making(Home(home.path)):
+        with local_engine(Home(home.path)).files.making():
             assert pruned_after(home, 10, dry_run=True).removed == []
             assert pruned_after(home, 10).removed == []
         assert [(each.run_id, each.what) for each in pruned_after(home, 10).removed] == [(leftover.name, "leftover")]

@@ -9,6 +9,7 @@ from typing import Any
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
@@ -20,7 +21,7 @@ FAITHFUL_ERRORS = ("run_damaged",)
 async def damage(home: TempHome, *, truncations: int, flips: int, seed: int = 1) -> str:
     """Returns the figures. Everything is asked of a server's tools, in this process."""
     victim, others = await _three_runs(home)
-    manager = RunManager(Home(home.path), home.environ)
+    manager = RunManager(local_engine(Home(home.path)), home.environ)
     server = MassgenServer()
     add_tools(server, manager)
     looking = _Looking(server, victim, others)

@@ -22,6 +22,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord, ModelCallStarted, ModelReplied, RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.views.snapshot import TERMINAL_STATES
 from tests.harness import RUNNER_MODULE, TempHome, end, poll_until, raw_server
@@ -139,7 +140,7 @@ def twin_of(home: TempHome, name: str) -> TempHome:
 async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunManager, Config]]:
     with LocalModel(MODEL_SECONDS) as model:
         config = load_config(_write_team(home.work / TEAM, model.base_url), environ={})
-        manager = RunManager(Home(home.path, runner_idle_seconds=2), home.environ)
+        manager = RunManager(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
         try:
             yield model, manager, config
         finally:

@@ -4,7 +4,8 @@ import time
 
 from massgen_mcp.cli.main import main
 from massgen_mcp.runs import database
-from massgen_mcp.runs.store import Added, NewRun, OnConflict, Store
+from massgen_mcp.runs.engine.rows import Added, NewRun, OnConflict
+from massgen_mcp.runs.store import Store
 
 
 def naive_add(

@@ -19,6 +19,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunCompleted, RunFailed
 from massgen_mcp.home import Home
 from massgen_mcp.runs.journal import JournalReader
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.views.snapshot import TERMINAL_STATES
 from tests.harness import TempHome, agent
@@ -139,7 +140,7 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
     findings.refused += code == 3
     if "Traceback" in complaints:
         findings.bad.append(f"{fault}: untyped error {complaints[-300:]!r}")
-    manager = RunManager(Home(home.path, runner_idle_seconds=0.5), home.environ)
+    manager = RunManager(local_engine(Home(home.path, runner_idle_seconds=0.5)), home.environ)
     try:
         view, _ = await manager.start(
             QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key="key"

@@ -13,6 +13,7 @@ import anyio
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 
 QUESTION = "What is six times seven?"
@@ -20,7 +21,7 @@ PATIENCE = 6
 
 
 async def main(config: str, key: str) -> int:
-    manager = RunManager(find_home(os.environ), os.environ)
+    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
     try:
         view, _ = await manager.start(
             QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key=key

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.saying import say
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager, RunView
 from massgen_mcp.server.results import controlled
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def run_manager() -> Generator[RunManager]:
     """Raises `MassgenError` store_unavailable."""
     os.umask(0o077)
-    manager = RunManager(find_home(os.environ), os.environ)
+    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
     try:
         yield manager
     finally:

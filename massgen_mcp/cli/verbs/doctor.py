@@ -11,10 +11,11 @@ from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.saying import say
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.local import local_engine
 
 
 async def run(options: argparse.Namespace) -> int:
-    checks = [*check_all(find_home(os.environ), os.environ), *check_clients(Path.cwd(), os.environ)]
+    checks = [*check_all(local_engine(find_home(os.environ)), os.environ), *check_clients(Path.cwd(), os.environ)]
     if options.json:
         say(json.dumps({"checks": [asdict(check) for check in checks]}))
     else:

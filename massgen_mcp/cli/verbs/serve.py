@@ -6,6 +6,7 @@ import os
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.log import start_log
@@ -17,7 +18,7 @@ async def run(options: argparse.Namespace) -> int:
     os.umask(0o077)
     home = find_home(os.environ)
     start_log(home.path)
-    manager = RunManager(home, os.environ)
+    manager = RunManager(local_engine(home), os.environ)
     server = MassgenServer(redactor_for(os.environ))
     add_tools(server, manager)
     if options.transport == "http":

@@ -7,7 +7,6 @@ from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.saying import say
 from massgen_mcp.cli.verbs.common import run_manager
 from massgen_mcp.events import LogRecord
-from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.log_text import log_line
 
 
@@ -15,7 +14,7 @@ async def run(options: argparse.Namespace) -> int:
     with run_manager() as manager:
         run_id = await manager.find(options.run_id)
         view = await manager.look(run_id)
-        journal = JournalReader(view.directory.events)
+        journal = view.directory.event_log.follow()
         while True:
             ended = view.stands_still  # before reading: nothing more is written for now
             for record in journal.read():

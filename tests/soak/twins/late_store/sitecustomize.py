@@ -7,12 +7,13 @@ import time
 from typing import Any
 
 from massgen_mcp.runs import store
+from massgen_mcp.runs.engine import rows
 
 LATER = 30.0
 """Seconds; longer than the harness lets any server live."""
 
 
-def _add(self: store.Store, run: store.NewRun, **wishes: Any) -> store.Added:
+def _add(self: store.Store, run: rows.NewRun, **wishes: Any) -> rows.Added:
     added = _real_add(self, run, **wishes)
     if added.reused:
         return added
@@ -29,10 +30,10 @@ def _add(self: store.Store, run: store.NewRun, **wishes: Any) -> store.Added:
     return added
 
 
-def _get(self: store.Store, run_id: str) -> store.RunRow:
+def _get(self: store.Store, run_id: str) -> rows.RunRow:
     return _unwritten[run_id] if run_id in _unwritten else _real_get(self, run_id)
 
 
-_unwritten: dict[str, store.RunRow] = {}
+_unwritten: dict[str, rows.RunRow] = {}
 _real_add, _real_get = store.Store.add, store.Store.get
 store.Store.add, store.Store.get = _add, _get

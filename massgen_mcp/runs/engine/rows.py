@@ -1,0 +1,132 @@
+"""What is known of a run beside its events: its row in the store, its request, and what is wanted of it.
+
+Must not know where any of it is kept.
+"""
+
+import secrets
+from base64 import b32encode
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import Outcome
+from massgen_mcp.views.snapshot import RunState
+
+Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
+"""What can be asked of a run that is queued or goes on."""
+OnConflict = Literal["use_existing", "fail", "cancel_existing"]
+"""What a start does when its idempotency key is taken."""
+Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
+"""What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
+
+RUN_ID_PREFIX = "run-"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
+
+    `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
+    expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
+    taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
+    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it.
+    """
+
+    number: int
+    run_id: str
+    state: RunState
+    question: str
+    config: str
+    fingerprint: str
+    runner: str | None
+    idempotency_key: str | None
+    request_hash: str
+    created: float
+    started: float | None
+    ended: float | None
+    session_id: str | None
+    outcome: Outcome | None
+    winner: str | None
+    events: int | None
+    kept: Kept
+    resumes: int
+    directory: str | None
+    foreground: bool
+
+    @property
+    def expired(self) -> bool:
+        return self.kept in ("losing_results", "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkRow:
+    """What tells who should work on a run. `started`: when, or when it was queued, in seconds since the epoch;
+    `directory` as in `RunRow`.
+    """
+
+    run_id: str
+    state: RunState
+    fingerprint: str
+    started: float
+    kept: Kept
+    directory: str | None
+    foreground: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Something that is wanted of a run; `number` tells it from every other one."""
+
+    number: int
+    run_id: str
+    action: Action
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
+    far as its history goes back; the store may not know of the last end yet.
+    """
+
+    run_id: str
+    question: str
+    config: str
+    fingerprint: str
+    request_hash: str
+    idempotency_key: str | None = None
+    session_id: str | None = None
+    turns_over: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The run that a start led to. `reused`: it is an earlier one; `replaced`: the run that was cancelled for it."""
+
+    row: RunRow
+    reused: bool = False
+    replaced: RunRow | None = None
+
+
+class SessionMoved(Exception):
+    """Another turn of the session has been added since its history was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order."""
+
+    question: str
+    config: Config
+    history: tuple[EarlierTurn, ...] = ()
+
+
+def new_run_id() -> str:
+    """128 random bits: cannot be guessed, and fits every place where an id may stand."""
+    return RUN_ID_PREFIX + b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+
+
+def unknown_run(run_id: str) -> MassgenError:
+    """The same words for a run that never was and for one that is not the caller's."""
+    return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows the known ones")

@@ -1,0 +1,167 @@
+"""The index of all runs: what a start, a runner, a look and a pruning ask of it."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Protocol
+
+from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, OnConflict, RunRow, WorkRow
+from massgen_mcp.views.snapshot import RunSnapshot, RunState
+
+
+class RunStore(Protocol):
+    """Which runs exist, whose they are, what is wanted of them, who is next.
+
+    A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
+    many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
+    """
+
+    def close(self) -> None: ...
+
+    def add(self, run: NewRun, *, on_conflict: OnConflict = "use_existing", max_queued: int | None = None) -> Added:
+        """Queue a run, unless its idempotency key is taken.
+
+        A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
+        run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
+        session_busy while another turn of the session goes on, queue_full; `SessionMoved`.
+        """
+        ...
+
+    def add_foreground(self, run: NewRun, directory: Path) -> None:
+        """Note a run that the calling process executes itself, in a directory of its own choice."""
+        ...
+
+    def take_foreground(self, run_id: str, fingerprint: str) -> bool:
+        """Let the calling process continue an interrupted run itself; False if somebody was faster."""
+        ...
+
+    def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
+        """What `add` would give for a taken key, without adding anything; None if it would add the run.
+
+        Raises `MassgenError` idempotency_conflict.
+        """
+        ...
+
+    def get(self, run_id: str) -> RunRow:
+        """Raises `MassgenError` unknown_run."""
+        ...
+
+    def recent(
+        self,
+        *,
+        state: RunState | None = None,
+        session_id: str | None = None,
+        since: float | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> list[RunRow]:
+        """Newest first. `since`: started then or later; `before`: the `number` of the last row already seen."""
+        ...
+
+    def ahead(self, row: RunRow) -> int:
+        """How many runs that came before this one wait for a runner, too."""
+        ...
+
+    def known(self, run_ids: Collection[str]) -> set[str]:
+        """Those of these ids that are runs, expired ones included."""
+        ...
+
+    def beginning_with(self, prefix: str, limit: int) -> list[str]:
+        """Ids of at most `limit` runs that begin so."""
+        ...
+
+    def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
+        """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
+        oldest first. `runner`: its id.
+
+        At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
+        in `absent`, which have no runner.
+        """
+        ...
+
+    def waiting(self, fingerprint: str) -> int:
+        """How many runs a runner with these credentials could take."""
+        ...
+
+    def at_work(self) -> list[tuple[str, RunState, str | None]]:
+        """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
+        ...
+
+    def end(self, run_id: str, end: RunSnapshot) -> None:
+        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed."""
+        ...
+
+    def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
+        """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
+        ...
+
+    def lose(self, run_id: str) -> None:
+        """Mark a run as interrupted whose foreground process is gone."""
+        ...
+
+    def pause(self, run_id: str, runner: str) -> None:
+        """Let a run of this runner wait for one again, as if its own had been lost."""
+        ...
+
+    def set_aside(self, run_id: str) -> None:
+        """Let a run that has not ended lie until a version looks that writes newer journals than this one."""
+        ...
+
+    def controls(self, run_ids: list[str]) -> list[Control]:
+        """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
+        ...
+
+    def done(self, numbers: list[int]) -> None:
+        """These controls are part of their runs' journals now."""
+        ...
+
+    def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
+        """Ask for something to be done with a run; one that nobody works on is cancelled right here. Returns the row
+        after that.
+        """
+        ...
+
+    def adopt(self, run_id: str, fingerprint: str) -> None:
+        """Let runners with these credentials take an interrupted run, whoever started it and with which ones."""
+        ...
+
+    def start_ageing(self, age: float) -> None:
+        """Runs that have ended age from the first time that this is called after their end; `age` is the clock's."""
+        ...
+
+    def old(self, aged_from: float, kept: Collection[Kept], *, interrupted: bool) -> list[RunRow]:
+        """Runs that have ended at that age or before and of which so much is kept, oldest first. Runs in directories of
+        their own lie in their user's projects: they never become too old.
+        """
+        ...
+
+    def keep(self, row: RunRow, kept: Kept) -> bool:
+        """Say what is kept of a run from now on; False if it goes on meanwhile, or somebody was faster.
+
+        The idempotency key of an expired run is free again.
+        """
+        ...
+
+    def clock(self) -> tuple[float, float, str, float] | None:
+        """The retention clock as it was left: its age, and wall clock, boot and uptime when it had that age."""
+        ...
+
+    def set_clock(self, age: float, wall: float, boot: str, uptime: float) -> None: ...
+
+    # The four below may be asked of a store that is damaged, locked or of another version. They change nothing, and
+    # take part in no migration.
+
+    def exists(self) -> bool:
+        """Whether there is a store at all."""
+        ...
+
+    def described(self) -> str:
+        """Which store this program would use, and which version of its schema."""
+        ...
+
+    def examine(self) -> str | None:
+        """What is wrong with the store, and what to do; None if nothing."""
+        ...
+
+    def overview(self) -> list[WorkRow]:
+        """Every run, as far as it tells who should work on it. None where there is no store."""
+        ...

@@ -1,0 +1,81 @@
+"""Who works: one runner per set of credentials, heard when it is woken, and gone with its process."""
+
+import anyio
+import pytest
+
+from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.engine.rows import new_run_id
+from tests.engine.machine import Machine
+
+OURS, THEIRS = "fingerprint-ours", "fingerprint-theirs"
+
+
+def test_a_runner_is_alive_while_it_is_held(machine: Machine, engine: Engine) -> None:
+    seen = machine.open().liveness
+    assert not seen.runner_alive(OURS)
+    assert seen.runners() == set()
+    with engine.liveness.hold(OURS) as held:
+        assert held
+        assert (seen.runner_alive(OURS), seen.runner_alive(THEIRS)) == (True, False)
+    assert not seen.runner_alive(OURS)
+    assert seen.runners() == {OURS}
+
+
+def test_there_is_one_runner_per_set_of_credentials(machine: Machine, engine: Engine) -> None:
+    another = machine.open().liveness
+    with engine.liveness.hold(OURS), engine.liveness.listen(OURS):
+        with another.hold(OURS) as held:
+            assert not held
+        assert another.runner_alive(OURS), "the first one still is"
+        with another.hold(THEIRS) as held:
+            assert held
+    with another.hold(OURS) as held:
+        assert held
+
+
+async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(machine: Machine, engine: Engine) -> None:
+    caller = machine.open().liveness
+    assert not caller.wake(OURS)
+    with engine.liveness.hold(OURS):
+        assert not caller.wake(OURS), "it does not listen yet"
+        with engine.liveness.listen(OURS) as listening:
+            for _ in range(2):
+                assert caller.wake(OURS)
+                assert caller.wake(OURS)
+                caller.summon(OURS, {})
+                await listening.woken()
+            with pytest.raises(TimeoutError), anyio.fail_after(0.05):
+                await listening.woken()
+            assert not caller.wake(THEIRS)
+        assert not caller.wake(OURS)
+
+
+def test_a_run_in_the_foreground_is_alive_while_it_is_held(machine: Machine, engine: Engine) -> None:
+    run, seen = machine.own_files("own"), machine.open().liveness
+    assert not seen.foreground_alive(run)
+    with engine.liveness.hold_foreground(run):
+        assert seen.foreground_alive(run)
+        assert not seen.foreground_alive(machine.own_files("another"))
+    assert not seen.foreground_alive(run)
+
+
+def test_a_killed_process_is_gone_at_once_and_what_it_was_told_is_durable_stays(
+    machine: Machine, engine: Engine
+) -> None:
+    run_id = new_run_id()
+    with machine.process(OURS, run_id) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "ready\n"
+            row = engine.store.get(run_id)
+            run, liveness = engine.files.of(row), engine.liveness
+            assert (liveness.runner_alive(OURS), liveness.wake(OURS), liveness.foreground_alive(run)) == (True,) * 3
+        finally:
+            process.kill()
+            process.wait()
+    assert (liveness.runner_alive(OURS), liveness.wake(OURS), liveness.foreground_alive(run)) == (False,) * 3
+    assert engine.store.get(run_id) == row
+    texts = [getattr(record.event, "text", "") for record in run.event_log.read_to_continue()]
+    assert texts[:2] == ["settled", "settled, too"]
+    with machine.open().liveness.hold(OURS) as held:
+        assert held

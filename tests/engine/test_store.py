@@ -1,0 +1,534 @@
+"""The run store: a run is started once, worked on by one, and forgotten only when that was said."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import RunCompleted, WinnerChosen
+from massgen_mcp.runs.engine import Engine, RunStore
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.views.snapshot import RunSnapshot
+from tests.engine.machine import Machine
+
+ResultT = TypeVar("ResultT")
+
+OURS, THEIRS = "fingerprint-ours", "fingerprint-theirs"
+
+
+def new(key: str | None = None, *, request: str = "hash", of: str = OURS, session: str | None = None) -> NewRun:
+    return NewRun(new_run_id(), "question", "config", of, request, key, session)
+
+
+def added(store: RunStore, count: int = 1, *, of: str = OURS) -> list[str]:
+    return [store.add(new(of=of)).row.run_id for _ in range(count)]
+
+
+def claimed(store: RunStore, of: str = OURS, *, room: int = 100, absent: Sequence[str] = ()) -> list[str]:
+    return [row.run_id for row in store.claim(of, f"runner of {of}", max_running=room, absent=absent)]
+
+
+def completed(seq: int = 7) -> RunSnapshot:
+    winner = WinnerChosen(agent="agent_a", outcome="consensus", label="agent_a.1", votes={})
+    end = RunCompleted(winner="agent_a", outcome="consensus", answer="42")
+    return RunSnapshot(state="completed", winner=winner, end=end, seq=seq)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(MassgenError) as caught:
+        call()
+    return caught.value.code
+
+
+def at_once(calls: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
+
+
+# -- starting ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_starts_one_run_however_many_processes_start_it_at_once(machine: Machine) -> None:
+    stores = [machine.open().store for _ in range(4)]
+    starts = at_once([lambda store=store: store.add(new("k")) for store in stores * 5])
+    assert len({start.row.run_id for start in starts}) == 1
+    assert sorted(start.reused for start in starts) == [False, *[True] * 19]
+    assert len(stores[0].recent(limit=100)) == 1
+
+
+def test_a_run_is_as_it_was_started_for_every_process(machine: Machine) -> None:
+    run = replace(new("k", session="s"), question="q" * 1000)
+    row = machine.open().store.add(run).row
+    found = machine.open().store.get(run.run_id)
+    assert found == row
+    assert (row.state, row.config, row.fingerprint, row.session_id) == ("queued", "config", OURS, "s")
+    assert 0 < len(row.question) < 1000
+    assert (row.kept, row.resumes, row.directory, bool(row.foreground)) == ("all", 0, None, False)
+
+
+def test_a_taken_key_conflicts_with_another_request_and_with_whoever_wants_none_of_it(engine: Engine) -> None:
+    store = engine.store
+    first = store.add(new("k")).row
+    same, other = new("k"), new("k", request="another")
+    assert store.add(same).row == first
+    assert refusal(lambda: store.add(other)) == "idempotency_conflict"
+    assert refusal(lambda: store.add(same, on_conflict="fail")) == "idempotency_conflict"
+    assert len(store.recent(limit=10)) == 1
+
+
+def test_what_a_start_would_reuse_can_be_asked_without_starting(engine: Engine) -> None:
+    store = engine.store
+    assert store.reusable(new("k"), "use_existing") is None
+    first = store.add(new("k")).row
+    found = store.reusable(new("k"), "use_existing")
+    assert found is not None
+    assert (found.row, found.reused) == (first, True)
+    assert refusal(lambda: store.reusable(new("k", request="another"), "use_existing")) == "idempotency_conflict"
+    assert store.reusable(new("k"), "cancel_existing") is None
+    assert store.reusable(new(), "use_existing") is None
+    assert len(store.recent(limit=10)) == 1
+
+
+def test_cancel_existing_gives_the_key_to_the_new_run_and_cancels_the_earlier_one(engine: Engine) -> None:
+    store = engine.store
+    queued = store.add(new("k")).row
+    start = store.add(new("k", request="another"), on_conflict="cancel_existing")
+    assert (start.reused, start.replaced) == (False, store.get(queued.run_id))
+    assert store.get(queued.run_id).state == "cancelled"
+    (running,) = claimed(store)
+    store.add(new("k"), on_conflict="cancel_existing")
+    assert store.get(running).state == "running"
+    assert [control.action for control in store.controls([running])] == ["cancel"]
+
+
+def test_one_turn_of_a_session_at_a_time(engine: Engine) -> None:
+    store = engine.store
+    turn = store.add(new(session="s")).row
+    store.add(new(session="another"))
+    assert refusal(lambda: store.add(new(session="s"))) == "session_busy"
+    claimed(store)
+    assert refusal(lambda: store.add(new(session="s"))) == "session_busy"
+    store.interrupt(OURS)
+    assert refusal(lambda: store.add(new(session="s"))) == "session_busy"
+    store.end(turn.run_id, completed())
+    with pytest.raises(SessionMoved):
+        store.add(new(session="s"))
+    assert store.add(replace(new(session="s"), turns_over=frozenset({turn.number}))).row.state == "queued"
+
+
+def test_a_turn_that_is_over_but_not_yet_ended_in_the_store_is_over(engine: Engine) -> None:
+    turn = engine.store.add(new(session="s")).row
+    claimed(engine.store)
+    assert engine.store.add(replace(new(session="s"), turns_over=frozenset({turn.number}))).row.state == "queued"
+
+
+def test_of_many_turns_at_once_one_is_started(machine: Machine) -> None:
+    def start(store: RunStore) -> str:
+        try:
+            return store.add(new(session="s")).row.state
+        except MassgenError as error:
+            return error.code
+
+    starts = at_once([lambda store=store: start(store) for store in [machine.open().store for _ in range(4)] * 3])
+    assert sorted(starts) == ["queued", *["session_busy"] * 11]
+
+
+def test_a_full_queue_takes_nobody_and_running_runs_are_not_in_it(engine: Engine) -> None:
+    store = engine.store
+    store.add(new("k"), max_queued=2)
+    store.add(new(), max_queued=2)
+    assert refusal(lambda: store.add(new(), max_queued=2)) == "queue_full"
+    assert store.add(new("k"), max_queued=2).reused, "what is there already needs no place"
+    assert len(claimed(store, room=1)) == 1
+    assert store.add(new(), max_queued=2).row.state == "queued"
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_run_is_told_as_such(engine: Engine) -> None:
+    assert refusal(lambda: engine.store.get("run-none")) == "unknown_run"
+    assert refusal(lambda: engine.store.want("run-none", "cancel")) == "unknown_run"
+
+
+def test_lists_are_newest_first_and_can_be_paged_and_filtered(engine: Engine) -> None:
+    store = engine.store
+    one, two, three = (store.add(new(session=session)).row for session in ("a", "b", None))
+    claimed(store, room=1)
+
+    def listed(rows: list[RunRow]) -> list[str]:
+        return [row.run_id for row in rows]
+
+    assert listed(store.recent(limit=10)) == [three.run_id, two.run_id, one.run_id]
+    assert listed(store.recent(limit=1)) == [three.run_id]
+    assert listed(store.recent(before=three.number, limit=1)) == [two.run_id]
+    assert listed(store.recent(state="running", limit=10)) == [one.run_id]
+    assert listed(store.recent(session_id="b", limit=10)) == [two.run_id]
+    assert listed(store.recent(since=two.created, limit=10)) == [three.run_id, two.run_id]
+    assert listed(store.recent(since=three.created + 1, limit=10)) == []
+
+
+def test_runs_are_known_by_their_ids_and_by_how_those_begin(engine: Engine) -> None:
+    store = engine.store
+    for run_id in ("run-aab", "run-aac", "run-b_c"):
+        store.add(replace(new(), run_id=run_id))
+    assert store.known(["run-aab", "run-none"]) == {"run-aab"}
+    assert store.known([]) == set()
+    assert sorted(store.beginning_with("run-a", 10)) == ["run-aab", "run-aac"]
+    assert len(store.beginning_with("run-a", 1)) == 1
+    assert store.beginning_with("run-b%", 10) == []
+    assert store.beginning_with("run-bxc", 10) == []
+
+
+def test_a_queued_run_knows_how_many_are_before_it(engine: Engine) -> None:
+    store = engine.store
+    runs = [store.get(run_id) for run_id in (*added(store), *added(store, of=THEIRS), *added(store))]
+    assert [store.ahead(row) for row in runs] == [0, 1, 2]
+    claimed(store, room=1)
+    assert store.ahead(runs[2]) == 1
+
+
+# -- turns ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_runner_takes_what_its_credentials_fit_oldest_first(engine: Engine) -> None:
+    store = engine.store
+    ours, theirs = added(store, 2), added(store, 1, of=THEIRS)
+    assert (store.waiting(OURS), store.waiting(THEIRS), store.waiting("nobody's")) == (2, 1, 0)
+    assert claimed(store) == ours
+    assert claimed(store) == []
+    assert claimed(store, THEIRS) == theirs
+    row = store.get(ours[0])
+    assert (row.state, row.runner, row.started is not None) == ("running", f"runner of {OURS}", True)
+
+
+def test_of_many_claims_at_once_each_run_has_one_runner_and_no_place_is_given_twice(machine: Machine) -> None:
+    first = machine.open().store
+    runs = added(first, 20)
+    stores = [machine.open().store for _ in range(4)]
+    taken = at_once([lambda store=store: claimed(store, room=12) for store in stores * 3])
+    flat = [run_id for each in taken for run_id in each]
+    assert sorted(flat) == sorted(runs[:12])
+
+
+def test_places_are_counted_over_all_runners_and_shared_out_fairly(engine: Engine) -> None:
+    store = engine.store
+    many, few = added(store, 5), added(store, 1, of=THEIRS)
+    assert claimed(store, room=2) == many[:1], "the other place is theirs, though they came last"
+    assert claimed(store, room=2) == []
+    assert claimed(store, THEIRS, room=2) == few
+    assert claimed(store, room=2) == []
+    store.end(few[0], completed())
+    assert claimed(store, room=2) == many[1:2]
+
+
+def test_nothing_is_held_free_for_those_who_have_no_runner(engine: Engine) -> None:
+    store = engine.store
+    ours = added(store, 5)
+    added(store, 1, of=THEIRS)
+    assert claimed(store, room=2, absent=[THEIRS]) == ours[:2]
+
+
+def test_everybody_sees_who_waits_and_who_works(engine: Engine) -> None:
+    store = engine.store
+    assert store.at_work() == []
+    added(store, 3)
+    added(store, 2, of=THEIRS)
+    claimed(store, room=2, absent=[THEIRS])
+    at_work = {(OURS, "running", f"runner of {OURS}"), (OURS, "queued", None), (THEIRS, "queued", None)}
+    assert set(store.at_work()) == at_work
+    assert len(store.at_work()) == 3
+
+
+def test_an_end_is_in_the_list_and_frees_the_place(engine: Engine) -> None:
+    store = engine.store
+    one, two = added(store, 2)
+    assert claimed(store, room=1) == [one]
+    store.end(one, completed(seq=7))
+    row = store.get(one)
+    assert (row.state, row.outcome, row.winner, row.events) == ("completed", "consensus", "agent_a", 7)
+    assert row.ended is not None
+    assert claimed(store, room=1) == [two]
+    assert store.waiting(OURS) == 0
+
+
+# -- lost runners -----------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_a_lost_runner_wait_for_the_next_one_which_counts_as_a_resume(engine: Engine) -> None:
+    store = engine.store
+    run_id, *_ = added(store, 2)
+    store.claim(OURS, "first", max_running=1)
+    assert store.interrupt(OURS, of_runner="another") == []
+    assert store.interrupt(THEIRS) == []
+    assert store.interrupt(OURS, of_runner="first") == [run_id]
+    assert store.get(run_id).state == "interrupted"
+    assert store.interrupt(OURS) == []
+    (row,) = store.claim(OURS, "second", max_running=1)
+    assert (row.run_id, row.state, row.runner, row.resumes, row.ended) == (run_id, "running", "second", 1, None)
+
+
+def test_a_runner_can_only_hand_back_what_it_has(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    store.claim(OURS, "first", max_running=1)
+    store.pause(run_id, "another")
+    assert store.get(run_id).state == "running"
+    store.pause(run_id, "first")
+    assert store.get(run_id).state == "interrupted"
+    assert claimed(store) == [run_id]
+
+
+def test_an_interrupted_run_can_be_adopted_by_other_credentials_and_a_running_one_cannot(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    claimed(store)
+    store.adopt(run_id, THEIRS)
+    assert store.get(run_id).fingerprint == OURS
+    store.interrupt(OURS)
+    store.adopt(run_id, THEIRS)
+    assert (claimed(store), claimed(store, THEIRS)) == ([], [run_id])
+
+
+def test_a_run_that_a_newer_version_worked_on_is_left_alone_by_this_one(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    claimed(store)
+    store.set_aside(run_id)
+    assert store.get(run_id).state == "interrupted"
+    assert (claimed(store), store.waiting(OURS), store.at_work()) == ([], 0, [])
+    store.end(run_id, completed())
+    store.set_aside(run_id)
+    assert store.get(run_id).state == "completed", "what has ended stays so"
+
+
+# -- foreground -------------------------------------------------------------------------------------------------------
+
+
+def test_a_foreground_run_is_in_the_list_takes_no_place_and_no_runner_takes_it(machine: Machine) -> None:
+    store = machine.open().store
+    foreground, directory = new(), machine.own_files("own").path
+    store.add_foreground(foreground, directory)
+    row = store.get(foreground.run_id)
+    assert (row.state, row.directory, bool(row.foreground)) == ("running", str(directory), True)
+    assert store.at_work() == []
+    runs = added(store)
+    assert claimed(store, room=1) == runs
+    assert store.interrupt(OURS) == runs
+    store.lose(foreground.run_id)
+    assert store.get(foreground.run_id).state == "interrupted"
+    assert claimed(store) == runs
+
+
+def test_a_lost_foreground_run_goes_on_with_a_runner_once_it_is_adopted(machine: Machine) -> None:
+    store, foreground = machine.open().store, new()
+    store.add_foreground(foreground, machine.own_files("own").path)
+    store.adopt(foreground.run_id, THEIRS)
+    assert claimed(store, THEIRS) == [], "it is not lost yet"
+    store.lose(foreground.run_id)
+    store.adopt(foreground.run_id, THEIRS)
+    assert claimed(store, THEIRS) == [foreground.run_id]
+    store.lose(foreground.run_id)
+    assert store.get(foreground.run_id).state == "running", "it is a runner's now"
+
+
+def test_a_lost_run_is_taken_into_the_foreground_by_one_of_many(machine: Machine) -> None:
+    stores, foreground = [machine.open().store for _ in range(4)], new()
+    stores[0].add_foreground(foreground, machine.own_files("own").path)
+    assert not stores[0].take_foreground(foreground.run_id, THEIRS)
+    stores[0].lose(foreground.run_id)
+    taken = at_once([lambda store=store: store.take_foreground(foreground.run_id, THEIRS) for store in stores])
+    assert sorted(taken) == [False, False, False, True]
+    row = stores[1].get(foreground.run_id)
+    assert (row.state, row.fingerprint, row.resumes, row.ended) == ("running", THEIRS, 1, None)
+
+
+# -- controls ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_wanted_of_a_run_stays_wanted_in_order_until_it_is_done(machine: Machine) -> None:
+    store, runner = machine.open().store, machine.open().store
+    one, two = added(store, 2)
+    claimed(store)
+    for message in ("first", "second", "third"):
+        store.want(one, "steer", message)
+    store.want(two, "finish_now")
+    wanted = runner.controls([one])
+    assert [(each.run_id, each.action, each.message) for each in wanted] == [
+        (one, "steer", message) for message in ("first", "second", "third")
+    ]
+    assert runner.controls([one]) == wanted
+    runner.done([wanted[0].number, wanted[2].number])
+    assert [each.message for each in store.controls([one])] == ["second"]
+    assert [each.run_id for each in store.controls([one, two])] == [one, two]
+    assert store.controls([]) == []
+
+
+def test_what_is_wanted_waits_for_a_successor_and_goes_with_the_end(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    claimed(store)
+    store.want(run_id, "steer", "be brief")
+    store.interrupt(OURS)
+    store.want(run_id, "finish_now")
+    assert claimed(store) == [run_id]
+    assert [each.action for each in store.controls([run_id])] == ["steer", "finish_now"]
+    store.end(run_id, completed())
+    assert store.controls([run_id]) == []
+    assert store.want(run_id, "steer", "too late").state == "completed"
+    assert store.controls([run_id]) == []
+
+
+def test_a_run_that_nobody_works_on_is_cancelled_at_once_and_a_running_one_is_told(engine: Engine) -> None:
+    store = engine.store
+    running, interrupted, queued = added(store, 3)
+    store.claim(OURS, "first", max_running=1)
+    store.claim(OURS, "second", max_running=2)
+    store.interrupt(OURS, of_runner="second")
+    assert store.want(queued, "cancel").state == "cancelled"
+    assert store.want(interrupted, "cancel").state == "cancelled"
+    assert store.want(running, "cancel").state == "running"
+    assert [each.run_id for each in store.controls([running, interrupted, queued])] == [running]
+    assert claimed(store) == []
+
+
+# -- retention --------------------------------------------------------------------------------------------------------
+
+
+def ended(store: RunStore, key: str | None = None) -> RunRow:
+    run_id = store.add(new(key)).row.run_id
+    claimed(store)
+    store.end(run_id, completed())
+    return store.get(run_id)
+
+
+def test_runs_age_from_the_first_look_after_their_end(engine: Engine) -> None:
+    store = engine.store
+    row = ended(store)
+    assert store.old(1e9, ["all"], interrupted=True) == [], "it has not begun to age"
+    store.start_ageing(100.0)
+    (going_on,) = added(store)
+    store.start_ageing(500.0)
+    assert store.old(99.0, ["all"], interrupted=True) == []
+    assert store.old(100.0, ["all"], interrupted=True) == [row]
+    assert store.old(100.0, ["results"], interrupted=True) == []
+    assert going_on not in [each.run_id for each in store.old(1e9, ["all"], interrupted=True)]
+
+
+def test_an_interrupted_run_is_only_old_where_that_was_asked_and_young_again_when_it_goes_on(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    claimed(store)
+    store.interrupt(OURS)
+    store.start_ageing(1.0)
+    assert store.old(1.0, ["all"], interrupted=False) == []
+    assert [row.run_id for row in store.old(1.0, ["all"], interrupted=True)] == [run_id]
+    claimed(store)
+    store.interrupt(OURS)
+    assert store.old(1.0, ["all"], interrupted=True) == []
+
+
+def test_what_is_kept_is_marked_by_one_and_never_of_a_run_that_goes_on(machine: Machine) -> None:
+    stores = [machine.open().store for _ in range(4)]
+    row = ended(stores[0])
+    marked = at_once([lambda store=store: store.keep(row, "losing_workspaces") for store in stores])
+    assert sorted(marked) == [False, False, False, True]
+    assert stores[0].get(row.run_id).kept == "losing_workspaces"
+    (run_id,) = added(stores[0])
+    assert not stores[0].keep(stores[0].get(run_id), "losing_results")
+    claimed(stores[0])
+    assert not stores[0].keep(stores[0].get(run_id), "losing_results")
+
+
+def test_an_expired_run_leaves_a_row_without_words_and_its_key_is_free(engine: Engine) -> None:
+    store = engine.store
+    row = ended(store, "k")
+    assert store.keep(row, "losing_results")
+    expired = store.get(row.run_id)
+    assert (expired.expired, expired.question, expired.config, expired.idempotency_key) == (True, "", "", None)
+    assert (expired.state, expired.outcome) == ("completed", "consensus")
+    assert store.keep(expired, "nothing")
+    assert not store.add(new("k")).reused
+
+
+def test_an_interrupted_run_that_loses_its_files_is_no_longer_taken(engine: Engine) -> None:
+    store = engine.store
+    (run_id,) = added(store)
+    claimed(store)
+    store.interrupt(OURS)
+    assert store.keep(store.get(run_id), "losing_results")
+    assert claimed(store) == []
+
+
+def test_runs_in_directories_of_their_own_never_become_too_old(machine: Machine) -> None:
+    store, foreground = machine.open().store, new()
+    store.add_foreground(foreground, machine.own_files("own").path)
+    store.end(foreground.run_id, completed())
+    store.start_ageing(1.0)
+    assert store.old(1e9, ["all"], interrupted=True) == []
+    assert store.keep(store.get(foreground.run_id), "losing_results"), "unless somebody asks for it by name"
+
+
+def test_the_retention_clock_is_as_it_was_left(machine: Machine) -> None:
+    store = machine.open().store
+    assert store.clock() is None
+    store.set_clock(1.5, 2.5, "boot", 3.5)
+    store.set_clock(4.5, 5.5, "another", 6.5)
+    assert machine.open().store.clock() == (4.5, 5.5, "another", 6.5)
+
+
+# -- for the doctor ---------------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_is_not_there_is_not_made_by_looking(machine: Machine) -> None:
+    store, before = machine.open().store, machine.contents()
+    assert (store.exists(), store.overview()) == (False, [])
+    assert store.described()
+    assert machine.contents() == before
+
+
+def test_an_overview_tells_who_should_work_on_what_and_changes_nothing(machine: Machine) -> None:
+    store, foreground = machine.open().store, new(of=THEIRS)
+    one, two = added(store, 2)
+    claimed(store, room=1)
+    files = machine.own_files("own")
+    store.add_foreground(foreground, files.path)
+    before = machine.contents()
+    looking = machine.open().store
+    assert (looking.exists(), looking.examine()) == (True, None)
+    seen = {row.run_id: (row.state, row.fingerprint, row.directory, bool(row.foreground)) for row in looking.overview()}
+    assert seen == {
+        one: ("running", OURS, None, False),
+        two: ("queued", OURS, None, False),
+        foreground.run_id: ("running", THEIRS, str(files.path), True),
+    }
+    assert machine.contents() == before
+
+
+def test_a_store_that_cannot_be_used_says_what_to_do_and_stays_as_it_is(machine: Machine) -> None:
+    first = machine.open()
+    added(first.store)
+    first.close()
+    for harm in (machine.outdate_store, machine.damage_store):
+        harm()
+        before = machine.contents()
+        looking = machine.open().store
+        assert looking.exists()
+        assert "; " in (looking.examine() or "")
+        assert refusal(lambda store=looking: store.recent(limit=1)) == "store_unavailable"
+        assert machine.contents() == before
+    assert refusal(machine.open().store.overview) == "store_unavailable"
+
+
+def test_a_look_leaves_a_store_as_a_killed_process_left_it(machine: Machine) -> None:
+    run_id = new_run_id()
+    with machine.process(OURS, run_id) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+    before, looking = machine.contents(), machine.open().store
+    assert ([row.run_id for row in looking.overview()], looking.examine()) == ([run_id], None)
+    assert machine.contents() == before
