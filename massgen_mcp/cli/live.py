@@ -54,6 +54,7 @@ class LiveView:
 
     def started(self, run: RunHandle) -> None:
         self._run = run
+        self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
         self._words.started(run)
 
     def record(self, record: LogRecord) -> None:

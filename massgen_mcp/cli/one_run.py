@@ -9,11 +9,13 @@ from tempfile import mkdtemp
 
 import anyio
 
+from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.debug_log import DebugLog
 from massgen_mcp.cli.display import Display, choose_display, shown_live
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
+from massgen_mcp.cli.resuming import interrupted_here, run_to_continue, taken_over, told_interrupted
 from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
@@ -40,25 +42,51 @@ OPENING_LINES = 6
 async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
+    if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
+        say(told_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     question = keyless(question, team.config)
     if options.output_file is not None:
         check_output(options.output_file.absolute(), "--output-file")
-    with place(options) as parent, resumed_session(options, Path.cwd()) as session:
-        config = answerable(team.config, options)
-        directory = new_run_directory(parent, question, config, session)
-        with entered(directory, question, team, options) as run:
-            turn = session.begin_turn(question, directory.path) if session else None
-            say(f"LOG_DIR: {directory.path}")
-            say(f"STATUS: {directory.status}")
-            say(f"AGENTS: {_members(config)}")
-            say(f"QUESTION: {preview(question)}")
-            say("[Coordination in progress - monitor status.json for real-time updates]")
-            say(f"TEAM: {told_start(team.config, team.source, os.environ, Path.cwd())}")
-            snapshot = await execute_shown(run, options, parent)
-        if session and turn:
-            session.end_turn(turn, directory, snapshot)
-        return _report(snapshot, directory, options, run.note)
+    with place(options) as parent:
+        async with resumed_session(options, Path.cwd()) as session:
+            config = answerable(team.config, options)
+            directory = new_run_directory(parent, question, config, session)
+            with entered(directory, question, team, options) as run:
+                turn = session.begin_turn(question, directory.path) if session else None
+                _announce(directory, question, config, told_start(team.config, team.source, os.environ, Path.cwd()))
+                snapshot = await execute_shown(run, options, parent)
+            if session and turn:
+                session.end_turn(turn, directory, snapshot)
+            return _report(snapshot, directory, options, run.note)
+
+
+async def resume_run(options: Options) -> int:
+    """Go on with the interrupted run that `--resume` names, and tell it as a new one. Returns the exit code.
+
+    Raises `MassgenError` for whatever keeps it from going on.
+    """
+    if options.output_file is not None:
+        check_output(options.output_file.absolute(), "--output-file")
+    view = await run_to_continue(options.resume or "", Path.cwd())
+    directory = view.directory
+    with taken_over(view) as continued:
+        request = directory.read_request()
+        told = told_start(request.config, view.row.config, os.environ, Path.cwd())
+        _announce(directory, request.question, request.config, told)
+        snapshot = await execute_shown(continued.run, options, directory.path.parent)
+        continued.end(snapshot)
+    return _report(snapshot, directory, options, continued.run.note)
+
+
+def _announce(directory: RunDirectory, question: str, config: Config, team: str) -> None:
+    """The lines before the agents work."""
+    say(f"LOG_DIR: {directory.path}")
+    say(f"STATUS: {directory.status}")
+    say(f"AGENTS: {_members(config)}")
+    say(f"QUESTION: {preview(question)}")
+    say("[Coordination in progress - monitor status.json for real-time updates]")
+    say(f"TEAM: {team}")
 
 
 @contextmanager
@@ -76,6 +104,7 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
+    snapshot = RunSnapshot()
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -102,13 +131,13 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
                 tasks.start_soon(_refreshed, display)
-                await run.execute(on_start=started, on_record=on_record)
+                snapshot = await run.execute(on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
             display.close()
             if debug_log is not None:
                 debug_log.close()
-    return handles[0].snapshot
+    return snapshot
 
 
 async def _refreshed(display: Display) -> None:

@@ -1,7 +1,8 @@
 """A run that the process of a person or a program executes itself: in the run store like any other.
 
 The process holds a lock in the run's directory while it works; when the lock is gone and the run has not ended, the run
-is interrupted, and a runner continues it as soon as somebody resumes it. Must not know how a run is shown.
+is interrupted, and goes on as soon as somebody resumes it: in a runner, or in a process like the first one. Must not
+know how a run is shown.
 """
 
 import os
@@ -13,25 +14,30 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.loader import require_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_error, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.credentials import identity
-from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.directory import RunDirectory, directory_of
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.locks import acquire
-from massgen_mcp.runs.store import NewRun, Store, new_run_id
+from massgen_mcp.runs.store import NewRun, RunRow, Store, new_run_id
 from massgen_mcp.views.snapshot import RunSnapshot
 
 CONTROL_INTERVAL = 0.5
 """Seconds between two looks at what is wanted of the run."""
+LOCK_PATIENCE = 0.5
+"""So many seconds a lock is waited for that somebody may hold only to see whether the run is alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForegroundRun:
-    """Made by `listed` or `unlisted`; `execute` it once. `note` says why it is in no list although it should be."""
+    """Made by `listed`, `unlisted` or `continued`; `execute` it once. `note` says why it is in no list although it
+    should be.
+    """
 
     run_id: str
     directory: RunDirectory
@@ -107,6 +113,33 @@ def listed(
         except MassgenError as error:
             note = f"this run is in no list: {error}"
         yield ForegroundRun(run_id, directory, note, environ, store)
+
+
+@contextmanager
+def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
+    """An interrupted run of the store, taken over by this process with the keys of `environ`: it goes on in its own
+    directory, from where its journal ends.
+
+    Raises `MassgenError` missing_key, key_refused, config_invalid, run_damaged, journal_newer, disk_full,
+    store_unavailable, and invalid_action if another process was faster.
+    """
+    home = find_home(environ).ensure()
+    directory = directory_of(home, row)
+    refuse_network(directory.path)
+    config = directory.read_request().config
+    require_keys(config, environ)
+    with ExitStack() as cleanup:
+        try:
+            lock = acquire(directory.alive, patience=LOCK_PATIENCE)
+        except OSError as error:
+            raise storage_error("cannot lock the run directory", error) from error
+        if lock is not None:
+            cleanup.callback(os.close, lock)
+        store = Store(home.database)
+        cleanup.callback(store.close)
+        if lock is None or not store.take_foreground(row.run_id, identity(config, environ, home)):
+            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
+        yield ForegroundRun(row.run_id, directory, "", environ, store)
 
 
 def _enter(

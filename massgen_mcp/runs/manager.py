@@ -254,6 +254,22 @@ class RunManager:
 
         return await anyio.to_thread.run_sync(rows)
 
+    async def interrupted_below(self, directory: Path) -> list[RunView]:
+        """The runs below this directory whose process is gone and that can be continued, newest first."""
+
+        def found() -> Iterator[RunView]:
+            for row in self._store.unfinished_below(directory):
+                with suppress(MassgenError):  # its files are gone, or cannot be read
+                    yield self._watch(row.run_id).look()
+
+        views = await anyio.to_thread.run_sync(lambda: list(found()))
+        return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
+
+    async def look_at(self, directory: Path) -> RunView | None:
+        """The run that has this directory of its own, as `look` tells of it; None if the store knows no such run."""
+        row = await anyio.to_thread.run_sync(self._store.at, directory)
+        return None if row is None else await self.look(row.run_id)
+
     async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
         return await anyio.to_thread.run_sync(
@@ -348,7 +364,9 @@ class RunManager:
         """Make sure that somebody works on the run, or hears what is wanted of it. The server that started it may have
         died before it woke a runner; any other one starts a runner in its place, if it has the same credentials.
         """
-        if view.newer or view.row.state in TERMINAL_STATES or Post(self._home, view.row.fingerprint).wake():
+        if view.newer or view.row.foreground or view.row.state in TERMINAL_STATES:
+            return  # nobody may work on it, or the process that asked does
+        if Post(self._home, view.row.fingerprint).wake():
             return
         try:
             config = view.directory.read_request().config

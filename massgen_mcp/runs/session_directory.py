@@ -1,7 +1,8 @@
 """A session of the command line on disk: `.massgen/sessions/session_YYYYMMDD_HHMMSS/turn_N/`, and who may write it.
 
 One writer per session, by a lock that the kernel drops with its process. A turn counts once its `metadata.json` says
-how it ended, which is written last: a turn that was killed never counts. Must not know how a turn is executed or shown.
+how it ended, which is written last: a turn that was killed counts only when its run has been continued and has ended.
+Must not know how a turn is executed or shown.
 """
 
 import json
@@ -148,6 +149,11 @@ class Session:
         return tuple(self._turns)
 
     @property
+    def killed_turns(self) -> tuple["OpenTurn", ...]:
+        """Those that another process began and that have not ended, in order."""
+        return tuple(_killed_turns(self.path))
+
+    @property
     def history(self) -> tuple[EarlierTurn, ...]:
         """What agents are shown: every turn with an answer, also one that was cut short."""
         return tuple(
@@ -207,11 +213,12 @@ class Session:
                 }
             )
             _write_metadata(turn.path, ended)
-            self._turns.append(_turn(turn.path, ended))
+            kept = _turn(turn.path, ended)
+            self._turns = sorted((*self._turns, kept), key=lambda one: one.number)
             _write_summary(self.path)
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot keep the turn: {error.strerror}") from error
-        return self._turns[-1]
+        return kept
 
     def close(self) -> None:
         """Let others write it. Safe to repeat."""
@@ -236,6 +243,22 @@ class OpenTurn:
     @property
     def number(self) -> int:
         return self.metadata.turn
+
+    @property
+    def log_dir(self) -> Path:
+        """The directory of its run."""
+        return Path(self.metadata.log_dir)
+
+
+def session_of_killed_turn(log_dir: Path) -> Path | None:
+    """The session to which a turn belongs that has not ended and whose run is in `log_dir`, which is two levels below
+    the same `.massgen`; None if there is no such turn.
+    """
+    parent = log_dir.parent.parent / SESSIONS.name
+    if not parent.is_dir():
+        return None
+    sessions = (path for path in parent.iterdir() if _ID.fullmatch(path.name) and path.is_dir())
+    return next((path for path in sessions if any(turn.log_dir == log_dir for turn in _killed_turns(path))), None)
 
 
 def list_sessions(parent: Path) -> list[SessionInfo]:
@@ -274,6 +297,13 @@ def _read_turns(path: Path) -> list[Turn]:
     directories = [path / f"turn_{number}" for number in sorted(_numbers(path))]
     known = [(directory, _read_metadata(directory)) for directory in directories]
     return [_turn(directory, metadata) for directory, metadata in known if metadata and metadata.state != _GOING_ON]
+
+
+def _killed_turns(path: Path) -> Iterator[OpenTurn]:
+    for number in sorted(_numbers(path)):
+        directory = path / f"turn_{number}"
+        if (metadata := _read_metadata(directory)) and metadata.state == _GOING_ON:
+            yield OpenTurn(directory, metadata)
 
 
 def _turn(directory: Path, metadata: _Metadata) -> Turn:

@@ -193,7 +193,7 @@ class Store:
         with self._database.transaction() as db:
             found = db.execute(
                 "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
-                " ended = NULL WHERE run_id = ? AND state = 'interrupted'",
+                " ended = NULL, aged_from = NULL WHERE run_id = ? AND state = 'interrupted' AND kept = 'all'",
                 (fingerprint, run_id),
             )
             return found.rowcount == 1
@@ -237,6 +237,21 @@ class Store:
                 before,
                 limit,
             )
+
+    def unfinished_below(self, directory: Path) -> list[RunRow]:
+        """Foreground runs below this directory that have not ended and that this version may execute, newest first."""
+        beginning = f"{directory}/"
+        condition = (
+            "foreground = 1 AND state IN ('running', 'interrupted') AND kept = 'all'"
+            f" AND journal_version <= {JOURNAL_VERSION:d} AND substr(directory, 1, ?) = ? ORDER BY number DESC"
+        )
+        with self._database.reading() as db:
+            return _all(db, condition, len(beginning), beginning)
+
+    def at(self, directory: Path) -> RunRow | None:
+        """The run that was given this directory of its own."""
+        with self._database.reading() as db:
+            return _one(db, "directory = ?", str(directory))
 
     def ahead(self, row: RunRow) -> int:
         """How many runs that came before this one wait for a runner, too."""
