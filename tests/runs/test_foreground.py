@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.harness import (
     call,
     expect_error,
     happened,
+    poll_until,
     wait_until,
 )
 from tests.interrupted import PHASES, QUESTION, killed, log_directory, paid, started, the_only_run
@@ -88,3 +91,29 @@ def test_a_run_without_logs_is_in_no_list(home: TempHome) -> None:
     with started(home, "@examples/scripted", "--no-logs") as massgen:
         massgen.communicate(timeout=60)
     assert json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"] == []
+
+
+def test_looking_at_a_run_of_a_killed_command_line_starts_no_process(home: TempHome) -> None:
+    killed(home, "answer_submitted")
+    run_id = str(the_only_run(home)["run_id"])
+    status = run_command(home, SERVER_MODULE, "status", run_id)
+    assert "interrupted" in status.stdout
+    assert not list((home.path / "runners").iterdir()), "a runner was sent for that may not take the run"
+
+
+def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: TempHome) -> None:
+    config = home.config("stuck", agent("solo", {"answer": "early"}, {"hang": True}), agent("bo", {"hang": True}))
+    with started(home, config) as massgen:
+        directory = log_directory(massgen)
+        poll_until(lambda: happened(directory, "answer_submitted"))
+        run_id = str(the_only_run(home)["run_id"])
+        watch = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+        with subprocess.Popen(watch, env=home.environ, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout
+            assert any("agent_a: new answer agent1.1: early" in line for line in watching.stdout)
+            assert run_command(home, SERVER_MODULE, "resume", run_id).stdout == f"{run_id}: running\n"
+            run_command(home, SERVER_MODULE, "cancel", run_id)
+            assert "cancelled" in watching.stdout.read()
+            assert watching.wait(timeout=30) == 1
+        assert massgen.wait(timeout=30) == 4
+    assert not happened(directory, "run_resumed")
