@@ -28,6 +28,7 @@ examples:
   massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
   massgen --backend gemini --num-agents 3 "Name a better name"
   git diff | massgen --automation --output-file review.md -
+  massgen --resume run-4t6d
   massgen --validate team.yaml
 
 output of --automation:

@@ -166,6 +166,8 @@ def test_what_a_person_says_after_a_kill_is_heard_like_what_was_said_before(home
         window.wait_for("To the team: second▏")
         window.type("\r")
         poll_until(lambda: said() == ["first", "second"])
+        assert "is running" in massgen(home, "--resume", run_id).stderr
+        assert the_only_run(home)["status"] == "running"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
     assert the_only_run(home)["status"] == "cancelled"
