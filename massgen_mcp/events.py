@@ -146,7 +146,7 @@ class BudgetRaised(Event):
 
     type: Literal["budget_raised"] = "budget_raised"
     control: int
-    """Number of the order in the run store: an order that is carried out twice counts once."""
+    """Number of the order: from the run store, or below 0 where it was typed. Carried out twice, it counts once."""
     max_usd: float
 
 
@@ -175,7 +175,7 @@ class AskerSaid(Event):
 
     type: Literal["asker_said"] = "asker_said"
     control: int
-    """Number of the order in the run store: an order that is carried out twice counts once."""
+    """Number of the order: from the run store, or below 0 where it was typed. Carried out twice, it counts once."""
     message: str
 
 

@@ -29,7 +29,7 @@ class Candidates(BaseCompleter):
                 return [f"{head}{comma}{name}" for name in _models() if name.startswith(last)]
             case "backend":
                 return provider_names()
-            case "run_id" | "run_ids":
+            case "run_id" | "run_ids" | "resume":
                 return _quietly(_run_ids)
             case "session_id":
                 return _quietly(_sessions)

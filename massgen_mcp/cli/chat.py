@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from massgen_mcp.cli.chat_commands import COMMANDS, KEYS, MEANINGS, Action, action_of
+from massgen_mcp.cli.asking import on_terminal
+from massgen_mcp.cli.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.chat_files import with_mentioned_files
 from massgen_mcp.cli.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.display import person_at_terminal
@@ -16,16 +17,19 @@ from massgen_mcp.cli.editor import NothingToEdit, edit, editable
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
 from massgen_mcp.cli.options import Options
+from massgen_mcp.cli.resuming import interrupted_here, run_to_continue, taken_over, told_interrupted
 from massgen_mcp.cli.saying import say, say_text
+from massgen_mcp.cli.sessions import open_session
 from massgen_mcp.cli.team import find_team
 from massgen_mcp.cli.terminal import Terminal
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team, told_start
-from massgen_mcp.runs.directory import RunDirectory, write_durably
+from massgen_mcp.runs.directory import write_durably
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.manager import check_question
 from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
-from massgen_mcp.runs.session_directory import Session, Turn
+from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
@@ -47,7 +51,7 @@ async def chat(options: Options) -> int:
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with place(options) as logs:
         sessions = logs / "sessions" if options.no_logs else own_place(Path.cwd(), SESSIONS)
-        session = Session.resume(sessions, options.session_id) if options.session_id else None
+        session = await open_session(sessions, options.session_id) if options.session_id else None
         conversation = _Conversation(options, team, terminal, logs, sessions, session)
         try:
             return await conversation.hold()
@@ -72,10 +76,11 @@ class _Conversation:
         self._sessions = sessions
         self._session = session
         """None until the first question: a conversation without one leaves nothing behind."""
-        self._last: tuple[RunSnapshot, RunDirectory] | None = None
+        self._last: tuple[RunSnapshot, RunFiles] | None = None
 
     async def hold(self) -> int:
         self._greet()
+        await self._tell_interrupted()
         reader = self._reader()
         while (text := await reader.read()) is not None:
             try:
@@ -100,13 +105,13 @@ class _Conversation:
 
     async def _answer(self, text: str) -> bool:
         """Heed one input; False if it was to leave."""
-        action = action_of(text)
-        if action is None and text:
+        order = order_of(text)
+        if order is None and text:
             check_question(text)
             await self._take_turn(text)
-        if action is not None and action != "quit":
-            await self._do(action)
-        return action != "quit"
+        if order is not None:
+            await self._do(*order)
+        return order is None or order[0] != "quit"
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
@@ -125,6 +130,23 @@ class _Conversation:
         self._session.end_turn(turn, directory, snapshot)
         self._show_result(snapshot)
 
+    async def _resume(self, beginning: str) -> None:
+        """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
+        goes on with its session.
+        """
+        if self._options.no_logs:
+            raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
+        view = await run_to_continue(beginning, Path.cwd())
+        path = session_of_killed_turn(view.directory.path)
+        if self._session is None and path is not None and path.parent == self._sessions:
+            self._session = await open_session(path.parent, path.name)
+            self._show([self._going_on(self._session)])
+        with taken_over(view, self._session) as continued:
+            snapshot = await execute_shown(continued.run, self._options, self._logs)
+            self._last = (snapshot, view.directory)
+            continued.end(snapshot)
+        self._show_result(snapshot)
+
     def _show_result(self, run: RunSnapshot) -> None:
         answer = run.best_answer
         self._show([outcome_line(run)])
@@ -137,7 +159,7 @@ class _Conversation:
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
-    async def _do(self, action: Action) -> None:
+    async def _do(self, action: Action, argument: str) -> None:
         match action:
             case "help":
                 self._show(_help())
@@ -149,6 +171,8 @@ class _Conversation:
                 self._reset()
             case "config":
                 await self._edit_config()
+            case "resume":
+                await self._resume(argument)
             case "quit":
                 pass
 
@@ -213,8 +237,15 @@ class _Conversation:
             self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
         self._show([self._start()])
         if self._session is not None:
-            told = f"Going on with {self._session.session_id}: {_turns(len(self._session.turns))} so far."
-            self._show([(Span(told, "good"),)])
+            self._show([self._going_on(self._session)])
+
+    async def _tell_interrupted(self) -> None:
+        if on_terminal() and not self._options.no_logs and (runs := await interrupted_here(Path.cwd())):
+            self._show([(Span(plain(told_interrupted(runs, "/resume")), "busy"),)])
+
+    @staticmethod
+    def _going_on(session: Session) -> Line:
+        return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
     def _start(self) -> Line:
         start = told_start(self._team.config, self._team.source, os.environ, Path.cwd())

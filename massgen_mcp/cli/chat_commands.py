@@ -7,7 +7,7 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError
 
-Action = Literal["help", "status", "config", "reset", "quit", "history"]
+Action = Literal["help", "status", "config", "reset", "resume", "quit", "history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,8 @@ class Command:
     names: tuple[str, ...]
     action: Action
     meaning: str
+    argument: bool = False
+    """Whether one word may follow the name."""
 
 
 COMMANDS = (
@@ -22,6 +24,7 @@ COMMANDS = (
     Command(("/status",), "status", "show agents, mode, conversation and config"),
     Command(("/config",), "config", "open the config in your editor, then take it over"),
     Command(("/clear", "/reset"), "reset", "forget the conversation and start afresh"),
+    Command(("/resume",), "resume", "go on with an interrupted run: the newest here, or /resume ID", argument=True),
     Command(("/quit", "/exit", "/q"), "quit", "leave"),
 )
 KEYS = (
@@ -33,15 +36,19 @@ KEYS = (
 MEANINGS = {name: command.meaning for command in COMMANDS for name in command.names}
 
 
-def action_of(text: str) -> Action | None:
-    """What a line asks for; None if it is a question. Raises `MassgenError` invalid_action for an unknown command."""
+def order_of(text: str) -> tuple[Action, str] | None:
+    """What a line asks for, and the word after it; None if it is a question.
+
+    Raises `MassgenError` invalid_action for an unknown command.
+    """
     if text == "r":
-        return "history"
+        return "history", ""
+    name, _, argument = text.partition(" ")
+    for command in COMMANDS:
+        if name.lower() in command.names and (not argument or (command.argument and len(argument.split()) == 1)):
+            return command.action, argument.strip()
     if not re.fullmatch(r"/[A-Za-z_?-]*", text):
         return None
-    for command in COMMANDS:
-        if text.lower() in command.names:
-            return command.action
     begun = [name for name in MEANINGS if len(text) > 1 and name.startswith(text.lower())]
     near = begun or difflib.get_close_matches(text.lower(), MEANINGS, n=1)
     hint = f"did you mean {near[0]}?" if near else "/help lists them"

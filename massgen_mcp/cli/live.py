@@ -54,6 +54,11 @@ class LiveView:
 
     def started(self, run: RunHandle) -> None:
         self._run = run
+        self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
+        open_question = run.snapshot.input_required
+        for record in self.records:
+            if record.event is open_question and (told := event_line(record, run.snapshot)):
+                self._waiting += self._kept(record, told)
         self._words.started(run)
 
     def record(self, record: LogRecord) -> None:

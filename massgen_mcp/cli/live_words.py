@@ -6,7 +6,7 @@ Must not know how it is shown.
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from massgen_mcp.events import InputGiven, InputKind, InputRequired, LogRecord
+from massgen_mcp.events import AskerSaid, BudgetRaised, InputGiven, InputKind, InputRequired, LogRecord
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.plain_text import plain
 
@@ -18,10 +18,14 @@ class Words:
         self.typed: str | None = None
         self.typing = Condition(lambda: self.typed is not None)
         self._run: RunHandle | None = None
-        self._sent = 0
+        self._order = 0
+        """Number of the last order. Those that are typed count down from 0, those of the run store up."""
 
     def started(self, run: RunHandle) -> None:
         self._run = run
+        self._order = min((_order(record) for record in run.past), default=0)
+        if run.snapshot.input_required is not None:
+            self.typed = ""
 
     def record(self, record: LogRecord) -> None:
         if isinstance(record.event, InputRequired):
@@ -62,17 +66,21 @@ class Words:
             case "budget_reached" if not said:
                 conductor.finish_now()
             case "budget_reached" if dollars := _dollars(said):
-                self._sent += 1
-                conductor.raise_budget(self._sent, dollars)
+                self._order -= 1
+                conductor.raise_budget(self._order, dollars)
             case None if said:
-                self._sent += 1
-                conductor.steer(self._sent, said)
+                self._order -= 1
+                conductor.steer(self._order, said)
             case _:
                 pass
 
     def _asked(self) -> InputKind | None:
         asked = self._run.snapshot.input_required if self._run else None
         return asked.kind if asked else None
+
+
+def _order(record: LogRecord) -> int:
+    return min(0, record.event.control) if isinstance(record.event, AskerSaid | BudgetRaised) else 0
 
 
 def _dollars(said: str) -> float | None:

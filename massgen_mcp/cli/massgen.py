@@ -31,6 +31,8 @@ def _do(options: Options) -> int:
         from massgen_mcp.cli.sessions import show_sessions
 
         return show_sessions(Path.cwd())
+    if options.resume is not None:
+        return _resume(options)
     if options.select:
         from massgen_mcp.cli.choosing import choose_config
 
@@ -62,6 +64,15 @@ def _ask(options: Options) -> int:
     from massgen_mcp.cli.one_run import run_once
 
     return anyio.run(run_once, options)
+
+
+def _resume(options: Options) -> int:
+    """An interrupted run, to its end."""
+    import anyio
+
+    from massgen_mcp.cli.one_run import resume_run
+
+    return anyio.run(resume_run, options)
 
 
 def _converse(options: Options) -> int:

@@ -9,11 +9,13 @@ from tempfile import mkdtemp
 
 import anyio
 
+from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.debug_log import DebugLog
 from massgen_mcp.cli.display import Display, choose_display, shown_live
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.options import Options
 from massgen_mcp.cli.questions import whole_question
+from massgen_mcp.cli.resuming import interrupted_here, run_to_continue, taken_over, told_interrupted
 from massgen_mcp.cli.saying import complain, say, say_text
 from massgen_mcp.cli.sessions import resumed_session
 from massgen_mcp.cli.team import find_team
@@ -22,6 +24,7 @@ from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.request.team import Team, told_start
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
 from massgen_mcp.runs.project import LOGS, own_place
@@ -40,29 +43,55 @@ OPENING_LINES = 6
 async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
+    if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
+        say(told_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     question = keyless(question, team.config)
     if options.output_file is not None:
         check_output(options.output_file.absolute(), "--output-file")
-    with place(options) as parent, resumed_session(options, Path.cwd()) as session:
-        config = answerable(team.config, options)
-        directory = new_run_directory(parent, question, config, session)
-        with entered(directory, question, team, options) as run:
-            turn = session.begin_turn(question, directory.path) if session else None
-            say(f"LOG_DIR: {directory.path}")
-            say(f"STATUS: {directory.status}")
-            say(f"AGENTS: {_members(config)}")
-            say(f"QUESTION: {preview(question)}")
-            say("[Coordination in progress - monitor status.json for real-time updates]")
-            say(f"TEAM: {told_start(team.config, team.source, os.environ, Path.cwd())}")
-            snapshot = await execute_shown(run, options, parent)
-        if session and turn:
-            session.end_turn(turn, directory, snapshot)
-        return _report(snapshot, directory, options, run.note)
+    with place(options) as parent:
+        async with resumed_session(options, Path.cwd()) as session:
+            config = answerable(team.config, options)
+            directory = new_run_directory(parent, question, config, session)
+            with entered(directory, question, team, options) as run:
+                turn = session.begin_turn(question, directory.path) if session else None
+                _announce(directory, question, config, told_start(team.config, team.source, os.environ, Path.cwd()))
+                snapshot = await execute_shown(run, options, parent)
+            if session and turn:
+                session.end_turn(turn, directory, snapshot)
+            return _report(snapshot, directory, options, run.note)
+
+
+async def resume_run(options: Options) -> int:
+    """Go on with the interrupted run that `--resume` names, and tell it as a new one. Returns the exit code.
+
+    Raises `MassgenError` for whatever keeps it from going on.
+    """
+    if options.output_file is not None:
+        check_output(options.output_file.absolute(), "--output-file")
+    view = await run_to_continue(options.resume or "", Path.cwd())
+    directory = view.directory
+    with taken_over(view) as continued:
+        request = directory.read_request()
+        told = told_start(request.config, view.row.config, os.environ, Path.cwd())
+        _announce(directory, request.question, request.config, told)
+        snapshot = await execute_shown(continued.run, options, directory.path.parent)
+        continued.end(snapshot)
+    return _report(snapshot, directory, options, continued.run.note)
+
+
+def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:
+    """The lines before the agents work."""
+    say(f"LOG_DIR: {directory.path}")
+    say(f"STATUS: {directory.status}")
+    say(f"AGENTS: {_members(config)}")
+    say(f"QUESTION: {preview(question)}")
+    say("[Coordination in progress - monitor status.json for real-time updates]")
+    say(f"TEAM: {team}")
 
 
 @contextmanager
-def entered(directory: RunDirectory, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
+def entered(directory: RunFiles, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
     """The run, in the list of this machine's runs as long as its files shall stay."""
     if options.no_logs:
         yield unlisted(directory, team.environ)
@@ -76,6 +105,7 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
+    snapshot = RunSnapshot()
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -102,13 +132,13 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(heed, signals)
                 tasks.start_soon(_refreshed, display)
-                await run.execute(on_start=started, on_record=on_record)
+                snapshot = await run.execute(on_start=started, on_record=on_record)
                 tasks.cancel_scope.cancel()
         finally:
             display.close()
             if debug_log is not None:
                 debug_log.close()
-    return handles[0].snapshot
+    return snapshot
 
 
 async def _refreshed(display: Display) -> None:
@@ -148,7 +178,7 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunSnapshot, directory: RunDirectory, options: Options, note: str) -> int:
+def _report(run: RunSnapshot, directory: RunFiles, options: Options, note: str) -> int:
     """Tell how it ended, and write the output file. `note` comes first among the warnings."""
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
@@ -165,7 +195,7 @@ def _report(run: RunSnapshot, directory: RunDirectory, options: Options, note: s
     return code
 
 
-def _closing(run: RunSnapshot, directory: RunDirectory, options: Options) -> tuple[list[str], int]:
+def _closing(run: RunSnapshot, directory: RunFiles, options: Options) -> tuple[list[str], int]:
     """The lines from the winner on, and the exit code."""
     seconds = run.elapsed(run.updated_at or 0.0)
     winner = run.winner.agent if run.winner and run.final_answer else None

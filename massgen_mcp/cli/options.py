@@ -28,6 +28,7 @@ examples:
   massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
   massgen --backend gemini --num-agents 3 "Name a better name"
   git diff | massgen --automation --output-file review.md -
+  massgen --resume run-4t6d
   massgen --validate team.yaml
 
 output of --automation:
@@ -88,6 +89,8 @@ class Options:
     debug: bool = False
     session_id: str | None = None
     list_sessions: bool = False
+    resume: str | None = None
+    """The beginning of the id of an interrupted run."""
     validate: str | None = None
     select: bool = False
     init: bool = False
@@ -125,6 +128,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         debug=given.debug,
         session_id=given.session_id,
         list_sessions=given.list_sessions,
+        resume=given.resume,
         validate=given.validate,
         select=given.select,
         init=given.init,
@@ -142,8 +146,19 @@ def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, 
         parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
     if given.no_logs and given.session_id:
         parser.error("--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out")
+    if given.resume is not None and (given.question is not None or _changes_the_run(given)):
+        parser.error(
+            "--resume goes on with a run as it was started; it goes with --automation, --output-file, --no-display and "
+            "--debug alone"
+        )
     if given.automation and (given.select or given.init):
         parser.error("--select and --init ask a person; --automation is for programs")
+
+
+def _changes_the_run(given: argparse.Namespace) -> bool:
+    """Whether anything is said about the team, the session or the files of a run."""
+    team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
+    return any((*team, given.num_agents, given.system_message, given.no_logs, given.session_id))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -196,6 +211,7 @@ def make_parser() -> argparse.ArgumentParser:
     sessions = parser.add_argument_group("sessions")
     sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
     sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
+    sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
     setup.add_argument("--validate", metavar="FILE", help="check a config, tell everything that is wrong, run nothing")

@@ -60,6 +60,8 @@ class RunHandle:
 
     conductor: Conductor
     snapshot: RunSnapshot
+    past: tuple[LogRecord, ...] = ()
+    """What had happened before this process went on with the run."""
 
     async def heed(self, controls: Iterable[Control]) -> list[int]:
         """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
@@ -131,7 +133,7 @@ async def execute_run(
         with _told_in(log):
             run.write_metadata(_metadata(run_id, question, config))
         conductor = Conductor(assignment, journal)
-        on_start(RunHandle(conductor, snapshot))
+        on_start(RunHandle(conductor, snapshot, tuple(past)))
         status = _StatusFile(run, snapshot, journal, log)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)

@@ -1,7 +1,8 @@
 """A run that the process of a person or a program executes itself: in the run store like any other.
 
 The process holds a lock in the run's directory while it works; when the lock is gone and the run has not ended, the run
-is interrupted, and a runner continues it as soon as somebody resumes it. Must not know how a run is shown.
+is interrupted, and goes on as soon as somebody resumes it: in a runner, or in a process like the first one. Must not
+know how a run is shown.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -12,15 +13,15 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.loader import require_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.credentials import identity
-from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.engine import RunStore
-from massgen_mcp.runs.engine.rows import NewRun, new_run_id
+from massgen_mcp.runs.engine import RunFiles, RunStore
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.views.snapshot import RunSnapshot
@@ -31,10 +32,12 @@ CONTROL_INTERVAL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ForegroundRun:
-    """Made by `listed` or `unlisted`; `execute` it once. `note` says why it is in no list although it should be."""
+    """Made by `listed`, `unlisted` or `continued`; `execute` it once. `note` says why it is in no list although it
+    should be.
+    """
 
     run_id: str
-    directory: RunDirectory
+    directory: RunFiles
     note: str
     _environ: Mapping[str, str]
     _store: RunStore | None
@@ -88,14 +91,14 @@ class ForegroundRun:
                         await anyio.to_thread.run_sync(store.done, done)
 
 
-def unlisted(directory: RunDirectory, environ: Mapping[str, str]) -> ForegroundRun:
+def unlisted(directory: RunFiles, environ: Mapping[str, str]) -> ForegroundRun:
     """A run that nobody shall find again."""
     return ForegroundRun(new_run_id(), directory, "", environ, None)
 
 
 @contextmanager
 def listed(
-    directory: RunDirectory, question: str, config: Config, *, source: str, environ: Mapping[str, str]
+    directory: RunFiles, question: str, config: Config, *, source: str, environ: Mapping[str, str]
 ) -> Generator[ForegroundRun]:
     """A new run in the store, in the directory that was made for it. Where the store cannot be used the run works all
     the same, and its `note` says that it is in no list.
@@ -109,8 +112,30 @@ def listed(
         yield ForegroundRun(run_id, directory, note, environ, store)
 
 
+@contextmanager
+def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
+    """An interrupted run of the store, taken over by this process with the keys of `environ`: it goes on in its own
+    directory, from where its journal ends.
+
+    Raises `MassgenError` missing_key, key_refused, config_invalid, run_damaged, journal_newer, disk_full,
+    store_unavailable, and invalid_action if another process was faster.
+    """
+    home = find_home(environ).ensure()
+    engine = local_engine(home)
+    directory = engine.files.of(row)
+    refuse_network(directory.path)
+    config = directory.read_request().config
+    require_keys(config, environ)
+    with ExitStack() as cleanup:
+        cleanup.callback(engine.close)
+        held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
+        if not held or not engine.store.take_foreground(row.run_id, identity(config, environ, home)):
+            raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
+        yield ForegroundRun(row.run_id, directory, "", environ, engine.store)
+
+
 def _enter(
-    directory: RunDirectory,
+    directory: RunFiles,
     run_id: str,
     question: str,
     config: Config,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -247,6 +248,22 @@ class RunManager:
 
         return await anyio.to_thread.run_sync(rows)
 
+    async def interrupted_below(self, directory: Path) -> list[RunView]:
+        """The runs below this directory whose process is gone and that can be continued, newest first."""
+
+        def found() -> Iterator[RunView]:
+            for row in self._store.unfinished_below(directory):
+                with suppress(MassgenError):  # its files are gone, or cannot be read
+                    yield self._watch(row.run_id).look()
+
+        views = await anyio.to_thread.run_sync(lambda: list(found()))
+        return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
+
+    async def look_at(self, directory: Path) -> RunView | None:
+        """The run that has this directory of its own, as `look` tells of it; None if the store knows no such run."""
+        row = await anyio.to_thread.run_sync(self._store.at, directory)
+        return None if row is None else await self.look(row.run_id)
+
     async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
 
@@ -345,7 +362,9 @@ class RunManager:
         """Wake the run's runner; if there is none, start one, provided that this process has the same credentials. The
         server that started the run may have died before it did so.
         """
-        if view.newer or view.row.state in TERMINAL_STATES or self._liveness.wake(view.row.fingerprint):
+        if view.newer or view.row.foreground or view.row.state in TERMINAL_STATES:
+            return  # nobody may work on it, or the process that asked does
+        if self._liveness.wake(view.row.fingerprint):
             return
         try:
             config = view.directory.read_request().config

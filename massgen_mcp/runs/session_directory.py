@@ -1,7 +1,8 @@
 """A session of the command line on disk: `.massgen/sessions/session_YYYYMMDD_HHMMSS/turn_N/`, and who may write it.
 
 One writer per session, by a lock that the kernel drops with its process. A turn counts once its `metadata.json` says
-how it ended, which is written last: a turn that was killed never counts. Must not know how a turn is executed or shown.
+how it ended, which is written last: a turn that was killed counts only when its run has been continued and has ended.
+Must not know how a turn is executed or shown.
 """
 
 import json
@@ -22,8 +23,10 @@ from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.home import sync_directory
-from massgen_mcp.runs.directory import RunDirectory, replace_file, write_durably
+from massgen_mcp.runs.directory import replace_file, write_durably
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.locks import acquire, is_held
+from massgen_mcp.runs.project import SESSIONS
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot
@@ -144,6 +147,11 @@ class Session:
         return tuple(self._turns)
 
     @property
+    def killed_turns(self) -> tuple["OpenTurn", ...]:
+        """Those that another process began and that have not ended, in order."""
+        return tuple(_killed_turns(self.path))
+
+    @property
     def history(self) -> tuple[EarlierTurn, ...]:
         """What agents are shown: every turn with an answer, also one that was cut short."""
         return tuple(
@@ -155,7 +163,7 @@ class Session:
         """The newest workspace that a turn has left."""
         return next((turn.workspace for turn in reversed(self._turns) if turn.workspace is not None), None)
 
-    def lay_out_files(self, run: RunDirectory, agents: int) -> None:
+    def lay_out_files(self, run: RunFiles, agents: int) -> None:
         """Put what the newest turn left into the workspaces of a run that has not begun. Raises `MassgenError`
         store_unavailable.
         """
@@ -188,7 +196,7 @@ class Session:
             raise MassgenError("store_unavailable", f"cannot begin a turn: {error.strerror}") from error
         return OpenTurn(path, metadata)
 
-    def end_turn(self, turn: "OpenTurn", run: RunDirectory, snapshot: RunSnapshot) -> Turn:
+    def end_turn(self, turn: "OpenTurn", run: RunFiles, snapshot: RunSnapshot) -> Turn:
         """Keep what came of a turn. Raises `MassgenError` store_unavailable; the turn does not count then."""
         try:
             _write_outputs(turn.path, run, snapshot)
@@ -203,11 +211,12 @@ class Session:
                 }
             )
             _write_metadata(turn.path, ended)
-            self._turns.append(_turn(turn.path, ended))
+            kept = _turn(turn.path, ended)
+            self._turns = sorted((*self._turns, kept), key=lambda one: one.number)
             _write_summary(self.path)
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot keep the turn: {error.strerror}") from error
-        return self._turns[-1]
+        return kept
 
     def close(self) -> None:
         """Let others write it. Safe to repeat."""
@@ -232,6 +241,22 @@ class OpenTurn:
     @property
     def number(self) -> int:
         return self.metadata.turn
+
+    @property
+    def log_dir(self) -> Path:
+        """The directory of its run."""
+        return Path(self.metadata.log_dir)
+
+
+def session_of_killed_turn(log_dir: Path) -> Path | None:
+    """The session to which a turn belongs that has not ended and whose run is in `log_dir`, which is two levels below
+    the same `.massgen`; None if there is no such turn.
+    """
+    parent = log_dir.parent.parent / SESSIONS.name
+    if not parent.is_dir():
+        return None
+    sessions = (path for path in parent.iterdir() if _ID.fullmatch(path.name) and path.is_dir())
+    return next((path for path in sessions if any(turn.log_dir == log_dir for turn in _killed_turns(path))), None)
 
 
 def list_sessions(parent: Path) -> list[SessionInfo]:
@@ -272,6 +297,13 @@ def _read_turns(path: Path) -> list[Turn]:
     return [_turn(directory, metadata) for directory, metadata in known if metadata and metadata.state != _GOING_ON]
 
 
+def _killed_turns(path: Path) -> Iterator[OpenTurn]:
+    for number in sorted(_numbers(path)):
+        directory = path / f"turn_{number}"
+        if (metadata := _read_metadata(directory)) and metadata.state == _GOING_ON:
+            yield OpenTurn(directory, metadata)
+
+
 def _turn(directory: Path, metadata: _Metadata) -> Turn:
     answer = directory / "answer.txt"
     return Turn(
@@ -297,7 +329,7 @@ def _write_metadata(directory: Path, metadata: _Metadata) -> None:
     write_durably(directory / "metadata.json", metadata.model_dump_json(indent=2).encode("utf-8", "replace"))
 
 
-def _write_outputs(directory: Path, run: RunDirectory, snapshot: RunSnapshot) -> None:
+def _write_outputs(directory: Path, run: RunFiles, snapshot: RunSnapshot) -> None:
     """`agent_outputs/<agent>.txt`, `coordination_log.json` and the winner's `workspace/`."""
     outputs = directory / "agent_outputs"
     outputs.mkdir(mode=0o700, exist_ok=True)

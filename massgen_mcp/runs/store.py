@@ -111,7 +111,7 @@ class Store:
         with self._database.transaction() as db:
             found = db.execute(
                 "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
-                " ended = NULL WHERE run_id = ? AND state = 'interrupted'",
+                " ended = NULL, aged_from = NULL WHERE run_id = ? AND state = 'interrupted' AND kept = 'all'",
                 (fingerprint, run_id),
             )
             return found.rowcount == 1
@@ -149,6 +149,19 @@ class Store:
                 before,
                 limit,
             )
+
+    def unfinished_below(self, directory: Path) -> list[RunRow]:
+        beginning = f"{directory}/"
+        condition = (
+            "foreground = 1 AND state IN ('running', 'interrupted') AND kept = 'all'"
+            f" AND journal_version <= {JOURNAL_VERSION:d} AND substr(directory, 1, ?) = ? ORDER BY number DESC"
+        )
+        with self._database.reading() as db:
+            return _all(db, condition, len(beginning), beginning)
+
+    def at(self, directory: Path) -> RunRow | None:
+        with self._database.reading() as db:
+            return _one(db, "directory = ?", str(directory))
 
     def ahead(self, row: RunRow) -> int:
         with self._database.reading() as db:

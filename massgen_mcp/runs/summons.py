@@ -23,6 +23,9 @@ from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
 
+LOOKING_SECONDS = 0.5
+"""For so long a lock is waited for that somebody may hold only to see whether the run is alive."""
+
 
 class Post:
     """The locks and the FIFO of the runner for one fingerprint."""
@@ -145,13 +148,13 @@ class LocalLiveness:
         return is_held(_foreground_lock(run))
 
     @contextmanager
-    def hold_foreground(self, run: RunFiles) -> Generator[None]:
+    def hold_foreground(self, run: RunFiles) -> Generator[bool]:
         try:
-            lock = acquire(_foreground_lock(run))
+            lock = acquire(_foreground_lock(run), patience=LOOKING_SECONDS)
         except OSError as error:
             raise storage_error("cannot lock the run directory", error) from error
         try:
-            yield
+            yield lock is not None
         finally:
             if lock is not None:
                 os.close(lock)

@@ -4,74 +4,22 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.commands import run_command
 from tests.harness import (
-    COMMAND_MODULE,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
     agent,
     call,
-    events_of,
     expect_error,
     happened,
     poll_until,
     wait_until,
 )
-
-PHASES = {"answering": "answer_submitted", "voting": "vote_cast", "presenting": "presentation_started"}
-QUESTION = "Which one?"
-
-
-def slow_team(home: TempHome) -> str:
-    """Two agents who take their time for votes and the final answer, so that there is a time to be killed at."""
-    slowly = {"delay_seconds": 1.5}
-    final: dict[str, Any] = {"presentation": "word " * 40, "chunk_delay_seconds": 0.15}
-    return home.config(
-        "slow",
-        agent("ada", {"answer": "the first"}, {"vote": "own"}, **final),
-        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, **final),
-    )
-
-
-def started(home: TempHome, config: str, *arguments: str) -> "subprocess.Popen[str]":
-    """`massgen` at work."""
-    return subprocess.Popen(
-        [sys.executable, "-m", COMMAND_MODULE, "--automation", "--config", config, *arguments, QUESTION],
-        cwd=home.work,
-        env=home.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def log_directory(massgen: "subprocess.Popen[str]") -> Path:
-    assert massgen.stdout is not None
-    return Path(massgen.stdout.readline().removeprefix("LOG_DIR: ").strip())
-
-
-def the_only_run(home: TempHome) -> dict[str, object]:
-    (row,) = json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"]
-    return row
-
-
-def killed(home: TempHome, kind: str) -> Path:
-    """The directory of a run whose `massgen` was killed as soon as an event of this kind had happened."""
-    with started(home, slow_team(home)) as massgen:
-        directory = log_directory(massgen)
-        poll_until(lambda: happened(directory, kind))
-        massgen.kill()
-    return directory
-
-
-def paid(directory: Path) -> list[str]:
-    return [event["call_id"] for event in events_of(directory) if event["type"] == "model_replied"]
+from tests.interrupted import PHASES, QUESTION, killed, log_directory, paid, started, the_only_run
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -143,3 +91,29 @@ def test_a_run_without_logs_is_in_no_list(home: TempHome) -> None:
     with started(home, "@examples/scripted", "--no-logs") as massgen:
         massgen.communicate(timeout=60)
     assert json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"] == []
+
+
+def test_looking_at_a_run_of_a_killed_command_line_starts_no_process(home: TempHome) -> None:
+    killed(home, "answer_submitted")
+    run_id = str(the_only_run(home)["run_id"])
+    status = run_command(home, SERVER_MODULE, "status", run_id)
+    assert "interrupted" in status.stdout
+    assert not list((home.path / "runners").iterdir()), "a runner was sent for that may not take the run"
+
+
+def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: TempHome) -> None:
+    config = home.config("stuck", agent("solo", {"answer": "early"}, {"hang": True}), agent("bo", {"hang": True}))
+    with started(home, config) as massgen:
+        directory = log_directory(massgen)
+        poll_until(lambda: happened(directory, "answer_submitted"))
+        run_id = str(the_only_run(home)["run_id"])
+        watch = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+        with subprocess.Popen(watch, env=home.environ, stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout
+            assert any("agent_a: new answer agent1.1: early" in line for line in watching.stdout)
+            assert run_command(home, SERVER_MODULE, "resume", run_id).stdout == f"{run_id}: running\n"
+            run_command(home, SERVER_MODULE, "cancel", run_id)
+            assert "cancelled" in watching.stdout.read()
+            assert watching.wait(timeout=30) == 1
+        assert massgen.wait(timeout=30) == 4
+    assert not happened(directory, "run_resumed")

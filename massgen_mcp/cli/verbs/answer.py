@@ -3,7 +3,8 @@
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.verbs.common import run_manager, say_controlled
+from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.verbs.common import say_controlled
 
 
 async def run(options: argparse.Namespace) -> int:

@@ -3,7 +3,8 @@
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_NOT_ENDED, EXIT_OK
-from massgen_mcp.cli.verbs.common import run_manager, say_controlled
+from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.verbs.common import say_controlled
 
 SECONDS = 10.0
 """How long a run is given to stop before this command says that it has not."""

@@ -1,29 +1,13 @@
-"""What the verbs share: this user's run manager, and output as JSON."""
+"""What the verbs share: output as JSON."""
 
-import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.saying import say
-from massgen_mcp.home import find_home
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager, RunView
+from massgen_mcp.runs.manager import RunView
 from massgen_mcp.server.results import controlled
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-
-@contextmanager
-def run_manager() -> Generator[RunManager]:
-    """Raises `MassgenError` store_unavailable."""
-    os.umask(0o077)
-    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
-    try:
-        yield manager
-    finally:
-        manager.close()
 
 
 def say_json(document: "BaseModel") -> None:

@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
+from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import complain, say
-from massgen_mcp.cli.verbs.common import run_manager
 
 DAY = 24 * 3600.0
 

@@ -4,8 +4,9 @@ import argparse
 import sys
 
 from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import say, say_text
-from massgen_mcp.cli.verbs.common import run_manager, say_json
+from massgen_mcp.cli.verbs.common import say_json
 from massgen_mcp.server import results
 from massgen_mcp.server.reply_models import Result
 

@@ -4,8 +4,9 @@ import argparse
 import time
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import say
-from massgen_mcp.cli.verbs.common import run_manager, say_json
+from massgen_mcp.cli.verbs.common import say_json
 from massgen_mcp.server.results import run_list
 from massgen_mcp.views.plain_text import preview
 

@@ -3,8 +3,9 @@
 import argparse
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import say
-from massgen_mcp.cli.verbs.common import run_manager, say_json
+from massgen_mcp.cli.verbs.common import say_json
 from massgen_mcp.runs.manager import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.spent import spent_text

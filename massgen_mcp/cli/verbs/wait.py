@@ -4,7 +4,8 @@ import argparse
 import math
 
 from massgen_mcp.cli.exits import exit_of_run
-from massgen_mcp.cli.verbs.common import run_manager, say_json
+from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.verbs.common import say_json
 from massgen_mcp.cli.verbs.status import say_status
 from massgen_mcp.server import results
 

@@ -4,8 +4,8 @@ import argparse
 import math
 
 from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import say
-from massgen_mcp.cli.verbs.common import run_manager
 from massgen_mcp.events import LogRecord
 from massgen_mcp.views.log_text import log_line
 

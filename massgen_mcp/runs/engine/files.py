@@ -23,6 +23,11 @@ class RunFiles(Protocol):
         ...
 
     @property
+    def status(self) -> Path:
+        """`status.json`, for whoever automates."""
+        ...
+
+    @property
     def log(self) -> Path:
         """What is told of the run, for people."""
         ...

@@ -51,8 +51,8 @@ class Liveness(Protocol):
         """Whether a process that is no runner executes the run."""
         ...
 
-    def hold_foreground(self, run: RunFiles) -> AbstractContextManager[None]:
-        """Execute the run in this process for as long as the context lasts. Raises `MassgenError` disk_full or
-        store_unavailable.
+    def hold_foreground(self, run: RunFiles) -> AbstractContextManager[bool]:
+        """Execute the run in this process for as long as the context lasts; False if another process does. Raises
+        `MassgenError` disk_full or store_unavailable.
         """
         ...

@@ -34,6 +34,14 @@ class RunStore(Protocol):
         """Let the calling process continue an interrupted run itself; False if somebody was faster."""
         ...
 
+    def unfinished_below(self, directory: Path) -> list[RunRow]:
+        """Foreground runs below this directory that have not ended and that this version may execute, newest first."""
+        ...
+
+    def at(self, directory: Path) -> RunRow | None:
+        """The run that was given this directory of its own."""
+        ...
+
     def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
         """What `add` would give for a taken key, without adding anything; None if it would add the run.
 

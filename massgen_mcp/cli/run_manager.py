@@ -1,0 +1,20 @@
+"""This user's runs, for whatever a command does with them."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.manager import RunManager
+
+
+@contextmanager
+def run_manager() -> Generator[RunManager]:
+    """Raises `MassgenError` store_unavailable."""
+    os.umask(0o077)
+    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
+    try:
+        yield manager
+    finally:
+        manager.close()

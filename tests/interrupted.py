@@ -1,0 +1,59 @@
+"""Runs of `massgen` that are killed at a moment of the test's choice, and what they cost until then."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.commands import run_command
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, events_of, happened, poll_until
+
+PHASES = {"answering": "answer_submitted", "voting": "vote_cast", "presenting": "presentation_started"}
+QUESTION = "Which one?"
+
+
+def slow_team(home: TempHome) -> str:
+    """Two agents who take their time for votes and the final answer, so that there is a time to be killed at."""
+    slowly = {"delay_seconds": 1.5}
+    final: dict[str, Any] = {"presentation": "word " * 40, "chunk_delay_seconds": 0.15}
+    return home.config(
+        "slow",
+        agent("ada", {"answer": "the first"}, {"vote": "own"}, **final),
+        agent("bo", {"answer": "the second", **slowly}, {"vote": "first", **slowly}, **final),
+    )
+
+
+def started(home: TempHome, config: str, *arguments: str) -> "subprocess.Popen[str]":
+    """`massgen` at work."""
+    return subprocess.Popen(
+        [sys.executable, "-m", COMMAND_MODULE, "--automation", "--config", config, *arguments, QUESTION],
+        cwd=home.work,
+        env=home.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def log_directory(massgen: "subprocess.Popen[str]") -> Path:
+    assert massgen.stdout is not None
+    return Path(massgen.stdout.readline().removeprefix("LOG_DIR: ").strip())
+
+
+def the_only_run(home: TempHome) -> dict[str, object]:
+    (row,) = json.loads(run_command(home, SERVER_MODULE, "runs", "--json").stdout)["runs"]
+    return row
+
+
+def killed(home: TempHome, kind: str) -> Path:
+    """The directory of a run whose `massgen` was killed as soon as an event of this kind had happened."""
+    with started(home, slow_team(home)) as massgen:
+        directory = log_directory(massgen)
+        poll_until(lambda: happened(directory, kind))
+        massgen.kill()
+    return directory
+
+
+def paid(directory: Path) -> list[str]:
+    return [event["call_id"] for event in events_of(directory) if event["type"] == "model_replied"]
