@@ -1,5 +1,6 @@
 """`massgen-mcp`: the server, and the verbs that operate runs."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,6 +11,7 @@ from massgen_mcp.cli.verb_options import parse
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
+    os.umask(0o077)  # whatever it writes is this user's alone
 
     def work() -> int:
         import anyio

@@ -12,7 +12,6 @@ from massgen_mcp.runs.manager import RunManager
 @contextmanager
 def run_manager() -> Generator[RunManager]:
     """Raises `MassgenError` store_unavailable."""
-    os.umask(0o077)
     manager = RunManager(local_engine(find_home(os.environ)), os.environ)
     try:
         yield manager

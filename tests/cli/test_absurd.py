@@ -1,6 +1,7 @@
 """Absurd ids, numbers, names and homes on the command line end with an exit code and one clear line, never a trace."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """Runs `massgen-mcp` (without arguments the server), or `massgen` if it begins with an option."""
+    before = os.umask(0o022)
     monkeypatch.setenv("MASSGEN_MCP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MASSGEN_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
@@ -33,7 +35,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert isinstance(left.value.code, int)
         return left.value.code, told.err
 
-    return run
+    yield run
+    os.umask(before)
 
 
 @pytest.mark.parametrize("run_id", [HALF, LONG, HUGE, "", "..", "/etc/passwd", "run-", "\n", "\u0663"], ids=ascii)

@@ -141,8 +141,12 @@ async def test_a_resumed_run_marks_everything_with_the_same_codes(tmp_path: Path
                 *scripts, rules=Rules(seed="test"), tools=tools, journal=journal, past=past, during=listen
             )
 
-        whole = await go(SpeaksUp())
-        assert {type(event) for event in whole.events} >= {MessagesShown, BallotChanged}
+        for _ in range(50):  # tools work on threads: which agent is faster differs from time to time
+            whole = await go(SpeaksUp())
+            if {type(event) for event in whole.events} >= {MessagesShown, BallotChanged}:
+                break
+        else:
+            pytest.fail("no answer came while the other agent was at work")
         asked = calls_by_id(whole, whole.events)
         compared = 0
         for cut in range(1, len(whole.events)):

@@ -15,7 +15,6 @@ from massgen_mcp.server.tools import add_tools
 
 async def run(options: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it. Raises `MassgenError` when it cannot begin."""
-    os.umask(0o077)
     home = find_home(os.environ)
     start_log(home.path)
     manager = RunManager(local_engine(home), os.environ)
