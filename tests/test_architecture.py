@@ -42,7 +42,8 @@ def imports_of(file: Path) -> set[str]:
     """The modules of the package that a module imports, as paths in it."""
     nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
     named = {name for node in nodes for name in (node.module, *(f"{node.module}.{part.name}" for part in node.names))}
-    return {f"{name.removeprefix('massgen_mcp.').replace('.', '/')}.py" for name in named if name}
+    paths = [name.removeprefix("massgen_mcp.").replace(".", "/") for name in named if name]
+    return {f"{path}.py" for path in paths} | {f"{path}/__init__.py" for path in paths}
 
 
 @pytest.mark.parametrize("name", PATHS)
