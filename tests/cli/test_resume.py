@@ -1,6 +1,7 @@
 """A killed `massgen` is continued by `massgen`, with `/resume` or `--resume`; nothing is paid twice."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,13 @@ def assert_paid_once(directory: Path, before: list[str]) -> None:
     assert len(called) == len(set(called)), "a reply was paid for twice"
 
 
+def umask() -> int:
+    """That of this process, which the commands inherit."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 # -- going on ---------------------------------------------------------------------------------------------------------
 
 
@@ -72,6 +80,7 @@ def test_resume_goes_on_with_a_killed_run_and_tells_it_as_a_new_one(home: TempHo
     assert done.stdout.startswith(f"LOG_DIR: {directory}\n")
     assert f"\nTEAM: {home.work / 'slow.yaml'}; no hosts" in done.stdout
     assert output.read_text() == next((directory / "final").glob("*/answer.txt")).read_text()
+    assert output.stat().st_mode & 0o077 == 0o077 & 0o666 & ~umask(), "a person's files are as open as the person wants"
     assert the_only_run(home)["status"] == "completed"
     assert not home.processes(RUNNER_MODULE), "it was continued by the command itself"
 
