@@ -20,8 +20,8 @@ from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Named, Team, choose_team, told_start
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import check_output
-from massgen_mcp.runs.manager import check_question
 
 logger = logging.getLogger("massgen_mcp.api")
 

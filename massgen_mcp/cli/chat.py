@@ -25,9 +25,9 @@ from massgen_mcp.cli.terminal import Terminal
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team, told_start
+from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.manager import check_question
 from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
 from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line

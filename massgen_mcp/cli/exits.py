@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the codes alone must cost nothing to import
     from massgen_mcp.errors import ErrorCode
-    from massgen_mcp.runs.manager import RunView
+    from massgen_mcp.runs.run_view import RunView
 
 EXIT_OK = 0
 

@@ -3,7 +3,7 @@
 import sys
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.manager import MAX_QUESTION_CHARACTERS, check_question
+from massgen_mcp.runs.checks import MAX_QUESTION_CHARACTERS, check_question
 
 STANDARD_INPUT = "-"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.foreground import ForegroundRun, continued
-from massgen_mcp.runs.manager import RunView
 from massgen_mcp.runs.project import PROJECT_FILES
+from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.session_directory import OpenTurn, Session, session_of_killed_turn
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.snapshot import RunSnapshot

@@ -6,11 +6,9 @@ know MCP, command lines or models.
 
 import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +18,12 @@ import anyio.to_thread
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import told_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
-from massgen_mcp.config.models import MAX_USD, Config, EarlierTurn
+from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.runs.checks import check_action, check_question, check_text, checked_raise, is_unicode
 from massgen_mcp.runs.credentials import identity
-from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, FileStore, RunFiles
+from massgen_mcp.runs.engine import Engine, FileStore
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
@@ -36,57 +35,19 @@ from massgen_mcp.runs.engine.rows import (
     new_run_id,
     unknown_run,
 )
-from massgen_mcp.runs.retention import Pruned, expired_run, prune, prune_named
+from massgen_mcp.runs.retention import Pruned, prune, prune_named
+from massgen_mcp.runs.run_view import RunView, RunWatch
 from massgen_mcp.runs.sessions import History, recall
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
 
-MAX_QUESTION_CHARACTERS = 1_000_000
-MAX_MESSAGE_CHARACTERS = 20_000
 MAX_TURNS_RECALLED = 200
 WAIT_STEPS = (0.01, 0.05)
 """A waiting call looks at the run this often, in seconds: at first, and after the first second."""
 CARE_SECONDS = 1.0
 """A waiting call looks this often whether the run has a runner: it may be lost while we wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run at one moment: its row, its snapshot, its files.
-
-    `damage`: what is wrong with its record; the snapshot holds what came before that. `ahead`: how many queued runs are
-    before this one while it is queued itself. `note`: what its start had to say about its session.
-    """
-
-    row: RunRow
-    snapshot: RunSnapshot
-    directory: RunFiles
-    held_up_by: str | None = None
-    """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
-    damage: MassgenError | None = None
-    ahead: int = 0
-    note: str = ""
-    newer: JournalNewer | None = None
-    """Why nobody here may work on it: a newer version did, and the snapshot may lack what only that one knows."""
-
-    @property
-    def state(self) -> RunState:
-        return self.snapshot.state
-
-    @property
-    def ended(self) -> bool:
-        return self.state in TERMINAL_STATES
-
-    @property
-    def stands_still(self) -> bool:
-        """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
-        return self.ended or self.state == "input_required" or self.held_up_by is not None
-
-    @property
-    def elapsed(self) -> float:
-        return self.snapshot.elapsed(self.row.ended or time.time())
 
 
 class RunManager:
@@ -131,7 +92,7 @@ class RunManager:
         if session_id is not None:
             safe_id(session_id, "session id")
         if idempotency_key is not None:
-            _check_text("idempotency_key", idempotency_key)
+            check_text("idempotency_key", idempotency_key)
         require_keys(config, self._environ)
         question = self._redactor(config).text(question)
         added, history = await anyio.to_thread.run_sync(
@@ -197,8 +158,8 @@ class RunManager:
             return await self._resume(run_id)
         view = await self.look(run_id)
         if action == "raise_budget":
-            message = _checked_raise(view, value)
-        _check_action(view, action, message)
+            message = checked_raise(view, value)
+        check_action(view, action, message)
         if message:
             message = self._redactor(view.directory.read_request().config).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
@@ -232,7 +193,7 @@ class RunManager:
         the epoch; `before`: the number of the last row of the page before. Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
-            _check_text("session_id", session_id)
+            check_text("session_id", session_id)
 
         def page(before: int | None) -> list[RunView]:
             known = "running" if state == "input_required" else state  # the store does not tell these two apart
@@ -408,90 +369,8 @@ class RunManager:
         snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
         return RunView(row, snapshot, self._files.of(row))
 
-    def _watch(self, run_id: str) -> "_Watch":
-        return _Watch(self._engine, run_id, self._held_up)
-
-
-class _Watch:
-    """Looks at one run again and again, reading only what is new in its journal."""
-
-    def __init__(self, engine: Engine, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
-        try:
-            self._run_id = safe_id(run_id, "run id")
-        except MassgenError:
-            raise unknown_run(run_id) from None
-        self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
-        self._held_up = held_up
-        self._reader: EventReader | None = None
-        self._folded = RunSnapshot()
-        self._damage: MassgenError | None = None
-
-    def row(self) -> RunRow:
-        """As the store knows it, once it knows whether somebody works on it."""
-        row = self._store.get(self._run_id)
-        if row.state == "running" and self._is_lost(row):
-            row = self._store.get(self._run_id)
-        return row
-
-    def look(self) -> RunView:
-        row = self.row()
-        directory = self._files.of(row)
-        if row.expired:
-            raise expired_run(row)
-        self._read(directory)
-        snapshot = copy(self._folded)
-        newer = self._newer(row, directory)
-        if snapshot.state in TERMINAL_STATES:
-            if row.state == "interrupted" and (newer or self._held_up(row)):
-                self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
-        elif row.state != "running" or snapshot.state == "queued":
-            snapshot.state = row.state  # a running run knows better itself what it does
-        if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
-            snapshot.state, snapshot.input_required = row.state, None  # decided, and about to be heard
-        held_up_by = None
-        if snapshot.state == "interrupted":
-            held_up_by = str(newer) if newer else self._held_up(row)
-        damage = self._damage
-        if damage is None and row.events is not None and snapshot.seq < row.events:
-            damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
-        snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
-        ahead = self._store.ahead(row) if row.state == "queued" else 0
-        return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
-
-    def _newer(self, row: RunRow, directory: RunFiles) -> JournalNewer | None:
-        read = self._reader.newer if self._reader else None
-        if read is None and row.state == "interrupted":
-            try:
-                directory.read_request()
-            except JournalNewer as newer:
-                return newer
-        return read
-
-    def _is_lost(self, row: RunRow) -> bool:
-        """Whether the process that worked on a running run is gone; the store knows it then, too."""
-        if row.foreground:
-            if self._liveness.foreground_alive(self._files.of(row)):
-                return False
-            self._store.lose(row.run_id)
-            return True
-        if self._liveness.runner_alive(row.fingerprint):
-            return False
-        self._store.interrupt(row.fingerprint, of_runner=row.runner)
-        return True
-
-    def _read(self, directory: RunFiles) -> None:
-        """Fold in what is new; a damaged record is folded as far as it is whole."""
-        reader = self._reader = self._reader or directory.event_log.follow()
-        try:
-            records = reader.read()
-        except DamagedJournal as damage:
-            records, self._damage = damage.intact, damage
-        for record in records:
-            try:
-                self._folded.apply(record)
-            except LookupError:
-                if reader.newer is None:
-                    raise  # otherwise it is about something that an unread event brought in
+    def _watch(self, run_id: str) -> RunWatch:
+        return RunWatch(self._engine, run_id, self._held_up)
 
 
 def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
@@ -501,63 +380,9 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
     return storage_fault(error) is not None and files.created(run_id)
 
 
-def _check_action(view: RunView, action: Action, message: str) -> None:
-    if action in ("steer", "answer"):
-        if not message.strip():
-            raise MassgenError("invalid_arguments", f"{action} needs a `message`")
-        if len(message) > MAX_MESSAGE_CHARACTERS:
-            raise MassgenError("invalid_arguments", f"`message` has more than {MAX_MESSAGE_CHARACTERS} characters")
-        _check_text("message", message)
-        if view.ended:
-            raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it hears nothing any more")
-    if action == "answer" and view.snapshot.input_required is None:
-        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state} and asks nothing; use steer")
-    asked = view.snapshot.input_required
-    if action == "answer" and asked is not None and asked.kind == "budget_reached":
-        raise MassgenError("invalid_action", "the run waits for its budget: use raise_budget, finish_now or cancel")
-
-
-def _checked_raise(view: RunView, value: float | None) -> str:
-    """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
-    if view.ended:
-        raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
-    cap = view.snapshot.max_usd or 0.0
-    if value is None or not cap < value <= MAX_USD:
-        told = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
-        raise MassgenError("invalid_arguments", told)
-    return repr(value)
-
-
 def _is_so(view: RunView, state: RunState | None) -> bool:
     """Whether a run that the store gave for this state is in it; it alone knows that it waits for its caller."""
     return state not in ("running", "input_required") or view.state == state
-
-
-def check_question(question: str) -> None:
-    """Raises `MassgenError` invalid_arguments for a question that no model could be asked."""
-    if not question.strip():
-        raise MassgenError("invalid_arguments", "the question is empty")
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        raise MassgenError(
-            "invalid_arguments",
-            f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
-            "put large material into files and name them in context_paths",
-        )
-    _check_text("the question", question)
-
-
-def _check_text(what: str, text: str) -> None:
-    if not is_unicode(text):
-        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text")
-
-
-def is_unicode(text: str) -> bool:
-    """Whether the text can be stored: half of a surrogate pair, as for a byte that was no UTF-8, cannot."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _hash(question: str, config: Config, session_id: str | None) -> str:

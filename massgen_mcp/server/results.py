@@ -14,7 +14,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
-from massgen_mcp.runs.manager import RunView
+from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.reply_models import (
     ConfigLine,
     ConfigList,

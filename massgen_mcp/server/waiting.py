@@ -3,7 +3,8 @@
 import anyio
 from mcp.server.mcpserver import Context
 
-from massgen_mcp.runs.manager import RunManager, RunView, Until
+from massgen_mcp.runs.manager import RunManager, Until
+from massgen_mcp.runs.run_view import RunView
 
 PROGRESS_SECONDS = 5.0
 

@@ -14,8 +14,9 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager, RunView
+from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, passed, prune
+from massgen_mcp.runs.run_view import RunView
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
 
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" * 5000}}

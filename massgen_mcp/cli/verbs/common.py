@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.saying import say
-from massgen_mcp.runs.manager import RunView
+from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results import controlled
 
 if TYPE_CHECKING:

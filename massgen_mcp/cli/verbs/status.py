@@ -6,7 +6,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.cli.saying import say
 from massgen_mcp.cli.verbs.common import say_json
-from massgen_mcp.runs.manager import RunView
+from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.spent import spent_text
 
