@@ -72,7 +72,7 @@ async def test_runs_wait_for_a_place_in_order_and_a_full_queue_says_so(home: Tem
             for server, key in ((client, "a"), (other, "b"))
         ]
         assert [run["status"] for run in waiting] == ["queued", "queued"]
-        assert waiting[1]["next_step"].startswith("One run is before it.")
+        assert waiting[1]["next_step"].startswith("One run has to start before it.")
         code, told = await expect_error(other, "start_run", question="q", models=["scripted/x"])
         assert code == "queue_full"
         assert "2 runs are waiting" in told
