@@ -47,7 +47,7 @@ def test_what_is_typed_into_a_chat_is_written_nowhere_else(home: TempHome) -> No
     (home.work / ".massgen").mkdir()
     (home.work / ".massgen" / "chat_history").symlink_to(shell)
     command = [sys.executable, "-m", COMMAND_MODULE, "--config", "@examples/scripted"]
-    with typist(command, cwd=home.work, environ={**home.environ, "TERM": "xterm"}) as person:
+    with typist(command, cwd=home.work, environ={**home.environ, "TERM": "xterm", "CI": ""}) as person:
         person.expect("unsafe_path")
         assert person.leave() == 1
     assert shell.read_text() == "honest\n"
