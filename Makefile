@@ -25,7 +25,7 @@ test: $(VENV)/developed node_modules/installed
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
 
-# The long harnesses: faults, thousands of starts and runs. About 40 minutes; ONLY="one-key damage" runs some.
+# The long harnesses: faults, thousands of starts and runs. About 50 minutes; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
 
