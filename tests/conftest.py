@@ -24,6 +24,15 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True)
+def modes_of_new_files_as_before() -> Iterator[None]:
+    """A command that a test runs in this process keeps its files to its user; the next test starts as this one did."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_planted_key_is_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Every process that a test starts holds planted keys; in the end none of them may be in a file or an output."""

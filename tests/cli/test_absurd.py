@@ -1,7 +1,6 @@
 """Absurd ids, numbers, names and homes on the command line end with an exit code and one clear line, never a trace."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs `massgen-mcp` (without arguments the server), or `massgen` if it begins with an option."""
-    before = os.umask(0o022)
     monkeypatch.setenv("MASSGEN_MCP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("MASSGEN_CONFIG_HOME", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
@@ -35,8 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         assert isinstance(left.value.code, int)
         return left.value.code, told.err
 
-    yield run
-    os.umask(before)
+    return run
 
 
 @pytest.mark.parametrize("run_id", [HALF, LONG, HUGE, "", "..", "/etc/passwd", "run-", "\n", "\u0663"], ids=ascii)
