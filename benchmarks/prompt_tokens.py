@@ -18,8 +18,8 @@ from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 
 ANSWER = 2_000
 QUESTION = 1_000
@@ -55,8 +55,8 @@ async def run(agents: int, answers: int) -> list[Eavesdropper]:
         )
     team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
     rules = Rules(max_answers=answers, early_decision="off", seed="tokens")
-    assignment = Assignment("q" * QUESTION, team, rules, Limits(), KeepsNothing())
-    await Conductor(assignment, EventList()).conduct()
+    run_spec = RunSpec("q" * QUESTION, team, rules, Limits(), NullAnswerStore())
+    await Conductor(run_spec, EventList()).conduct()
     return spies
 
 

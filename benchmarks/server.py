@@ -31,7 +31,7 @@ class Server:
         self._rest = b""
         began = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "massgen_mcp.cli.main"],
+            [sys.executable, "-m", "massgen_mcp.cli.massgen_mcp.main"],
             cwd=home,
             env=environment(home),
             stdin=subprocess.PIPE,

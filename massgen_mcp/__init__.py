@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from massgen_mcp.agents.templates import MessageTemplates, get_templates
     from massgen_mcp.api.asked import RunOptions
     from massgen_mcp.api.calls import run
-    from massgen_mcp.config.generated import build_config
+    from massgen_mcp.config.build_config import build_config
     from massgen_mcp.errors import MassgenError, RunNotCompleted
     from massgen_mcp.integrations.litellm import LITELLM_AVAILABLE, register_with_litellm
 
@@ -66,7 +66,7 @@ _HOMES = {
     "StreamChunk": "massgen_mcp.agents.chat",
     "TimeoutConfig": "massgen_mcp.agents.settings",
     "UnsupportedSettingError": "massgen_mcp.agents.settings",
-    "build_config": "massgen_mcp.config.generated",
+    "build_config": "massgen_mcp.config.build_config",
     "create_analytical_config": "massgen_mcp.agents.config",
     "create_computational_config": "massgen_mcp.agents.config",
     "create_research_config": "massgen_mcp.agents.config",

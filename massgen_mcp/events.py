@@ -170,7 +170,7 @@ class RunResumed(Event):
     """Ids of the model calls that had been made and not replied to: these are made once more."""
 
 
-class AskerSaid(Event):
+class CallerSaid(Event):
     """The caller sent the team a message; every agent is shown it at its next step."""
 
     type: Literal["asker_said"] = "asker_said"
@@ -497,7 +497,7 @@ AnyEvent = Annotated[
     | BudgetRaised
     | ReservationExceeded
     | RunResumed
-    | AskerSaid
+    | CallerSaid
     | InputRequired
     | InputGiven
     | RunCompleted

@@ -1,6 +1,6 @@
 """Which file systems are shared with other machines: a state directory must not lie on one.
 
-Locks and the run store's shared memory hold among the processes of one kernel. Must not know what is stored.
+Locks and the run store's shared memory hold among the processes of one kernel.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Markers around text that others wrote, so that no text can pass for something else.
 
 A marker holds a nonce: a random code that is drawn when the text exists, so its author cannot have known it, and that
-occurs in none of the texts it marks. The text itself is never altered. Must not know what is marked or who reads it.
+occurs in none of the texts it marks. The text itself is never altered.
 """
 
 import re

@@ -16,9 +16,9 @@ from typing import Any
 PRELOADED = (
     "anyio._backends._asyncio",
     "massgen_mcp.cli.boundary",
-    "massgen_mcp.cli.main",
-    "massgen_mcp.cli.massgen",
-    "massgen_mcp.cli.one_run",
+    "massgen_mcp.cli.massgen_mcp.main",
+    "massgen_mcp.cli.massgen.main",
+    "massgen_mcp.cli.massgen.one_run",
     "massgen_mcp.config.loader",
     "massgen_mcp.runs.execute",
     "massgen_mcp.runs.manager",

@@ -28,9 +28,9 @@ from mcp.types import CallToolResult, TextContent
 from tests.planted import PLANTED, SEARCH
 
 ROOT = Path(__file__).parent.parent
-SERVER_MODULE = "massgen_mcp.cli.main"
+SERVER_MODULE = "massgen_mcp.cli.massgen_mcp.main"
 RUNNER_MODULE = "massgen_mcp.runs.runner"
-COMMAND_MODULE = "massgen_mcp.cli.massgen"
+COMMAND_MODULE = "massgen_mcp.cli.massgen.main"
 
 Mode = Literal["auto", "legacy", "2026-07-28"]
 MODES: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")

@@ -10,8 +10,8 @@ from massgen_mcp.config.models import EarlierTurn, ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, LogRecord, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
 from massgen_mcp.tools.base import Tool
 
 
@@ -26,8 +26,8 @@ class Listener:
     def model(self) -> str:
         return self.inner.model
 
-    def rehearse(self, past: Sequence[PastCall]) -> None:
-        self.inner.rehearse(past)
+    def fast_forward(self, past: Sequence[PastCall]) -> None:
+        self.inner.fast_forward(past)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         self.requests.append(request)
@@ -68,7 +68,7 @@ async def perform(
     *scripts: list[dict[str, Any]],
     question: str = "What is six times seven?",
     rules: Rules | None = None,
-    style: Style | None = None,
+    policy: RunPolicy | None = None,
     tools: tuple[Tool, ...] = (),
     presentation: str | None = None,
     journal: EventList | None = None,
@@ -89,10 +89,10 @@ async def perform(
     ]
     team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
     journal = journal or EventList()
-    assignment = Assignment(
-        question, team, rules or Rules(seed="test"), Limits(), KeepsNothing(), style or Style(), history=history
+    run_spec = RunSpec(
+        question, team, rules or Rules(seed="test"), Limits(), NullAnswerStore(), policy or RunPolicy(), history=history
     )
-    conductor = Conductor(assignment, journal)
+    conductor = Conductor(run_spec, journal)
     if past:
         await conductor.resume(past)
     during(conductor)

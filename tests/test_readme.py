@@ -43,7 +43,7 @@ def test_the_demo_prints_what_the_readme_shows(home: TempHome) -> None:
     command, promised = CONSOLE[0].split("\n", 1)
     assert command == "$ make demo"
     assert "$(BIN)/massgen-mcp demo" in (ROOT / "Makefile").read_text()
-    ended = run_command(home, "massgen_mcp.cli.main", "demo")
+    ended = run_command(home, "massgen_mcp.cli.massgen_mcp.main", "demo")
     assert ended.returncode == 0
     assert matches("\n" + ended.stdout, re.sub(r"in 1\.\d\d s", "in ... s", promised) + "...\n")
 
@@ -52,7 +52,7 @@ def test_the_automation_example_prints_what_the_readme_shows(home: TempHome) -> 
     command, promised = CONSOLE[1].split("\n", 1)
     arguments = ["--automation", "--config", "@examples/scripted", "Rewrite it, or mend it?"]
     assert command == '$ massgen --automation --config @examples/scripted "Rewrite it, or mend it?"'
-    ended = run_command(home, "massgen_mcp.cli.massgen", *arguments)
+    ended = run_command(home, "massgen_mcp.cli.massgen.main", *arguments)
     assert ended.returncode == 0
     assert matches(ended.stdout, promised)
 

@@ -9,8 +9,8 @@ from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, ModelCallStarted, Outcome, RunCompleted, VoteCast, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def run_trial(cell: Cell, seed: str) -> Trial:
     team = tuple(Member(public_agent_name(seat), agent) for seat, agent in enumerate(agents))
     rules = Rules(max_answers=1, early_decision="off", seed=seed)
     journal = EventList()
-    await Conductor(Assignment("Which option is right?", team, rules, Limits(), KeepsNothing()), journal).conduct()
+    await Conductor(RunSpec("Which option is right?", team, rules, Limits(), NullAnswerStore()), journal).conduct()
     return _trial(journal.events, question)
 
 

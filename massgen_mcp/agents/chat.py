@@ -1,7 +1,6 @@
 """Agents to talk to one at a time: a backend, instructions, and a conversation that it remembers.
 
-No team, no votes: that is a run. Replies come from the engine's backends under its retry policy. Must not know any
-provider.
+No team, no votes: that is a run. Replies come from the engine's backends under its retry policy.
 """
 
 import uuid

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from massgen_mcp.agents.presets import THINKING_TOKENS
 from massgen_mcp.agents.settings import UnsupportedSettingError
-from massgen_mcp.backends.claude_code_rules import READING, WRITING
+from massgen_mcp.backends.frameworks.claude_code_rules import READING, WRITING
 
 OWN_TOOLS = (*READING, *WRITING)
 

@@ -1,6 +1,6 @@
 """Conversations as callers write them (dictionaries of Chat Completions) into the messages of a backend, and back.
 
-Parsed once, here; whatever a provider would refuse later is refused with its place in the list. Must not know agents.
+Parsed once, here; whatever a provider would refuse later is refused with its place in the list.
 """
 
 import json

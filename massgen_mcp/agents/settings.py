@@ -2,7 +2,7 @@
 
 One owner per default. These classes are what Python callers fill in: mutable, checked when they are used. The engine's
 own settings are the frozen models of `config.models`; a default that both have is read from there and written nowhere
-else, so it cannot drift. Must not know how a team is run.
+else, so it cannot drift.
 """
 
 import difflib

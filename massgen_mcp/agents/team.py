@@ -1,7 +1,7 @@
 """From the configs that Python callers fill in to the engine's own: a config dictionary, a frozen `Config`, a backend.
 
-Whatever the engine cannot honour is refused here or by the config's parser, by name; nothing is dropped. Must not know
-how a run goes. A key never enters a config: it is replaced by the name of the variable that holds it.
+Whatever the engine cannot honour is refused here or by the config's parser, by name; nothing is dropped. A key never
+enters a config: it is replaced by the name of the variable that holds it.
 """
 
 import copy

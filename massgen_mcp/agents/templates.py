@@ -1,7 +1,6 @@
 """What agents are told, as conversations in the form of Chat Completions: plain dictionaries with `role` and `content`.
 
-The words are those of a run (`orchestration.prompts`); here they can be replaced. Must not know agents' backends, nor
-how a run goes.
+The words are those of a run (`orchestration.prompts`); here they can be replaced.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""Whether what a Python caller passed is of the types that `run` takes. Must not know what the arguments mean."""
+"""Whether what a Python caller passed is of the types that `run` takes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

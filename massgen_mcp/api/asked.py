@@ -14,11 +14,11 @@ from typing import Any, TypedDict
 from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.sessions import SESSIONS, new_session_id
 from massgen_mcp.config.adjusted import rechecked
-from massgen_mcp.config.generated import Paths, path_entries
+from massgen_mcp.config.build_config import Paths, path_entries
 from massgen_mcp.config.loader import config_from_data, require_keys
 from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.team import Named, Team, choose_team, told_start
+from massgen_mcp.request.team import Named, Team, choose_team, describe_start
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import check_output
@@ -91,7 +91,7 @@ async def asked(
         team = _with_system_message(team, said)
     team = rechecked(_without_questions(team))
     require_keys(team, os.environ)
-    logger.info("%s", told_start(team, chosen.source, os.environ, Path.cwd()))
+    logger.info("%s", describe_start(team, chosen.source, os.environ, Path.cwd()))
     session_id, history = _session(given)
     return Asked(question, team, used, session_id, history, enable_logging, target)
 

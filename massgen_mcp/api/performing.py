@@ -1,6 +1,6 @@
 """Executes a checked request in this process, on the same engine as the command line, and tells what came of it.
 
-Must not know who asked. A caller that is cancelled cancels its run; nothing goes on behind it.
+A caller that is cancelled cancels its run; nothing goes on behind it.
 """
 
 import os

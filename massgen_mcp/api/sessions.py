@@ -1,6 +1,6 @@
 """Conversations of this process: which turns a session id stands for, and what begins a new one.
 
-They live as long as the process and leave nothing on disk. Must not know how a turn is executed.
+They live as long as the process and leave nothing on disk.
 """
 
 import secrets

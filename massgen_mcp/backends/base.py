@@ -130,10 +130,10 @@ class PastCall:
 
 
 @runtime_checkable
-class Rehearsing(Protocol):
+class Replayable(Protocol):
     """A backend that keeps its own place in a script; in a resumed run it is told what it has already done."""
 
-    def rehearse(self, past: Sequence[PastCall]) -> None: ...
+    def fast_forward(self, past: Sequence[PastCall]) -> None: ...
 
 
 class Backend(Protocol):

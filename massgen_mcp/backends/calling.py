@@ -1,6 +1,6 @@
 """One model call to its end: our only retry policy, its time limit, and the parts put together.
 
-Must not know what a reply is for. Backends never retry; this does, so that nothing is tried by two policies at once.
+Backends never retry; this does, so that nothing is tried by two policies at once.
 """
 
 import random
@@ -24,7 +24,7 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.traffic import Lane
+from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import Obstacle
 
@@ -69,14 +69,14 @@ async def call_model(
     deadline_seconds: float,
     on_text: Callable[[str], None],
     on_retry: Callable[[int, BackendError, float], None],
-    lane: Lane | None = None,
+    limiter: ProviderLimiter | None = None,
     on_wait: Callable[[Obstacle], None] = lambda _: None,
     on_try: Callable[[], None] = lambda: None,
     on_part: Callable[[Part], None] = lambda _: None,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
-    Every try goes through `lane`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
+    Every try goes through `limiter`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
     `on_try` hears that a try begins, `on_text` text as it arrives, `on_part` everything. `on_retry` hears (failed
     attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins
     a wait that would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason
@@ -88,7 +88,7 @@ async def call_model(
         failures = 0
         while True:
             try:
-                async with _let_through(lane, on_wait) as answered:
+                async with _let_through(limiter, on_wait) as answered:
                     on_try()
 
                     def hear(part: Part, answered: Callable[[], None] = answered) -> None:
@@ -108,9 +108,9 @@ async def call_model(
 
 
 def _let_through(
-    lane: Lane | None, on_wait: Callable[[Obstacle], None]
+    limiter: ProviderLimiter | None, on_wait: Callable[[Obstacle], None]
 ) -> AbstractAsyncContextManager[Callable[[], None]]:
-    return nullcontext(lambda: None) if lane is None else lane.crossing(on_wait)
+    return nullcontext(lambda: None) if limiter is None else limiter.slot(on_wait)
 
 
 async def _one_reply(

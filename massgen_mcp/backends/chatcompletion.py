@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions, as many servers speak it.
 
-Must not know coordination rules. Everything that differs between such servers and matters here is decided in this file.
+Everything that differs between such servers and matters here is decided in this file.
 """
 
 import json

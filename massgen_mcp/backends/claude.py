@@ -1,7 +1,4 @@
-"""Anthropic's Messages API. Thinking is sent back as it came, with its signature.
-
-Must not know coordination rules.
-"""
+"""Anthropic's Messages API. Thinking is sent back as it came, with its signature."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence

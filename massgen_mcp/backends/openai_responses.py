@@ -1,7 +1,4 @@
-"""OpenAI's Responses API, used without server-side state: reasoning comes encrypted and is sent back.
-
-Must not know coordination rules.
-"""
+"""OpenAI's Responses API, used without server-side state: reasoning comes encrypted and is sent back."""
 
 from collections.abc import AsyncGenerator, Iterator
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """A backend whose replies and errors hold no keys: what models, providers and servers say is cleaned as it comes in.
 
-So every agent, view and journal sees the same text, and a resumed run sees it again. Must not know wires.
+So every agent, view and journal sees the same text, and a resumed run sees it again.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -13,7 +13,7 @@ from massgen_mcp.backends.base import (
     Part,
     PastCall,
     ReasoningPart,
-    Rehearsing,
+    Replayable,
     StopPart,
     TextPart,
     ToolCall,
@@ -26,7 +26,7 @@ from massgen_mcp.redaction import RedactedText, Redactor
 
 def without_keys(backend: Backend, redactor: Redactor) -> Backend:
     """The same backend behind `redactor`."""
-    if isinstance(backend, Rehearsing):
+    if isinstance(backend, Replayable):
         return _RehearsingRedactedBackend(backend, backend, redactor)
     return _RedactedBackend(backend, redactor)
 
@@ -57,12 +57,12 @@ class _RedactedBackend:
 
 
 class _RehearsingRedactedBackend(_RedactedBackend):
-    def __init__(self, backend: Backend, rehearsing: Rehearsing, redactor: Redactor) -> None:
+    def __init__(self, backend: Backend, rehearsing: Replayable, redactor: Redactor) -> None:
         super().__init__(backend, redactor)
         self._rehearsing = rehearsing
 
-    def rehearse(self, past: Sequence[PastCall]) -> None:
-        self._rehearsing.rehearse(past)
+    def fast_forward(self, past: Sequence[PastCall]) -> None:
+        self._rehearsing.fast_forward(past)
 
 
 class _Reply:

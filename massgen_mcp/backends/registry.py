@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
-from massgen_mcp.backends.traffic import Destination
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import find_key, missing_variables, refused_pair, told_refusal
+from massgen_mcp.config.key_hosts import describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     Ag2BackendConfig,
@@ -39,7 +39,7 @@ NO_KEY = "not-needed"
 
 
 @dataclass(frozen=True, slots=True)
-class Premises:
+class AgentPaths:
     """Where an agent that is a program of its own may work."""
 
     private: Path | None = None
@@ -52,7 +52,7 @@ class Premises:
 def make_backend(
     config: BackendConfig,
     environ: Mapping[str, str],
-    premises: Premises | None = None,
+    agent_paths: AgentPaths | None = None,
     redactor: Redactor | None = None,
 ) -> Backend:
     """The backend for `config`, with its key out of `environ`. What it says passes `redactor` first; without one, the
@@ -62,27 +62,27 @@ def make_backend(
     where the config wants it, and `MassgenError` for a key that cannot be one.
     """
     if refused := refused_pair(config, environ):
-        raise BackendError("auth", told_refusal([refused]))
+        raise BackendError("auth", describe_refusal([refused]))
     redactor = redactor or redactor_for(environ, [config])
-    return without_keys(_backend(config, environ, premises, redactor), redactor)
+    return without_keys(_backend(config, environ, agent_paths, redactor), redactor)
 
 
 def _backend(
-    config: BackendConfig, environ: Mapping[str, str], premises: Premises | None, redactor: Redactor
+    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths | None, redactor: Redactor
 ) -> Backend:
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return _claude_code(config, environ, premises or Premises(), redactor)
+        return _claude_code(config, environ, agent_paths or AgentPaths(), redactor)
     if isinstance(config, Ag2BackendConfig):
         return _ag2(config, environ, redactor)
     return _http_backend(config, environ, redactor)
 
 
 def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destination | None:
-    """Whom calls of this backend go to, for `traffic`; None if it calls nobody."""
+    """Whom calls of this backend go to, for `limiters`; None if it calls nobody."""
     if isinstance(config, ScriptedBackendConfig):
         return None
     if isinstance(config, ClaudeCodeBackendConfig):
@@ -93,7 +93,7 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
 
 
 def _claude_code(
-    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], premises: Premises, redactor: Redactor
+    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor
 ) -> Backend:
     login, path = find_login(config, environ), find_cli(environ)
     if missing := lack(environ):
@@ -101,7 +101,7 @@ def _claude_code(
     if login is None or path is None:
         names = " or ".join(missing_login(config, environ)[0])
         raise BackendError("auth", f"claude_code is not logged in: set {names}, or log in with `claude`")
-    from massgen_mcp.backends.claude_code import ClaudeCodeBackend, Cli
+    from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, Cli
 
     return ClaudeCodeBackend(
         Cli(
@@ -111,9 +111,9 @@ def _claude_code(
             environ=environ,
             effort=config.reasoning_effort,
             max_turns=config.max_turns,
-            workspace=premises.workspace,
-            may_write=premises.may_write,
-            private=premises.private,
+            workspace=agent_paths.workspace,
+            may_write=agent_paths.may_write,
+            private=agent_paths.private,
             redactor=redactor,
         )
     )
@@ -123,7 +123,7 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redacto
     if missing := ag2_agents.lack():
         raise BackendError("bad_request", missing)
     endpoint = _endpoint(config.asked, environ, redactor)
-    from massgen_mcp.backends.ag2_agent import Ag2Backend
+    from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
 
     return Ag2Backend(endpoint, config.agent_config.name, config.agent_config.system_message)
 

@@ -44,7 +44,7 @@ class ScriptedBackend:
     def model(self) -> str:
         return self._config.model
 
-    def rehearse(self, past: Sequence[PastCall]) -> None:
+    def fast_forward(self, past: Sequence[PastCall]) -> None:
         """Go to where an instance stands that was called like this."""
         for call in past:
             if self._steps_done < len(self._config.script):

@@ -2,7 +2,7 @@
 
 A prompt is short, because a line editor needs the rest of the line; what it is about is said before it.
 
-Ctrl-C and the end of input leave a dialogue as `KeyboardInterrupt`. Must not know what is asked about.
+Ctrl-C and the end of input leave a dialogue as `KeyboardInterrupt`.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 
-from massgen_mcp.cli.saying import say
+from massgen_mcp.cli.output import print_line
 
 
 def on_terminal() -> bool:
@@ -26,7 +26,7 @@ def ask(question: str, default: str = "") -> str:
     try:
         return input(f"{question}{hint}: ").strip() or default
     except EOFError:
-        say()
+        print_line()
         raise KeyboardInterrupt from None
 
 
@@ -38,13 +38,13 @@ def confirm(question: str, *, default: bool) -> bool:
             case "n" | "no":
                 return False
             case _:
-                say("Please answer y or n.")
+                print_line("Please answer y or n.")
 
 
 def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
     """The place of one of `choices`, picked by its number or by a part of its text that only it has."""
     for number, choice in enumerate(choices, start=1):
-        say(f"  {number:>2}. {choice}")
+        print_line(f"  {number:>2}. {choice}")
     while True:
         answer = ask(question, str(default + 1))
         if answer.isdecimal() and 1 <= int(answer) <= len(choices):
@@ -52,4 +52,4 @@ def choose(question: str, choices: Sequence[str], default: int = 0) -> int:
         fitting = [place for place, choice in enumerate(choices) if answer.lower() in choice.lower()]
         if len(fitting) == 1 and not answer.isdecimal():
             return fitting[0]
-        say(f"Please give a number from 1 to {len(choices)}, or a part of one line.")
+        print_line(f"Please give a number from 1 to {len(choices)}, or a part of one line.")

@@ -1,14 +1,11 @@
-"""The error boundary of both commands: whatever a verb raises becomes words on standard error and an exit code.
-
-Must not know what the verbs do.
-"""
+"""The error boundary of both commands: whatever a verb raises becomes words on standard error and an exit code."""
 
 import os
 import traceback
 from collections.abc import Callable
 from typing import cast
 
-from massgen_mcp.cli.saying import complain
+from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.redaction import redacted_output
@@ -32,10 +29,10 @@ def _guarded(work: Callable[[], int], code_of: Callable[[MassgenError], int], in
         if isinstance(cause, KeyboardInterrupt):
             return interrupted
         if debug:
-            complain("".join(traceback.format_exception(error)))
+            print_error("".join(traceback.format_exception(error)))
         if not isinstance(cause, MassgenError):
             cause = MassgenError("internal", f"{type(cause).__name__}: {cause}")
-        complain(f"ERROR {cause.code}: {cause}")
+        print_error(f"ERROR {cause.code}: {cause}")
         return code_of(cause)
 
 

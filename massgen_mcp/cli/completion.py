@@ -1,4 +1,4 @@
-"""Completion of command lines in bash, zsh and fish. Costs nothing until a shell asks. Must not know the candidates."""
+"""Completion of command lines in bash, zsh and fish. Costs nothing until a shell asks."""
 
 import argparse
 import os

@@ -1,7 +1,4 @@
-"""How our commands explain themselves: `--help` as a manual page that fits the terminal.
-
-Must not know what they do.
-"""
+"""How our commands explain themselves: `--help` as a manual page that fits the terminal."""
 
 import argparse
 import re

@@ -1,7 +1,5 @@
 """A config with what one call adds to it. Whatever adds something has the whole checked again, before it is stored or
 executed: what a runner reads later holds to the limits of a config.
-
-Must not know which door a call came through.
 """
 
 from collections.abc import Sequence
@@ -9,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from massgen_mcp.config.explain import problems_of, show_place
+from massgen_mcp.config.diagnostics import problems_of, show_place
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 

@@ -6,7 +6,7 @@ Must not import AG2. What would run commands outside of a sandbox, or bring a te
 import importlib.util
 from collections.abc import Mapping
 
-from massgen_mcp.config.explain import Problem
+from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 EXTRA = 'pip install "massgen-mcp[ag2]"'

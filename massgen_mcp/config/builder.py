@@ -1,6 +1,6 @@
 """Configs that nobody wrote: from a list of models, or from what this machine and environment offer.
 
-Must not know how a run goes. It asks only local model servers, and only when a default team is wanted.
+It asks only local model servers, and only when a default team is wanted.
 """
 
 import json
@@ -13,7 +13,7 @@ import anyio
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.explain import show_name
+from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.key_hosts import find_key
 from massgen_mcp.config.models import (
     MAX_MODEL_NAME,
@@ -132,7 +132,7 @@ async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[Lo
     )
 
 
-def told_default(team: Config) -> str:
+def describe_default(team: Config) -> str:
     """In words, what a default team was made of."""
     match team.agents[0].backend:
         case ClaudeCodeBackendConfig():

@@ -1,6 +1,6 @@
 """The configs that ship with the package: `@examples/NAME`.
 
-Must not know how a config is parsed. A name only ever selects from what is there; no path is built from it.
+A name only ever selects from what is there; no path is built from it.
 """
 
 import difflib

@@ -1,7 +1,4 @@
-"""Which keys this process holds: what has to be kept out of everything that leaves it.
-
-Must not know what is sent where (`providers` does).
-"""
+"""Which keys this process holds: what has to be kept out of everything that leaves it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

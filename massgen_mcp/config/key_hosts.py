@@ -146,7 +146,7 @@ def refused_pair(backend: BackendConfig, environ: Mapping[str, str]) -> Pair | N
     return Pair(key=variable, host=host_of(url))
 
 
-def told_refusal(refused: Sequence[Pair]) -> str:
+def describe_refusal(refused: Sequence[Pair]) -> str:
     """What is refused, and who can allow it."""
     listed = "; ".join(f"{pair.key} to {pair.host}" for pair in refused)
     return (

@@ -1,6 +1,6 @@
 """How keys, and addresses that keys go to, are read from the environment: in one place, checked when they are read.
 
-An error names the variable and never its value. Must not know providers.
+An error names the variable and never its value.
 """
 
 import re

@@ -1,6 +1,6 @@
 """From a path, a text or a dictionary to a `Config`: the one edge where configs are parsed.
 
-Must not know what a config is used for. Every problem of a file is reported at once, with its line and without values.
+Every problem of a file is reported at once, with its line and without values.
 """
 
 import json
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from massgen_mcp.config import ag2_agents, agent_clis, examples, key_hosts
 from massgen_mcp.config.acceptances import Pair, user_directory
-from massgen_mcp.config.explain import Problem, likely_types, problems_of, show_name, show_place
+from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
 from massgen_mcp.config.models import (
     Ag2BackendConfig,
     AgentConfig,
@@ -21,8 +21,8 @@ from massgen_mcp.config.models import (
     Config,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.plain import NotPlainError, plain_data
-from massgen_mcp.config.shape import shape
+from massgen_mcp.config.normalize import shape
+from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
 from massgen_mcp.errors import MassgenError
 
@@ -124,7 +124,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     """
     check_credentials(config, environ)
     if refused := refused_keys(config, environ):
-        raise MassgenError("key_refused", key_hosts.told_refusal(refused))
+        raise MassgenError("key_refused", key_hosts.describe_refusal(refused))
     for agent in config.agents:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)

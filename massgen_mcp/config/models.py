@@ -1,6 +1,6 @@
 """What a user may ask for, as frozen types. Parsed once by `loader`; true everywhere after that.
 
-Must not know where a config came from or what is done with it. Keys follow the YAML files of MassGen.
+Keys follow the YAML files of MassGen.
 """
 
 import difflib

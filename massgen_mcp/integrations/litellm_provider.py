@@ -1,6 +1,6 @@
 """The provider that LiteLLM calls: complete and streamed, with and without `await`. Imports LiteLLM.
 
-A call is told to LiteLLM in its own types, errors too. Must not know how a request is made of a call.
+A call is told to LiteLLM in its own types, errors too.
 """
 
 from collections.abc import AsyncGenerator, Generator

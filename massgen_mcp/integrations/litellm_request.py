@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from massgen_mcp.api.asked import Asked, RunOptions, asked
 from massgen_mcp.config.adjusted import with_limits
-from massgen_mcp.config.generated import build_config
+from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.config.models import Config, HttpBackendConfig
 from massgen_mcp.errors import MassgenError

@@ -1,7 +1,7 @@
 """A run's budget: what may be spent and what has been, as a fold over its events, so that it survives a resume.
 
-Pure: knows no reservations (see `orchestration.purse`), no models and no clocks. A call of unknown price counts with
-its tokens only.
+Pure: knows no reservations (see `money.reservations`), no models and no clocks. A call of unknown price counts with its
+tokens only.
 """
 
 import math

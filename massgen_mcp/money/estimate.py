@@ -1,6 +1,6 @@
 """What a run will probably cost and take, told before it starts. The formula stands in docs/budget.md.
 
-A range, because nobody knows how much agents will write; where a price is unknown it says so. Must not know runs.
+A range, because nobody knows how much agents will write; where a price is unknown it says so.
 """
 
 from collections.abc import Mapping, Sequence

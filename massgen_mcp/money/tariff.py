@@ -1,7 +1,7 @@
 """What one agent's model calls cost: by its config, else as the provider reports, else by a public price list.
 
-A price that nobody knows is None and never 0. Must not know runs, budgets or wire formats. The price list is
-genai-prices, loaded when a call first needs it; where it was installed without bytecode that once takes 70 MB.
+A price that nobody knows is None and never 0. The price list is genai-prices, loaded when a call first needs it; where
+it was installed without bytecode that once takes 70 MB.
 """
 
 from collections.abc import Mapping

@@ -6,8 +6,8 @@ not know what is asked or answered.
 
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import BudgetReached, CallPurpose, InputRequired
+from massgen_mcp.money.reservations import CallEstimate, Reservation
 from massgen_mcp.orchestration.floor import Floor
-from massgen_mcp.orchestration.purse import Demand, Reserve
 from massgen_mcp.orchestration.team import Member
 
 ANSWERS_SHARE = 0.8
@@ -16,20 +16,22 @@ VOTES_SHARE = 0.9
 """... so much for answers and votes; all of it for the final answer as well."""
 
 
-async def admit(floor: Floor, member: Member, demand: Demand, purpose: CallPurpose, call_id: str) -> Reserve:
-    """Set aside what the call may cost, waiting for calls in flight if need be. `floor.purse.give_back` it afterwards.
+async def admit(
+    floor: Floor, member: Member, estimate: CallEstimate, purpose: CallPurpose, call_id: str
+) -> Reservation:
+    """Set aside what the call may cost, waiting for calls in flight if need be. `release` it afterwards.
 
     Raises `BackendError` with reason "budget" when it does not fit; then the run is at its cap, and knows it.
     """
     await member.tariff.ready()
-    purse = floor.purse
+    reservations = floor.reservations
     while True:
         share = share_of(floor, member, purpose)
-        if reserve := purse.take(call_id, demand, share):
-            return reserve
-        if purse.may_fit(demand, share):
-            await purse.change()
-        elif purse.asks_first and not floor.state.finish_requested and not purse.budget.reached:
+        if reservation := reservations.reserve(call_id, estimate, share):
+            return reservation
+        if reservations.may_fit(estimate, share):
+            await reservations.change()
+        elif reservations.asks_first and not floor.state.finish_requested and not reservations.budget.reached:
             await _ask(floor)
         else:
             raise _at_cap(floor, member)
@@ -38,7 +40,7 @@ async def admit(floor: Floor, member: Member, demand: Demand, purpose: CallPurpo
 def _at_cap(floor: Floor, member: Member) -> BackendError:
     """The error for a call that does not fit; the first one of a run is recorded."""
     message = _told(floor)
-    if not floor.purse.budget.reached:
+    if not floor.reservations.budget.reached:
         floor.record(BudgetReached(agent=member.name, message=message))
     return BackendError("budget", message)
 
@@ -60,7 +62,7 @@ async def _ask(floor: Floor) -> None:
 
 
 def _told(floor: Floor) -> str:
-    budget = floor.purse.budget
+    budget = floor.reservations.budget
     return (
         f"the next call does not fit into the budget: ${budget.usd:.4f} of ${budget.max_usd:g} (max_usd) and "
         f"{budget.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent."

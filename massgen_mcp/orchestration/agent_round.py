@@ -1,7 +1,7 @@
 """One agent's round: from a ballot to exactly one accepted action.
 
 A step is one model call. Its ordinary tool calls are run, its workflow call is put to the coordination rules; whatever
-breaks a rule goes back to the model as a tool result, in this one place. Must not know other agents or providers.
+breaks a rule goes back to the model as a tool result, in this one place.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Round:
 
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
         self._member = member
-        self._assignment = attempt.assignment
+        self._run_spec = attempt.run_spec
         self._floor = attempt.floor
         self._attempt = attempt.number
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
@@ -44,7 +44,7 @@ class Round:
 
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
-        floor, notes = attempt.floor, attempt.assignment.shared_notes
+        floor, notes = attempt.floor, attempt.run_spec.shared_notes
         shown = [floor.state.content(entry.label) for entry in work.ballot.entries]
         opening, nonce = attempt.nonces(member.name, [*shown, *floor.said, notes("")])
         opened = RoundStarted(
@@ -84,7 +84,7 @@ class Round:
             await self._step()
 
     def _check_bounds(self) -> None:
-        limits = self._assignment.limits
+        limits = self._run_spec.limits
         if self._violations > limits.enforcement_retries:
             raise BackendError("no_action", f"no accepted action in {self._violations} attempts in a row")
         if self._talk.steps >= limits.steps_per_round:
@@ -139,19 +139,19 @@ class Round:
     # -- what the model sees ------------------------------------------------------------------------------------
 
     def _system(self) -> str:
-        alone = len(self._assignment.team) == 1
-        style = self._assignment.style
+        alone = len(self._run_spec.team) == 1
+        policy = self._run_spec.policy
         notes: list[str] = []
-        if not alone and (criterion := prompts.CONTENT_WITH[style.voting_sensitivity]):
+        if not alone and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
             notes.append(criterion)
-        if style.planning_instruction is not None:
-            notes.append(style.planning_instruction)
+        if policy.planning_instruction is not None:
+            notes.append(policy.planning_instruction)
         notes.extend(self._member.notes)
         if self._member.workspace is not None:
             notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
-            if names := self._assignment.context_names:
+            if names := self._run_spec.context_names:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
-            if alone and (names := self._assignment.writable_names):
+            if alone and (names := self._run_spec.writable_names):
                 notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
         task = prompts.COORDINATE_ALONE if alone else prompts.COORDINATE
         return prompts.system_prompt(task, self._member.system_message, notes)
@@ -185,7 +185,7 @@ class Round:
             text = f"{text}\n\n{prompts.VOTE_ONLY}"
         self._talk.tell(text)
         if self._member.workspace is not None:
-            self._member.workspace.set_peers(self._floor.files_of(entries, self._assignment.gallery))
+            self._member.workspace.set_peers(self._floor.files_of(entries, self._run_spec.answer_store))
 
     # -- what the model does ------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Round:
         """Do what the reply asks for, as far as it is not done. True when an action was accepted: the round is over."""
         workflow = [call for call in calls_of(reply) if call.name in WORKFLOW_TOOLS]
         ordinary = tuple(call for call in calls_of(reply) if call.name not in WORKFLOW_TOOLS)
-        only_plan = self._assignment.style.planning_instruction is not None
+        only_plan = self._run_spec.policy.planning_instruction is not None
         await self._talk.use_tools(ordinary, only_plan=only_plan)
         results = self._talk.results
         if workflow and reply.stop in ("length", "refusal"):
@@ -244,7 +244,9 @@ class Round:
         path, fault = None, None
         if not isinstance(verdict, Violation):
             try:
-                path = await self._assignment.gallery.keep(self._attempt, name, action.content, self._member.workspace)
+                path = await self._run_spec.answer_store.keep(
+                    self._attempt, name, action.content, self._member.workspace
+                )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._floor.fault(error)
             verdict = self._floor.state.answer(name, action.content)

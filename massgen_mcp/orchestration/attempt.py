@@ -1,4 +1,4 @@
-"""What every phase of one attempt needs: the assignment, the floor, and how its conversations open."""
+"""What every phase of one attempt needs: the spec of the run, the floor, and how its conversations open."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.floor import Floor
-from massgen_mcp.orchestration.team import Assignment
+from massgen_mcp.orchestration.team import RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class Briefing:
 class Attempt:
     """`number` counts from 1. `briefing` is what the attempt before left, if there was one."""
 
-    assignment: Assignment
+    run_spec: RunSpec
     floor: Floor
     number: int
     briefing: Briefing | None = None
 
     def opening(self, nonce: str) -> tuple[Message, ...]:
         """What every conversation opens with: the question, and in a further attempt the briefing."""
-        question = UserMessage(prompts.question_block(self.assignment.question, nonce, self.assignment.history))
+        question = UserMessage(prompts.question_block(self.run_spec.question, nonce, self.run_spec.history))
         if self.briefing is None:
             return (question,)
         before = self.briefing
@@ -55,8 +55,8 @@ class Attempt:
         return draw_nonce(known)
 
     def _opening_texts(self) -> Iterable[str]:
-        yield self.assignment.question
-        for turn in self.assignment.history:
+        yield self.run_spec.question
+        for turn in self.run_spec.history:
             yield from (turn.question, turn.answer)
         if self.briefing is not None:
             yield from (self.briefing.answer, self.briefing.reason, self.briefing.instructions)

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import anyio
 
-from massgen_mcp.backends.base import Rehearsing
+from massgen_mcp.backends.base import Replayable
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events import (
     AnswerEvaluated,
     AnswerPresented,
-    AskerSaid,
     AttemptStarted,
     BudgetRaised,
+    CallerSaid,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -30,13 +30,13 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.floor import Floor, Journal
 from massgen_mcp.orchestration.past import Final, Past, best_of, past_of
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
-from massgen_mcp.orchestration.purse import Purse
-from massgen_mcp.orchestration.team import Assignment, Member
+from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.tools.base import decoded
 
 
@@ -45,12 +45,14 @@ class Conductor:
     from the same event loop.
     """
 
-    def __init__(self, assignment: Assignment, journal: Journal) -> None:
-        self._assignment = assignment
-        names = tuple(member.name for member in assignment.team)
-        self._floor = Floor(Coordination.begin(names, assignment.rules), journal, _purse(assignment), assignment.report)
-        if assignment.desk is not None:
-            assignment.desk.open(self._floor)
+    def __init__(self, run_spec: RunSpec, journal: Journal) -> None:
+        self._run_spec = run_spec
+        names = tuple(member.name for member in run_spec.team)
+        self._floor = Floor(
+            Coordination.begin(names, run_spec.rules), journal, _reservations(run_spec), run_spec.report
+        )
+        if run_spec.caller_questions is not None:
+            run_spec.caller_questions.open(self._floor)
         self._run = anyio.CancelScope()
         self._cancel_requested = False
         self._attempt = 0
@@ -64,7 +66,7 @@ class Conductor:
         past = past_of(records)
         self._floor.resume((record.event for record in records), past.in_flight)
         self._past, self._final = past, past.final
-        faults = {member.name: await self._rehearse(member) for member in self._assignment.team}
+        faults = {member.name: await self._rehearse(member) for member in self._run_spec.team}
         self._floor.record(RunResumed(in_flight=tuple(past.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._floor.state.live:
@@ -74,8 +76,8 @@ class Conductor:
     async def _rehearse(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
         try:
-            if isinstance(member.backend, Rehearsing):
-                member.backend.rehearse(self._past.calls.get(member.name, ()))
+            if isinstance(member.backend, Replayable):
+                member.backend.fast_forward(self._past.calls.get(member.name, ()))
             for call in self._past.tools.get(member.name, ()):
                 for tool in member.tools:
                     if tool.keeps_state and tool.spec.name == call.name:
@@ -93,7 +95,7 @@ class Conductor:
 
     def raise_budget(self, control: int, max_usd: float) -> None:
         """Set the cap of the whole run, in US dollars. Does nothing unless it is above the present cap."""
-        if self._floor.has_heard(control) or max_usd <= self._floor.purse.budget.max_usd:
+        if self._floor.has_heard(control) or max_usd <= self._floor.reservations.budget.max_usd:
             return
         self._floor.record(BudgetRaised(control=control, max_usd=max_usd))
         if self._floor.asked is not None and self._floor.asked.kind == "budget_reached":
@@ -102,7 +104,7 @@ class Conductor:
     def steer(self, control: int, message: str) -> None:
         """Have every agent read this at its next step. The same `control` number twice is one message."""
         if not self._floor.has_heard(control):
-            self._floor.record(AskerSaid(control=control, message=message))
+            self._floor.record(CallerSaid(control=control, message=message))
 
     def answer(self, decision: str) -> None:
         """Tell the agent that asks what the caller decided; nothing if no agent asks any more."""
@@ -123,7 +125,7 @@ class Conductor:
 
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
-        self._run.deadline = anyio.current_time() + self._assignment.limits.run_seconds - self._past.seconds
+        self._run.deadline = anyio.current_time() + self._run_spec.limits.run_seconds - self._past.seconds
         with self._run:
             if failure := await self._attempts():
                 self._floor.record(failure)
@@ -139,9 +141,9 @@ class Conductor:
 
     async def _keep(self, final: Final) -> str:
         """Keep the final answer with its files; why that failed, if it did. The answer itself is in the journal."""
-        workspace = self._assignment.member(final.agent).workspace
+        workspace = self._run_spec.member(final.agent).workspace
         try:
-            await self._assignment.gallery.keep_final(final.agent, final.answer, workspace)
+            await self._run_spec.answer_store.keep_final(final.agent, final.answer, workspace)
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
             return str(self._floor.fault(error))
         return ""
@@ -153,7 +155,7 @@ class Conductor:
 
         A further attempt that comes to nothing leaves the answer of the one before standing.
         """
-        style = self._assignment.style
+        policy = self._run_spec.policy
         begun = self._past.attempt or AttemptStarted(attempt=1)
         if self._past.attempt is None:
             self._floor.record(begun)
@@ -162,7 +164,7 @@ class Conductor:
             failure = await self._attempt_once()
             if failure is not None:
                 return None if self._final else failure
-            if self._final is None or self._attempt > style.max_restarts or self._is_closing():
+            if self._final is None or self._attempt > policy.max_restarts or self._is_closing():
                 return None
             judgement = await self._judge(self._final)
             if judgement.sufficient:
@@ -174,7 +176,7 @@ class Conductor:
             self._floor.record(begun)
 
     def _is_closing(self) -> bool:
-        return self._floor.state.finish_requested or self._floor.purse.budget.reached
+        return self._floor.state.finish_requested or self._floor.reservations.budget.reached
 
     def _open(self, begun: AttemptStarted) -> None:
         """A further attempt knows what the one before came to."""
@@ -186,7 +188,7 @@ class Conductor:
         """The winner's judgement, from the journal as far as it is there."""
         if self._past.judged:
             return self._past.judged
-        member = self._assignment.member(final.agent)
+        member = self._run_spec.member(final.agent)
         if self._past.judging:
             judgement = verdict(member, self._past.judging)
         else:
@@ -198,7 +200,7 @@ class Conductor:
         """One coordination and its final answer, which `_final` is then."""
         if self._past.presented:
             return None
-        if self._assignment.style.skip_coordination:
+        if self._run_spec.policy.skip_coordination:
             return await self._first_agent_presents()
         winner = await self._coordinate()
         if winner is None:
@@ -210,7 +212,7 @@ class Conductor:
 
     async def _first_agent_presents(self) -> RunFailed | None:
         """Without coordination there is nothing to fall back on."""
-        member = self._assignment.team[0]
+        member = self._run_spec.team[0]
         try:
             answer = await present(member, self._this_attempt(), self._past.presentation)
         except BackendError as error:
@@ -221,7 +223,7 @@ class Conductor:
         return None
 
     def _this_attempt(self) -> Attempt:
-        return Attempt(self._assignment, self._floor, self._attempt, self._briefing)
+        return Attempt(self._run_spec, self._floor, self._attempt, self._briefing)
 
     # -- coordination ---------------------------------------------------------------------------------------------
 
@@ -231,7 +233,7 @@ class Conductor:
             return self._floor.state.winner
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._close_first_answers)
-            for member in self._assignment.team:
+            for member in self._run_spec.team:
                 tasks.start_soon(self._take_part, member)
             while self._floor.state.winner is None and self._floor.state.live:
                 await self._floor.change()
@@ -262,7 +264,7 @@ class Conductor:
 
     async def _play(self, play: Round) -> None:
         """A round within its time."""
-        seconds = self._assignment.limits.round_seconds
+        seconds = self._run_spec.limits.round_seconds
         with anyio.move_on_after(seconds) as scope:
             await play.play()
         if scope.cancelled_caught:
@@ -275,7 +277,7 @@ class Conductor:
         """Give the stragglers `first_answer_wait_seconds` from the first answer on."""
         while not self._floor.state.answered:
             await self._floor.change()
-        await anyio.sleep(self._assignment.limits.first_answer_wait_seconds)
+        await anyio.sleep(self._run_spec.limits.first_answer_wait_seconds)
         if unanswered := self._floor.state.unanswered:
             self._floor.record(FirstAnswersClosed(awaited=unanswered))
 
@@ -286,7 +288,7 @@ class Conductor:
         latest answer stands in, on the record.
         """
         standing = self._floor.state.content(winner.label)
-        debug = self._assignment.style.debug_final_answer
+        debug = self._run_spec.policy.debug_final_answer
         if debug is not None and self._attempt == 1:
             return debug, True
         if self._may_reuse(winner):
@@ -295,20 +297,20 @@ class Conductor:
         if past and isinstance(past[-1], PresentationFailed):
             return standing, True
         try:
-            return await present(self._assignment.member(winner.agent), self._this_attempt(), past), False
+            return await present(self._run_spec.member(winner.agent), self._this_attempt(), past), False
         except BackendError as error:
             self._floor.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
             return standing, True
 
     def _may_reuse(self, winner: WinnerChosen) -> bool:
         """Whether writing the final answer anew could add nothing, or is not wanted."""
-        style = self._assignment.style
-        if style.planning_instruction is not None:
+        policy = self._run_spec.policy
+        if policy.planning_instruction is not None:
             return False  # what was planned is still to be executed
-        if style.final_answer_strategy == "winner_reuse" or len(self._assignment.team) == 1:
+        if policy.final_answer_strategy == "winner_reuse" or len(self._run_spec.team) == 1:
             return True
         agreed = winner.outcome == "consensus" or len(self._floor.state.answered) == 1
-        return style.final_answer_strategy == "auto" and agreed
+        return policy.final_answer_strategy == "auto" and agreed
 
     # -- ends that are no completion --------------------------------------------------------------------------------
 
@@ -316,7 +318,7 @@ class Conductor:
         winner, answer = self.best()
         if self._cancel_requested:
             return RunCancelled(winner=winner, answer=answer)
-        seconds = self._assignment.limits.run_seconds
+        seconds = self._run_spec.limits.run_seconds
         message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s"
         return RunTimedOut(message=message, winner=winner, answer=answer)
 
@@ -334,11 +336,11 @@ class Conductor:
         return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
 
 
-def _purse(assignment: Assignment) -> Purse:
-    config = assignment.budget
+def _reservations(run_spec: RunSpec) -> Reservations:
+    config = run_spec.budget
     if config is None:
-        return Purse()
-    return Purse(Budget(config.max_usd, config.max_tokens), asks_first=config.at_cap == "ask")
+        return Reservations()
+    return Reservations(Budget(config.max_usd, config.max_tokens), asks_first=config.at_cap == "ask")
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {

@@ -1,7 +1,7 @@
 """One agent's talk with its model in one piece of work: a round, or the writing of the final answer.
 
 What the model has been told is a fold over events: while a run goes on the same `take_in` builds the conversation that
-rebuilds it when a lost run is resumed. Must not know ballots, votes or what a reply is for.
+rebuilds it when a lost run is resumed.
 """
 
 from massgen_mcp.backends.base import (
@@ -45,7 +45,7 @@ class Conversation:
         """`fruitless` before the last reply."""
         self._member = member
         self._floor = attempt.floor
-        self._limits = attempt.assignment.limits
+        self._limits = attempt.run_spec.limits
         self._name = name
         self._heard = 0
         self._say_what_was_said(opened.heard, opened.nonce)

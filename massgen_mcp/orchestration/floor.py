@@ -1,7 +1,6 @@
 """The floor: where the agents of one run meet. It owns the live coordination state and the run's journal.
 
 Every fact passes through `record`, in one order, and reaches the journal, the state and whoever waits for a change.
-Must not know models, tools or prompts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +14,10 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
-    AskerSaid,
     AttemptStarted,
     BallotEntry,
     BudgetRaised,
+    CallerSaid,
     Event,
     EventT,
     InputGiven,
@@ -27,9 +26,9 @@ from massgen_mcp.events import (
     RoundStarted,
     VoteCast,
 )
+from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only
-from massgen_mcp.orchestration.purse import Purse
-from massgen_mcp.orchestration.team import Gallery
+from massgen_mcp.orchestration.team import AnswerStore
 
 
 class Journal(Protocol):
@@ -46,10 +45,14 @@ class Journal(Protocol):
 
 class Floor:
     def __init__(
-        self, state: Coordination, journal: Journal, purse: Purse | None = None, report: Report = name_only
+        self,
+        state: Coordination,
+        journal: Journal,
+        reservations: Reservations | None = None,
+        report: Report = name_only,
     ) -> None:
         self.state = state
-        self.purse = purse or Purse()
+        self.reservations = reservations or Reservations()
         self._journal = journal
         self._report = report
         self._changed = anyio.Event()
@@ -109,12 +112,12 @@ class Floor:
     def standing_votes(self) -> tuple[VoteCast, ...]:
         return tuple(self._votes[agent] for agent, seat in self.state.seats.items() if seat.vote is not None)
 
-    def files_of(self, entries: Iterable[BallotEntry], gallery: Gallery) -> dict[str, Path]:
+    def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
         """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
         found: dict[str, Path] = {}
         for entry in entries:
             path = self._paths.get(entry.label)
-            files = gallery.files(path) if path else None
+            files = answer_store.files(path) if path else None
             if files is not None:
                 found[entry.name] = files
         return found
@@ -136,7 +139,7 @@ class Floor:
         return event
 
     def _note(self, event: Event) -> None:
-        self.purse.note(event)
+        self.reservations.note(event)
         match event:
             case BudgetRaised():
                 self._raises.add(event.control)
@@ -151,7 +154,7 @@ class Floor:
                 self._votes[event.agent] = event
             case AgentDropped():
                 self._dropped.append(event)
-            case AskerSaid():
+            case CallerSaid():
                 self._said[event.control] = event.message
             case InputRequired():
                 self.asked = event

@@ -1,4 +1,4 @@
-"""A journal and a gallery without a disk, for simulations, measurements and tests of the orchestrator."""
+"""A journal and an answer store without a disk, for simulations, measurements and tests of the orchestrator."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,8 @@ class EventList:
         """There is no disk to wait for."""
 
 
-class KeepsNothing:
-    """A gallery whose answers have no files."""
+class NullAnswerStore:
+    """An answer store whose answers have no files."""
 
     async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
         del content, workspace

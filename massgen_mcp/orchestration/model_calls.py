@@ -1,7 +1,4 @@
-"""One model call of one agent, with everything about it in the journal.
-
-Must not know what the reply means.
-"""
+"""One model call of one agent, with everything about it in the journal."""
 
 import time
 from dataclasses import replace
@@ -11,6 +8,7 @@ import anyio
 
 from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.backends.calling import Reply, call_model
+from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     CallPurpose,
@@ -26,10 +24,9 @@ from massgen_mcp.events import (
     ToolCallRecord,
     Usage,
 )
+from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.floor import Floor
-from massgen_mcp.orchestration.metering import Meter
-from massgen_mcp.orchestration.purse import Demand
 from massgen_mcp.orchestration.team import Limits, Member
 
 DELTA_CHARACTERS = 400
@@ -45,17 +42,17 @@ async def ask(
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
     meter = Meter(request)
-    demand = Demand(member.tariff, meter.input_tokens)
+    estimate = CallEstimate(member.tariff, meter.input_tokens)
     while True:
-        reserve = await admit(floor, member, demand, purpose, call_id)
-        limited = replace(request, max_output_tokens=reserve.limit)
+        reservation = await admit(floor, member, estimate, purpose, call_id)
+        limited = replace(request, max_output_tokens=reservation.limit)
         try:
             return await _ask(member, limited, meter, call_id, purpose, floor, limits)
         except BackendError as error:
             if error.reason != "budget":
                 raise  # else a further try did not fit any more, and there may be room again
         finally:
-            floor.purse.give_back(call_id)
+            floor.reservations.release(call_id)
 
 
 async def _ask(
@@ -89,7 +86,7 @@ async def _ask(
             ),
         )
         meter.wait()
-        if not floor.purse.holds(share_of(floor, member, purpose)):
+        if not floor.reservations.holds(share_of(floor, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
     def on_wait(obstacle: Obstacle) -> None:
@@ -103,7 +100,7 @@ async def _ask(
             deadline_seconds=limits.call_seconds,
             on_text=deltas.add,
             on_retry=on_retry,
-            lane=member.lane,
+            limiter=member.limiter,
             on_wait=on_wait,
             on_try=meter.begin,
             on_part=meter.hear,
@@ -140,9 +137,9 @@ def _record_bill(floor: Floor, event: BillT) -> BillT:
     """What a call came to, and what that means for the budget. Returns the event as it is recorded."""
     event = floor.record(event)
     if event.usage is not None and event.cost is not None:
-        if exceeded := floor.purse.exceeded(event.agent, event.call_id, event.usage, event.cost):
+        if exceeded := floor.reservations.exceeded(event.agent, event.call_id, event.usage, event.cost):
             floor.record(exceeded)
-        for mark in floor.purse.due():
+        for mark in floor.reservations.due():
             floor.record(mark)
     return event
 

@@ -1,7 +1,7 @@
 """What a run's journal tells about the part of it that has already happened, for whoever goes on with it.
 
 A fold like any other: reading the events in order gives each unfinished piece of work the events that it needs to stand
-where it stood. Must not know journals, models or prompts.
+where it stood.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,4 @@
-"""The winner writes the final answer, knowing all answers and votes; and judges it, if a further attempt is possible.
-
-Must not know how the winner was found.
-"""
+"""The winner writes the final answer, knowing all answers and votes. It judges it if another attempt is possible."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -17,7 +14,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.floor import Floor
 from massgen_mcp.orchestration.model_calls import ask
-from massgen_mcp.orchestration.team import Assignment, Member
+from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 
 
@@ -43,7 +40,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
         talk.tell(_record(member, attempt.floor, started.nonce))
     for event in later:
         talk.take_in(event)
-    seconds = attempt.assignment.limits.round_seconds
+    seconds = attempt.run_spec.limits.round_seconds
     with anyio.move_on_after(seconds), member.workspace.writing_context() if member.workspace else nullcontext():
         return await _write(member, attempt, talk)
     raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s")
@@ -58,8 +55,8 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
-    limits = attempt.assignment.limits
-    notes = [*_file_notes(attempt.assignment), *member.notes] if member.workspace is not None else [*member.notes]
+    limits = attempt.run_spec.limits
+    notes = [*_file_notes(attempt.run_spec), *member.notes] if member.workspace is not None else [*member.notes]
     system = prompts.system_prompt(prompts.PRESENT, member.system_message, notes)
     tools = tuple(tool.spec for tool in member.tools)
     while True:
@@ -76,12 +73,12 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
         await talk.ask(system, tools, "present")
 
 
-def _file_notes(assignment: Assignment) -> Iterator[str]:
+def _file_notes(run_spec: RunSpec) -> Iterator[str]:
     yield prompts.FILES
-    if assignment.context_names:
-        yield prompts.CONTEXT_FILES.format(names=", ".join(assignment.context_names))
-    if assignment.writable_names:
-        yield prompts.WRITABLE_FILES.format(names=", ".join(assignment.writable_names))
+    if run_spec.context_names:
+        yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
+    if run_spec.writable_names:
+        yield prompts.WRITABLE_FILES.format(names=", ".join(run_spec.writable_names))
 
 
 def _complete(text: str, stop: str) -> str:
@@ -127,7 +124,7 @@ async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvalu
             call_id=f"{member.name}.{attempt.number}.evaluate",
             purpose="evaluate",
             floor=attempt.floor,
-            limits=attempt.assignment.limits,
+            limits=attempt.run_spec.limits,
         )
         return verdict(member, reply)
     except Exception as error:  # noqa: BLE001 - the final answer stands, whatever goes wrong with its judgement

@@ -1,7 +1,4 @@
-"""A run's team and its limits, as the composition root hands them to orchestration.
-
-Must not know how backends, workspaces or journals are made.
-"""
+"""A run's team and its limits, as the composition root hands them to orchestration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
-from massgen_mcp.backends.traffic import Lane
+from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.money.tariff import Tariff
@@ -19,7 +16,7 @@ from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
 
 if TYPE_CHECKING:
-    from massgen_mcp.orchestration.desk import Desk
+    from massgen_mcp.orchestration.ask_caller import CallerQuestions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Member:
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
-    lane: Lane | None = None
+    limiter: ProviderLimiter | None = None
     """What its calls share with all others to the same provider. None: they share nothing."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
@@ -52,7 +49,7 @@ class Limits:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
-class Gallery(Protocol):
+class AnswerStore(Protocol):
     """Where answers are kept with the files that belong to them."""
 
     async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
@@ -69,7 +66,7 @@ class Gallery(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class RunPolicy:
     """How a team works, beyond the rules: wording, and the phases after coordination."""
 
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
@@ -82,15 +79,15 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class RunSpec:
     """What a team is asked to do, and under which rules."""
 
     question: str
     team: tuple[Member, ...]
     rules: Rules
     limits: Limits
-    gallery: Gallery
-    style: Style = field(default_factory=Style)
+    answer_store: AnswerStore
+    policy: RunPolicy = field(default_factory=RunPolicy)
     shared_notes: Callable[[str], str] = lambda _: ""
     """What the whole team should see now (its short-term memory), in words for a model; takes the markers' nonce."""
     history: tuple[EarlierTurn, ...] = ()
@@ -102,7 +99,7 @@ class Assignment:
 
     budget: BudgetConfig | None = None
     """What the run may cost. None: whatever it takes."""
-    desk: "Desk | None" = None
+    caller_questions: "CallerQuestions | None" = None
     """Where agents may ask the caller, if they may."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""

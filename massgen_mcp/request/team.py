@@ -1,7 +1,5 @@
 """START HERE. Which team is asked, by one rule at every door: what was named, else the project's config, else the
 user's own, else the default team.
-
-Must not know which door it is, nor how a team is asked.
 """
 
 from collections.abc import Mapping
@@ -9,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.config.builder import config_from_models, default_team, told_default
+from massgen_mcp.config.builder import config_from_models, default_team, describe_default
 from massgen_mcp.config.loader import config_from_data, config_path, config_places, is_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.request.reach import reach_of
@@ -63,10 +61,10 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
     team = await default_team(environ)
-    return Team(team, told_default(team), None, environ, is_default=True)
+    return Team(team, describe_default(team), None, environ, is_default=True)
 
 
-def told_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
+def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
     """Before the first call of a model, on one line: which team, from where, and what it reaches."""
     return f"{source}; {reach_of(config, environ, cwd.resolve())}"
 

@@ -1,19 +1,16 @@
-"""Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits.
-
-Must not know journals, views or what the team will do.
-"""
+"""Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.traffic import Lane
+from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
-from massgen_mcp.orchestration.desk import Desk, QuestionTool
-from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
+from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
@@ -30,28 +27,28 @@ def assemble(
     run_id: str,
     request: Request,
     backends: list[Backend],
-    lanes: list[Lane | None],
+    provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
-) -> Assignment:
-    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, lanes and
+) -> RunSpec:
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters and
     tariffs are one per agent.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
-    desk = Desk() if orchestrator.allow_questions else None
+    caller_questions = CallerQuestions() if orchestrator.allow_questions else None
     team = tuple(
         replace(
-            _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, desk),
-            lane=lane,
+            _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
+            limiter=limiter,
             tariff=tariff,
         )
-        for place, (agent, backend, lane, tariff) in enumerate(
-            zip(config.agents, backends, lanes, tariffs, strict=True)
+        for place, (agent, backend, limiter, tariff) in enumerate(
+            zip(config.agents, backends, provider_limiters, tariffs, strict=True)
         )
     )
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
-    return Assignment(
+    return RunSpec(
         question=request.question,
         history=request.history,
         team=team,
@@ -69,10 +66,10 @@ def assemble(
             enforcement_retries=orchestrator.max_enforcement_retries,
             steps_per_round=orchestrator.max_steps_per_round,
         ),
-        gallery=AnswerGallery(run),
-        style=_style(orchestrator),
+        answer_store=AnswerGallery(run),
+        policy=_policy(orchestrator),
         shared_notes=board.text,
-        desk=desk,
+        caller_questions=caller_questions,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
         writable_names=tuple(mount.name for mount in mounts if mount.writable),
@@ -87,7 +84,7 @@ def _member(
     orchestrator: OrchestratorConfig,
     board: MemoryBoard,
     skills: tuple[Skill, ...],
-    desk: Desk | None,
+    caller_questions: CallerQuestions | None,
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, tools = None, list[Tool]()
@@ -103,8 +100,8 @@ def _member(
         kept_in = workspace if coordination.task_planning_filesystem_mode else None
         tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
     tools += skill_tools(skills)
-    if desk is not None:
-        tools.append(QuestionTool(desk, name))
+    if caller_questions is not None:
+        tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
     return Member(name, backend, agent.system_message, tuple(tools), notes, workspace)
 
@@ -120,9 +117,9 @@ def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:
     return (*builtin, *(skill for skill in own if skill.name not in taken))
 
 
-def _style(orchestrator: OrchestratorConfig) -> Style:
+def _policy(orchestrator: OrchestratorConfig) -> RunPolicy:
     coordination = orchestrator.coordination
-    return Style(
+    return RunPolicy(
         voting_sensitivity=orchestrator.voting_sensitivity,
         final_answer_strategy=orchestrator.final_answer_strategy,
         planning_instruction=coordination.planning_mode_instruction if coordination.enable_planning_mode else None,

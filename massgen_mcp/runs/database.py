@@ -1,7 +1,7 @@
 """The SQLite file under the run store: how it is opened, brought up to date, used by many threads, and examined.
 
 Opened when it is first needed, and again after it failed or was replaced, so that a server outlives a store that was
-full, locked away or broken for a while. Must not know what the tables mean.
+full, locked away or broken for a while.
 """
 
 import random

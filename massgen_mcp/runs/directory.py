@@ -1,6 +1,6 @@
 """A run's directory: where everything about it lies on disk, and how it gets there.
 
-One writer per file: the process that runs the run. Must not know coordination or models.
+One writer per file: the process that runs the run.
 """
 
 import json

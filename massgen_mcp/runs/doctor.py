@@ -1,7 +1,6 @@
 """Is everything there that runs need? Each check looks, changes nothing, and says what to do about what it found.
 
-For a person whose run store misbehaves, so no check relies on another one having gone well. Must not know how the
-answers are displayed.
+For a person whose run store misbehaves, so no check relies on another one having gone well.
 """
 
 import os

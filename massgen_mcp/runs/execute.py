@@ -14,8 +14,8 @@ import anyio
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.backends.registry import Premises, destination_of, make_backend
-from massgen_mcp.backends.traffic import Lane, Traffic
+from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
+from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, Config
@@ -35,7 +35,7 @@ from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.past import best_in
-from massgen_mcp.orchestration.team import Assignment
+from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
@@ -91,12 +91,12 @@ async def execute_run(
     environ: Mapping[str, str],
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
-    traffic: Traffic | None = None,
+    limiters: ProviderLimiters | None = None,
 ) -> RunSnapshot:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    Runs that are given the same `traffic` spare the providers together; without it a run does so alone.
+    Runs that are given the same `limiters` spare the providers together; without it a run does so alone.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
@@ -121,18 +121,18 @@ async def execute_run(
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         backends = [
-            _backend(agent.backend, environ, _premises(run, config, place), redactor, log)
+            _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
-        lanes = _lanes(config, environ, traffic or Traffic(), cleanup)
+        chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        assignment = replace(assemble(run, run_id, request, backends, lanes, tariffs), report=log.report)
-        _open_workspaces(assignment, cleanup)
+        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs), report=log.report)
+        _open_workspaces(run_spec, cleanup)
         with _told_in(log):
             run.write_metadata(_metadata(run_id, question, config))
-        conductor = Conductor(assignment, journal)
+        conductor = Conductor(run_spec, journal)
         on_start(RunHandle(conductor, snapshot, tuple(past)))
         status = _StatusFile(run, snapshot, journal, log)
         async with anyio.create_task_group() as tasks:
@@ -177,11 +177,11 @@ def _failed(conductor: Conductor, message: str) -> RunFailed:
 
 
 def _backend(
-    config: BackendConfig, environ: Mapping[str, str], premises: Premises, redactor: Redactor, log: RunLog
+    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor, log: RunLog
 ) -> Backend:
     """One agent's backend; if it cannot be made, one that says why when it is called."""
     try:
-        return make_backend(config, environ, premises, redactor)
+        return make_backend(config, environ, agent_paths, redactor)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         return UnusableBackend(config.model, fault_of(error, log.report))
 
@@ -247,12 +247,12 @@ async def break_off(
     return snapshot
 
 
-def _open_workspaces(assignment: Assignment, cleanup: AsyncExitStack) -> None:
+def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
     """They are closed with the run. Who works alone is the winner from the start, and may not present at all."""
-    for member in assignment.team:
+    for member in run_spec.team:
         if member.workspace is not None:
             cleanup.callback(member.workspace.close)
-            if len(assignment.team) == 1:
+            if len(run_spec.team) == 1:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
@@ -265,24 +265,26 @@ def _write_records(run: RunFiles, snapshot: RunSnapshot, journal: EventWriter, l
         _StatusFile(run, snapshot, journal, log).write()
 
 
-def _premises(run: RunFiles, config: Config, place: int) -> Premises:
+def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
     name = public_agent_name(place)
     orchestrator = config.orchestrator
-    return Premises(
+    return AgentPaths(
         private=run.private_of(name),
         workspace=run.workspace_of(name) if orchestrator.enable_filesystem else None,
         may_write=not orchestrator.coordination.enable_planning_mode,
     )
 
 
-def _lanes(config: Config, environ: Mapping[str, str], traffic: Traffic, cleanup: AsyncExitStack) -> list[Lane | None]:
+def _limiters(
+    config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
+) -> list[ProviderLimiter | None]:
     """One per agent; None for those that call nobody."""
-    lanes: list[Lane | None] = []
+    chosen: list[ProviderLimiter | None] = []
     for agent in config.agents:
         destination = destination_of(agent.backend, environ)
         limits = config.limits_of(agent.backend.type)
-        lanes.append(destination and cleanup.enter_context(traffic.lane(destination, limits)))
-    return lanes
+        chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
+    return chosen
 
 
 class _StatusFile:

@@ -1,7 +1,7 @@
 """`events.jsonl`: the append-only truth about one run. One writer; any number of readers in any process.
 
 A line is an event only when it ends in a newline: a torn last line never happened. A line with a wrong checksum, or one
-that is missing, is damage; what a newer version wrote is not (see `journal_line`). Must not know what events mean.
+that is missing, is damage; what a newer version wrote is not (see `journal_line`).
 """
 
 import os

@@ -1,7 +1,7 @@
 """One line of a journal: how it is sealed, and how it is read, also when a newer version of this program wrote it.
 
 Fixed for all versions: a line is one JSON object with `seq`, `time`, `event` and, last, `crc`; an event is an object
-with a `type`. All else may change with `JOURNAL_VERSION`. Must not know files.
+with a `type`. All else may change with `JOURNAL_VERSION`.
 """
 
 import json

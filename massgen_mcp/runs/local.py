@@ -19,8 +19,8 @@ from massgen_mcp.runs.engine import Engine, Part
 from massgen_mcp.runs.engine.rows import RunRow, WorkRow
 from massgen_mcp.runs.journal import JOURNAL
 from massgen_mcp.runs.locks import acquire
+from massgen_mcp.runs.runner_endpoint import LocalLiveness
 from massgen_mcp.runs.store import Store
-from massgen_mcp.runs.summons import LocalLiveness
 from massgen_mcp.workspace.snapshot import remove_tree
 
 RUN_ID = re.compile(r"run-[a-z2-7]{26}")

@@ -1,7 +1,4 @@
-"""File locks that the kernel drops with the process that holds them: who is alive, and who may write.
-
-Must not know what is locked.
-"""
+"""File locks that the kernel drops with the process that holds them: who is alive, and who may write."""
 
 import fcntl
 import os

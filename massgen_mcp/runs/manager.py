@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import told_refusal
+from massgen_mcp.config.key_hosts import describe_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
@@ -333,19 +333,19 @@ class RunManager:
             self._store.set_aside(view.row.run_id)
             return
         if self._identity(config) == view.row.fingerprint:
-            self._liveness.summon(view.row.fingerprint, self._environ)
+            self._liveness.ensure_runner(view.row.fingerprint, self._environ)
 
     def _adopt(self, view: RunView) -> None:
         config = view.directory.read_request().config
         require_keys(config, self._environ)
         self._store.adopt(view.row.run_id, self._identity(config))
-        self._liveness.summon(self._identity(config), self._environ)
+        self._liveness.ensure_runner(self._identity(config), self._environ)
 
     def _held_up(self, row: RunRow) -> str | None:
         """Why this process cannot send a runner after an interrupted run."""
         config = self._files.of(row).read_request().config
         if refused := refused_keys(config, self._environ):
-            return told_refusal(refused)
+            return describe_refusal(refused)
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
         if row.foreground:

@@ -1,6 +1,6 @@
 """The files that we keep in a project: runs, sessions and what was typed, below its `.massgen`.
 
-The project may have come from a stranger, so none of them may lead out of it. Must not know what is in them.
+The project may have come from a stranger, so none of them may lead out of it.
 """
 
 from pathlib import Path

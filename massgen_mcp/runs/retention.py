@@ -2,7 +2,7 @@
 
 Nothing is deleted before the store says that it is being deleted, so a crash in between leaves work to be finished by
 the next pruning, never a run that looks whole. Age is counted by a clock of our own that a wall clock put forward or
-back cannot fool. Must not know what is in the files, or models.
+back cannot fool.
 """
 
 import time

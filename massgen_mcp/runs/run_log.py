@@ -1,6 +1,6 @@
 """`massgen.log`: what happened in a run line by line, and the stack traces of errors of our own.
 
-A trace passes the redactor as everything does. Must not know what an error means for the run.
+A trace passes the redactor as everything does.
 """
 
 import secrets

@@ -1,7 +1,4 @@
-"""A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files.
-
-Must not know who looks, nor how a run is started or controlled.
-"""
+"""A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files."""
 
 import time
 from collections.abc import Callable

@@ -23,7 +23,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp.backends.traffic import Traffic
+from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
@@ -53,7 +53,7 @@ class Runner:
         self._fingerprint = fingerprint
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._traffic = Traffic()
+        self._limiters = ProviderLimiters()
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunSnapshot] = {}
         """Runs whose end the store does not know yet."""
@@ -162,7 +162,7 @@ class Runner:
                     run_id,
                     environ=self._environ,
                     on_start=started,
-                    traffic=self._traffic,
+                    limiters=self._limiters,
                 )
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)

@@ -2,7 +2,6 @@
 
 One writer per session, by a lock that the kernel drops with its process. A turn counts once its `metadata.json` says
 how it ended, which is written last: a turn that was killed counts only when its run has been continued and has ended.
-Must not know how a turn is executed or shown.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept.
-
-Must not know where runs are stored.
-"""
+"""What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The run store of one machine: one SQLite file per user.
 
-Must not know processes, journals, directories or models.
-
 Places are counted over all processes, so a run that waits for another run's result must never hold one: a nested run,
 when there are such, works in the place of the run that waits for it and is not queued.
 """
@@ -28,7 +26,7 @@ from massgen_mcp.runs.engine.rows import (
     WorkRow,
     unknown_run,
 )
-from massgen_mcp.runs.turns import Waiting, share_out
+from massgen_mcp.runs.fair_queue import QueueDepth, allocate
 from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
 QUESTION_PREVIEW = 200
@@ -183,7 +181,7 @@ class Store:
         with self._database.transaction() as db:
             room = max_running - _count(db, _RUNNING)
             queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
-            turns = share_out(room, queues).get(fingerprint, 0)
+            turns = allocate(room, queues).get(fingerprint, 0)
             if turns == 0:
                 return []
             rows = db.execute(
@@ -382,14 +380,14 @@ def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
 # -- plumbing ---------------------------------------------------------------------------------------------------------
 
 
-def _queues(db: sqlite3.Connection) -> list[Waiting]:
+def _queues(db: sqlite3.Connection) -> list[QueueDepth]:
     rows = db.execute(
         "SELECT fingerprint, count(*), min(number),"
         f" (SELECT count(*) FROM runs AS r WHERE {_RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
         f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
     )
-    return [Waiting(*row) for row in rows]
+    return [QueueDepth(*row) for row in rows]
 
 
 def _existing(db: sqlite3.Connection, run_id: str) -> RunRow:

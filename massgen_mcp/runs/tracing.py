@@ -1,7 +1,7 @@
 """Where a run's OpenTelemetry spans go: to the OTLP endpoint that the operator names, or nowhere.
 
 Nothing of OpenTelemetry is imported unless there is one. It needs the extra `otel`; without it a run goes on, and the
-log says so. Must not know what is in a span.
+log says so.
 """
 
 import logging

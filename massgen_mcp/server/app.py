@@ -1,7 +1,4 @@
-"""Our kind of MCP server: the SDK's, with arguments checked strictly and errors that say what they are.
-
-Must not know what the tools do.
-"""
+"""Our kind of MCP server: the SDK's, with arguments checked strictly and errors that say what they are."""
 
 import logging
 import secrets

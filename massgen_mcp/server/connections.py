@@ -1,7 +1,7 @@
 """What an HTTP connection may cost us: how large and how slow a request may be, and how many may come without a token.
 
 A layer on the protocol of uvicorn, which has no deadline for a request, checks no header that arrives in one piece, and
-counts strangers and friends alike. Must not know what a token is.
+counts strangers and friends alike.
 """
 
 import asyncio

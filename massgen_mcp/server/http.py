@@ -1,6 +1,6 @@
 """Serves MCP over Streamable HTTP on this machine only, to whoever can read this user's token file.
 
-Any other bind is refused: it needs more than a token. Must not know the tools.
+Any other bind is refused: it needs more than a token.
 """
 
 import hmac

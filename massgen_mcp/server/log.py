@@ -1,7 +1,7 @@
 """What a server process has to say about itself: whole in a file, with the stack traces of its own faults, and in one
 line each on standard error, which some clients show to people.
 
-Nothing of it goes to a client as an MCP message. Must not know what is logged.
+Nothing of it goes to a client as an MCP message.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """What the tools return: pydantic models that become the published output schemas.
 
-Small on purpose: a parent agent pays for every schema. Must not know how they are filled.
+Small on purpose: a parent agent pays for every schema.
 """
 
 from typing import Literal
@@ -76,7 +76,7 @@ class Dissent(Model):
     preview: str
 
 
-class Fallen(Model):
+class Dropped(Model):
     agent: str
     reason: str
     message: str
@@ -104,7 +104,7 @@ class Result(Model):
     vote_counts: dict[str, int]
     votes: list[VoteLine]
     dissent: list[Dissent]
-    degraded: list[Fallen]
+    degraded: list[Dropped]
     usage: Usage
     note: str | None = None
     resumed: int = 0

@@ -1,6 +1,6 @@
 """Draws what the tools return from a run, a config or the store.
 
-Everything a model needs is in there, the next step included: some clients show it nothing else. Must not know MCP.
+Everything a model needs is in there, the next step included: some clients show it nothing else.
 """
 
 import math
@@ -20,7 +20,7 @@ from massgen_mcp.server.reply_models import (
     ConfigList,
     Controlled,
     Dissent,
-    Fallen,
+    Dropped,
     Member,
     Result,
     RunLine,
@@ -128,7 +128,7 @@ def result(
         vote_counts=run.winner.votes if run.winner else run.tally,
         votes=_votes(view),
         dissent=_dissent(view),
-        degraded=[Fallen(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
+        degraded=[Dropped(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
         usage=Usage(
             model_calls=usage.calls,
             input_tokens=usage.input_tokens,

@@ -1,7 +1,4 @@
-"""Tool schemas as small as they can be said: a parent agent pays for them in every conversation.
-
-Must not know the tools.
-"""
+"""Tool schemas as small as they can be said: a parent agent pays for them in every conversation."""
 
 import inspect
 from typing import cast

@@ -1,7 +1,7 @@
 """START HERE. The tools that an MCP client sees, one function each, in the order a parent agent uses them.
 
 Each parses nothing and decides nothing about runs: it asks the run manager, and puts what it hears into a result whose
-fields tell a model everything it needs, the next step included. Must not know how runs are executed.
+fields tell a model everything it needs, the next step included.
 """
 
 import os
@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.config.adjusted import with_limits
-from massgen_mcp.config.explain import show_name
+from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import check_credentials
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError

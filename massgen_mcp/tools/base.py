@@ -1,7 +1,7 @@
 """What a tool is to an agent's round, and how a model's arguments become typed ones.
 
 A model's mistake is an ordinary result with `is_error`, so that the model can correct it; only defects of this program
-raise. Must not know any one tool, nor who calls it.
+raise.
 """
 
 import difflib

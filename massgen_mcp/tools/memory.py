@@ -1,7 +1,7 @@
 """What agents note for themselves and each other: short-term memories all see, long-term ones are loaded by name.
 
-The board holds what the team of one run shares; each memory also stands as a file in its owner's workspace, through
-the guard. Must not know prompts beyond its own block, and never tells a model whose memory it is.
+The board holds what the team of one run shares; each memory also stands as a file in its owner's workspace, through the
+guard.
 """
 
 import difflib

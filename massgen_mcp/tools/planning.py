@@ -1,7 +1,6 @@
 """An agent's own task list: tasks that depend on each other, and the tools that keep them.
 
-`Plan` is pure: every change gives a new plan that is sound, or a refusal in words for the model. Must not know whose
-plan it is, nor what its tasks are about.
+`Plan` is pure: every change gives a new plan that is sound, or a refusal in words for the model.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Skills: directories with a SKILL.md that tells an agent how to do something well, read when it is needed.
 
-A skill is text and nothing of it is run. Must not know which skills a config wants, nor who reads them.
+A skill is text and nothing of it is run.
 """
 
 import difflib

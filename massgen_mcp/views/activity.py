@@ -1,7 +1,4 @@
-"""What each agent is doing at this moment and what it is just writing: for live displays, beside the snapshot.
-
-Must not know how it is displayed.
-"""
+"""What each agent is doing at this moment and what it is just writing: for live displays, beside the snapshot."""
 
 from dataclasses import dataclass, field
 

@@ -1,7 +1,4 @@
-"""A run's result as a person reads it on a terminal. Pure: text in, styled lines out; nothing of the text is lost.
-
-Must not know terminals.
-"""
+"""A run's result as a person reads it on a terminal. Pure: text in, styled lines out; nothing of the text is lost."""
 
 import re
 

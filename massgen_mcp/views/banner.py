@@ -1,7 +1,4 @@
-"""What the interactive mode shows when it begins: the name, the team, the way to talk to it. Pure.
-
-Must not know terminals or how a team is asked.
-"""
+"""What the interactive mode shows when it begins: the name, the team, the way to talk to it. Pure."""
 
 from massgen_mcp.config.models import AgentConfig, Config
 from massgen_mcp.views.styled import Line, Span, clip_line, fit_line, text_of, width_of

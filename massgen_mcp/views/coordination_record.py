@@ -1,7 +1,7 @@
 """The record of who did what: `coordination_events.json` for programs, `coordination_table.txt` for people.
 
 Only what belongs to the coordination: no streamed text, no model calls, no tools. Event names are those of MassGen
-where it has one for the same thing. Must not know files.
+where it has one for the same thing.
 """
 
 import textwrap

@@ -1,7 +1,4 @@
-"""Beside the live view's frame: one line for each event that a person who follows a run wants to keep.
-
-Must not know terminals.
-"""
+"""Beside the live view's frame: one line for each event that a person who follows a run wants to keep."""
 
 from massgen_mcp.events import LogRecord
 from massgen_mcp.views.figures import clock

@@ -1,6 +1,6 @@
 """What a person sees of a run while it goes on: a small frame that is drawn again and again.
 
-Pure: from a snapshot, a size and a time to styled lines. Must not know terminals.
+Pure: from a snapshot, a size and a time to styled lines.
 """
 
 from massgen_mcp.events import InputKind

@@ -1,7 +1,7 @@
 """What each event means: the one place with its level, its sentence and the views that show it.
 
 The log, `watch`, the live view, the table and the records all take their words from here. A new event type has to get
-its sentence here before the type checker and the tests pass. Must not know how a view looks.
+its sentence here before the type checker and the tests pass.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from massgen_mcp.events import (
     AnswerPresented,
     AnswerSubmitted,
     AnyEvent,
-    AskerSaid,
     AttemptStarted,
     BallotChanged,
     BallotEntry,
     BudgetMark,
     BudgetRaised,
     BudgetReached,
+    CallerSaid,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -111,7 +111,7 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
         case FinishRequested():
             text = "request to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
-        case AskerSaid():
+        case CallerSaid():
             return Sentence("message to the team", event.message, record="asker_message", live="notice")
         case InputRequired():
             text = f"needs a decision ({_words(event.kind)})"

@@ -1,7 +1,4 @@
-"""What a run looks like at one moment: a fold over its events, from which every view is drawn.
-
-Must not know who produced the events, where they are kept, or how anything is displayed.
-"""
+"""What a run looks like at one moment: a fold over its events, from which every view is drawn."""
 
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
@@ -14,12 +11,12 @@ from massgen_mcp.events import (
     AnswerPresented,
     AnswerSubmitted,
     AnyEvent,
-    AskerSaid,
     AttemptStarted,
     BallotChanged,
     BudgetMark,
     BudgetRaised,
     BudgetReached,
+    CallerSaid,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -293,7 +290,9 @@ def _apply(run: RunSnapshot, event: AnyEvent | UnknownEvent, time: float) -> Non
             run.presentation_failed = event
         case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
             run.end_with(event)
-        case FinishRequested() | BudgetMark() | ReservationExceeded() | AskerSaid() | MessagesShown() | BallotChanged():
+        case (
+            FinishRequested() | BudgetMark() | ReservationExceeded() | CallerSaid() | MessagesShown() | BallotChanged()
+        ):
             pass  # told by its own line alone
         case ModelCallWaiting() | TextDelta() | ToolFinished() | RuleViolated() | FirstAnswersClosed():
             pass

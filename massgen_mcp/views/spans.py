@@ -17,12 +17,12 @@ from massgen_mcp.events import (
     AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
-    AskerSaid,
     AttemptStarted,
     BallotChanged,
     BudgetMark,
     BudgetRaised,
     BudgetReached,
+    CallerSaid,
     Cost,
     FinishRequested,
     FirstAnswersClosed,
@@ -96,7 +96,7 @@ class Spans:
                 self._close_round(event, now)
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self._close_run(event, run, now)
-            case AttemptStarted() | RunResumed() | FinishRequested() | AskerSaid() | InputRequired() | InputGiven():
+            case AttemptStarted() | RunResumed() | FinishRequested() | CallerSaid() | InputRequired() | InputGiven():
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():
                 pass

@@ -1,4 +1,4 @@
-"""What model calls used and cost: the sums, and how they are told. Must not know runs or agents."""
+"""What model calls used and cost: the sums, and how they are told."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,8 @@
 """One agent's directory, and the read-only places it can see beside its own.
 
-An agent names files by plain relative paths. `peers/NAME/...` are snapshots of other agents' answers, under the
-neutral names of its ballot; `context/NAME/...` are the paths the user gave. Both exist only as names here: whatever an
-agent makes at those places of its own directory stays hidden. Must not know tools, models or coordination.
+An agent names files by plain relative paths. `peers/NAME/...` are snapshots of other agents' answers, under the neutral
+names of its ballot; `context/NAME/...` are the paths the user gave. Both exist only as names here: whatever an agent
+makes at those places of its own directory stays hidden.
 """
 
 import stat

@@ -1,8 +1,8 @@
 """The one path guard: every file the server touches for an agent is touched through a `Root`.
 
-A root is an open directory descriptor. Paths are validated as names first and then opened below that descriptor
-without following any symbolic link, so neither a clever name nor a link swapped in at the wrong moment leads out.
-Must not know agents, tools or what the files mean. Messages name paths inside the root, never the host's.
+A root is an open directory descriptor. Paths are validated as names first and then opened below that descriptor without
+following any symbolic link, so neither a clever name nor a link swapped in at the wrong moment leads out. Messages name
+paths inside the root, never the host's.
 """
 
 import io

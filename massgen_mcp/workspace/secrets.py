@@ -1,8 +1,7 @@
 """Which files commonly hold secrets, and are hidden from agents unless a person names the very file.
 
 The one rule for everything of a person's that agents may read or write. A file is judged by its path, every component
-of it, in any case of letters; some are hidden only if a credential stands in them. Must not know agents, tools or how
-a file is opened.
+of it, in any case of letters; some are hidden only if a credential stands in them.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Read-only copies of a directory: what an answer's files were when it was given.
 
-Must not know whose answer it is or who may read it. Everything that is no regular file is left out and noted; nothing
-is followed, nothing blocks, and a directory too large for the limits gives a smaller copy that says so.
+Everything that is no regular file is left out and noted; nothing is followed, nothing blocks, and a directory too large
+for the limits gives a smaller copy that says so.
 """
 
 import io

@@ -10,7 +10,7 @@ from massgen_mcp import ConfigurableAgent, MassgenError, MessageTemplates, Strea
 from massgen_mcp.agent_config import AgentConfig
 from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.markers import materials
-from massgen_mcp.orchestration.team import Style
+from massgen_mcp.orchestration.team import RunPolicy
 from tests.stage import perform
 
 QUESTION = "What is six times seven?"
@@ -43,9 +43,9 @@ def uncoded(*texts: str) -> list[str]:
 
 @pytest.mark.parametrize("sensitivity", ["lenient", "balanced", "strict"])
 async def test_an_agent_is_told_what_agents_of_a_run_are_told(sensitivity: Any) -> None:
-    style = Style(voting_sensitivity=sensitivity)
+    policy = RunPolicy(voting_sensitivity=sensitivity)
     run = await perform(
-        [{"answer": "42"}, {"vote": "own"}], [{"answer": "Six sevens."}], question=QUESTION, style=style
+        [{"answer": "42"}, {"vote": "own"}], [{"answer": "Six sevens."}], question=QUESTION, policy=policy
     )
     first, second, *_ = run.asked(0)
     agent = scripted(agent_id="me", voting_sensitivity=sensitivity)

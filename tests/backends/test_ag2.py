@@ -23,8 +23,8 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.registry import destination_of, make_backend
+from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.generated import build_config
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models import Ag2BackendConfig, Config, ProviderBackendConfig
 from massgen_mcp.errors import BackendError, DropReason, MassgenError

@@ -27,10 +27,10 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.claude_code import ClaudeCodeBackend, render
-from massgen_mcp.backends.claude_code_rules import refusal
-from massgen_mcp.backends.claude_code_step import Cli
-from massgen_mcp.backends.registry import Premises, make_backend
+from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, render
+from massgen_mcp.backends.frameworks.claude_code_rules import refusal
+from massgen_mcp.backends.frameworks.claude_code_step import Cli
+from massgen_mcp.backends.registry import AgentPaths, make_backend
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.builder import config_from_models, default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
@@ -137,7 +137,7 @@ class Place:
     def backend(self, url: str, *, may_write: bool = True, files: bool = True, **settings: Any) -> Backend:
         config = ClaudeCodeBackendConfig(type="claude_code", model="claude-x", **settings)
         workspace = self.workspace if files else None
-        return make_backend(config, self.environ(url), Premises(self.private, workspace, may_write))
+        return make_backend(config, self.environ(url), AgentPaths(self.private, workspace, may_write))
 
 
 @pytest.fixture
@@ -540,7 +540,7 @@ async def test_the_users_own_login_goes_out_as_a_token(place: Place, tmp_path: P
     own = logged_in(tmp_path / "own", seconds=3600)
     async with busy_server(said(text("hello"))) as double:
         environ = {**place.environ(double.url, **own), "ANTHROPIC_API_KEY": ""}
-        backend = make_backend(CONFIG, environ, Premises(place.private))
+        backend = make_backend(CONFIG, environ, AgentPaths(place.private))
         parts = await parts_of(backend, ModelRequest("s", (UserMessage("?"),)))
         (head,) = double.heads
     assert text_in(parts) == "hello"

@@ -12,7 +12,7 @@ import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, UserMessage
 from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
-from massgen_mcp.backends.traffic import Destination, Lane, Traffic, TrafficPolicy
+from massgen_mcp.backends.limiter import Destination, LimiterPolicy, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.models import ProviderLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import Obstacle
@@ -77,7 +77,7 @@ def not_told(*_: object) -> None:
 
 async def ask(
     provider: Provider,
-    lane: Lane,
+    limiter: ProviderLimiter,
     *,
     name: str = "somebody",
     retries: RetryPolicy = ONCE,
@@ -91,18 +91,20 @@ async def ask(
         deadline_seconds=seconds,
         on_text=lambda _: None,
         on_retry=not_told,
-        lane=lane,
+        limiter=limiter,
         on_wait=on_wait,
     )
 
 
-async def ask_all(provider: Provider, lane: Lane, count: int, *, retries: RetryPolicy = ONCE) -> list[BackendError]:
+async def ask_all(
+    provider: Provider, limiter: ProviderLimiter, count: int, *, retries: RetryPolicy = ONCE
+) -> list[BackendError]:
     """Ask that often at once; returns the failures."""
     failures: list[BackendError] = []
 
     async def one() -> None:
         try:
-            await ask(provider, lane, retries=retries)
+            await ask(provider, limiter, retries=retries)
         except BackendError as error:
             failures.append(error)
 
@@ -121,18 +123,18 @@ async def until(condition: Callable[[], object]) -> None:
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_no_more_calls_are_under_way_than_the_limit_allows(concurrency: int) -> None:
     provider = Provider()
-    with Traffic().lane(HERE, ProviderLimits(concurrency=concurrency)) as lane:
-        assert await ask_all(provider, lane, 20) == []
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=concurrency)) as limiter:
+        assert await ask_all(provider, limiter, 20) == []
     assert (len(provider.arrived), provider.most_at_once) == (20, concurrency)
 
 
 async def test_calls_go_in_the_order_in_which_they_came() -> None:
     provider = holding()
-    with Traffic().lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for name in "abcdef":
                 waits: list[Obstacle] = []
-                tasks.start_soon(lambda n=name, w=waits: ask(provider, lane, name=n, on_wait=w.append))
+                tasks.start_soon(lambda n=name, w=waits: ask(provider, limiter, name=n, on_wait=w.append))
                 await until(lambda w=waits: provider.names or w)
                 assert waits in ([], ["concurrency"])
             provider.hold.set()
@@ -141,18 +143,18 @@ async def test_calls_go_in_the_order_in_which_they_came() -> None:
 
 async def test_whoever_is_cancelled_while_it_waits_leaves_its_place_to_the_others() -> None:
     provider = holding()
-    with Traffic().lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lambda: ask(provider, lane, name="first"))
+            tasks.start_soon(lambda: ask(provider, limiter, name="first"))
             await until(lambda: provider.names)
             async with anyio.create_task_group() as leaving:
                 waits: list[Obstacle] = []
                 for _ in range(3):
-                    leaving.start_soon(lambda: ask(provider, lane, name="leaves", on_wait=waits.append))
+                    leaving.start_soon(lambda: ask(provider, limiter, name="leaves", on_wait=waits.append))
                 await until(lambda: len(waits) == 3)
                 leaving.cancel_scope.cancel()
             with anyio.move_on_after(5) as stuck:
-                tasks.start_soon(lambda: ask(provider, lane, name="last"))
+                tasks.start_soon(lambda: ask(provider, limiter, name="last"))
                 provider.hold.set()
                 await until(lambda: len(provider.names) == 2)
             assert not stuck.cancelled_caught
@@ -161,47 +163,47 @@ async def test_whoever_is_cancelled_while_it_waits_leaves_its_place_to_the_other
 
 async def test_a_call_that_is_cancelled_under_way_frees_its_place() -> None:
     provider = holding()
-    with Traffic().lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as leaving:
-            leaving.start_soon(lambda: ask(provider, lane))
+            leaving.start_soon(lambda: ask(provider, limiter))
             await until(lambda: provider.names)
             leaving.cancel_scope.cancel()
         provider.hold.set()
-        await ask(provider, lane)
+        await ask(provider, limiter)
     assert len(provider.names) == 2
 
 
 async def test_waiting_counts_into_the_time_of_a_call() -> None:
     provider = holding()
-    with Traffic().lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lambda: ask(provider, lane))
+            tasks.start_soon(lambda: ask(provider, limiter))
             await until(lambda: provider.names)
             with pytest.raises(BackendError, match="call_timeout_seconds"):
-                await ask(provider, lane, seconds=0.05)
+                await ask(provider, limiter, seconds=0.05)
             provider.hold.set()
     assert len(provider.names) == 1
 
 
 async def test_the_smaller_of_two_limits_holds_while_both_runs_go_on() -> None:
-    traffic, provider = Traffic(), Provider()
-    with traffic.lane(HERE, ProviderLimits(concurrency=5)) as lane:
-        with traffic.lane(HERE, ProviderLimits(concurrency=2)) as same:
-            assert same is lane
-            await ask_all(provider, lane, 10)
+    limiters, provider = ProviderLimiters(), Provider()
+    with limiters.limiter(HERE, ProviderLimits(concurrency=5)) as limiter:
+        with limiters.limiter(HERE, ProviderLimits(concurrency=2)) as same:
+            assert same is limiter
+            await ask_all(provider, limiter, 10)
             assert provider.most_at_once == 2
-        await ask_all(provider, lane, 10)
+        await ask_all(provider, limiter, 10)
         assert provider.most_at_once == 5
 
 
 async def test_who_waits_for_a_limit_goes_on_when_its_run_leaves() -> None:
-    traffic, provider = Traffic(), holding()
-    with traffic.lane(HERE, ProviderLimits(concurrency=2)) as lane:
+    limiters, provider = ProviderLimiters(), holding()
+    with limiters.limiter(HERE, ProviderLimits(concurrency=2)) as limiter:
         async with anyio.create_task_group() as tasks:
-            with traffic.lane(HERE, ProviderLimits(concurrency=1)):
+            with limiters.limiter(HERE, ProviderLimits(concurrency=1)):
                 waits: list[Obstacle] = []
                 for _ in range(2):
-                    tasks.start_soon(lambda: ask(provider, lane, on_wait=waits.append))
+                    tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
                 await until(lambda: waits)
                 assert provider.at_once == 1
             await until(lambda: provider.at_once == 2)
@@ -209,10 +211,10 @@ async def test_who_waits_for_a_limit_goes_on_when_its_run_leaves() -> None:
 
 
 async def test_other_keys_and_other_providers_have_lanes_of_their_own() -> None:
-    traffic, limits = Traffic(), ProviderLimits()
+    limiters, limits = ProviderLimiters(), ProviderLimits()
     async with AsyncExitStack() as open_lanes:
         lanes = [
-            open_lanes.enter_context(traffic.lane(Destination(address, key), limits))
+            open_lanes.enter_context(limiters.limiter(Destination(address, key), limits))
             for address, key in (("a", "k"), ("a", "k"), ("a", "other"), ("b", "k"))
         ]
     assert lanes[0] is lanes[1]
@@ -222,8 +224,8 @@ async def test_other_keys_and_other_providers_have_lanes_of_their_own() -> None:
 
 async def test_no_more_calls_begin_in_a_minute_than_the_limit_allows() -> None:
     provider, minute = Provider(), 0.2
-    with Traffic(TrafficPolicy(minute=minute)).lane(HERE, ProviderLimits(requests_per_minute=3)) as lane:
-        assert await ask_all(provider, lane, 10) == []
+    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, ProviderLimits(requests_per_minute=3)) as limiter:
+        assert await ask_all(provider, limiter, 10) == []
     assert len(provider.arrived) == 10
     for first, fourth in zip(provider.arrived, provider.arrived[3:], strict=False):
         assert fourth - first >= minute * 0.9
@@ -231,8 +233,8 @@ async def test_no_more_calls_begin_in_a_minute_than_the_limit_allows() -> None:
 
 async def test_retries_count_as_calls_of_the_minute() -> None:
     provider, minute = Provider([DOWN]), 0.2
-    with Traffic(TrafficPolicy(minute=minute)).lane(HERE, ProviderLimits(requests_per_minute=1)) as lane:
-        await ask(provider, lane, retries=RetryPolicy(first_wait=0))
+    with ProviderLimiters(LimiterPolicy(minute=minute)).limiter(HERE, ProviderLimits(requests_per_minute=1)) as limiter:
+        await ask(provider, limiter, retries=RetryPolicy(first_wait=0))
     first, second = provider.arrived
     assert second - first >= minute * 0.9
 
@@ -243,10 +245,10 @@ async def test_a_pause_that_a_provider_asks_one_caller_for_is_kept_by_all(reason
     asked = BackendError(reason, "slow down", retryable=True, retry_after=pause)
     provider = Provider([asked])
     waits: list[Obstacle] = []
-    with Traffic().lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
-                tasks.start_soon(lambda: ask(provider, lane, retries=RetryPolicy(), on_wait=waits.append))
+                tasks.start_soon(lambda: ask(provider, limiter, retries=RetryPolicy(), on_wait=waits.append))
     first, *others = provider.arrived
     assert len(others) == 5
     assert min(others) - first >= pause * 0.9
@@ -256,11 +258,11 @@ async def test_a_pause_that_a_provider_asks_one_caller_for_is_kept_by_all(reason
 async def test_no_pause_is_longer_than_a_minute_and_none_is_begun_that_there_is_no_time_for() -> None:
     asked = BackendError("rate_limited", "slow down", retryable=True, retry_after=49 * 86_400.0)
     provider = Provider([asked])
-    with Traffic().lane(HERE, ProviderLimits()) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits()) as limiter:
         with pytest.raises(BackendError, match="slow down"):
-            await ask(provider, lane)
+            await ask(provider, limiter)
         with pytest.raises(BackendError, match=r"asked all callers to wait for (59|60) s more") as caught:
-            await ask(provider, lane, seconds=50)
+            await ask(provider, limiter, seconds=50)
     assert caught.value.reason == "rate_limited"
     assert not caught.value.retryable
     assert len(provider.arrived) == 1
@@ -284,9 +286,9 @@ async def test_a_wait_that_the_run_has_no_time_for_is_not_begun_whatever_the_cal
 
 async def test_a_provider_that_is_down_is_not_asked_by_everybody() -> None:
     provider = Provider(well=False)
-    policy = TrafficPolicy(first_break=0.05, patience=0.05)
-    with Traffic(policy).lane(HERE, ProviderLimits(concurrency=5)) as lane:
-        failures = await ask_all(provider, lane, 50, retries=RetryPolicy(first_wait=0))
+    policy = LimiterPolicy(first_break=0.05, patience=0.05)
+    with ProviderLimiters(policy).limiter(HERE, ProviderLimits(concurrency=5)) as limiter:
+        failures = await ask_all(provider, limiter, 50, retries=RetryPolicy(first_wait=0))
     assert len(failures) == 50
     # Five open it, four are on their way then; probes come after 50, 150, 350 ms and so on.
     assert len(provider.arrived) <= 5 + 4 + 8
@@ -298,25 +300,25 @@ async def test_a_provider_that_is_down_is_not_asked_by_everybody() -> None:
 
 async def test_when_an_outage_lasts_calls_fail_at_once() -> None:
     provider = Provider(well=False)
-    with Traffic(TrafficPolicy(first_break=60)).lane(HERE, ProviderLimits()) as lane:
-        await ask_all(provider, lane, 5)
+    with ProviderLimiters(LimiterPolicy(first_break=60)).limiter(HERE, ProviderLimits()) as limiter:
+        await ask_all(provider, limiter, 5)
         with anyio.fail_after(50), pytest.raises(BackendError, match=r"is tried again in (59|60) s") as caught:
-            await ask(provider, lane, seconds=1000)
+            await ask(provider, limiter, seconds=1000)
     assert not caught.value.retryable
     assert len(provider.arrived) == 5
 
 
 async def test_without_a_circuit_everybody_asks_a_provider_that_is_down() -> None:
     provider = Provider(well=False)
-    with Traffic(TrafficPolicy(failures=10_000)).lane(HERE, ProviderLimits(concurrency=5)) as lane:
-        await ask_all(provider, lane, 50, retries=RetryPolicy(first_wait=0))
+    with ProviderLimiters(LimiterPolicy(failures=10_000)).limiter(HERE, ProviderLimits(concurrency=5)) as limiter:
+        await ask_all(provider, limiter, 50, retries=RetryPolicy(first_wait=0))
     assert len(provider.arrived) == 200
 
 
 async def test_a_short_outage_is_waited_out_with_one_probe_at_a_time() -> None:
     provider = Provider([DOWN] * 7)
-    with Traffic(TrafficPolicy(first_break=0.02)).lane(HERE, ProviderLimits(concurrency=1)) as lane:
-        failures = await ask_all(provider, lane, 30, retries=RetryPolicy(first_wait=0))
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
+        failures = await ask_all(provider, limiter, 30, retries=RetryPolicy(first_wait=0))
     assert failures == []
     assert len(provider.arrived) == 7 + 30
     breaks = [later - earlier for earlier, later in itertools.pairwise(provider.arrived[4:8])]
@@ -325,22 +327,22 @@ async def test_a_short_outage_is_waited_out_with_one_probe_at_a_time() -> None:
 
 async def test_the_pauses_of_a_lasting_outage_double_up_to_the_longest_one() -> None:
     provider = Provider([DOWN] * 10)
-    policy = TrafficPolicy(first_break=1, longest_break=4, patience=1_000)
-    with Traffic(policy).lane(HERE, ProviderLimits()) as lane:
-        await ask(provider, lane, retries=RetryPolicy(attempts=20, first_wait=0), seconds=1_000)
+    policy = LimiterPolicy(first_break=1, longest_break=4, patience=1_000)
+    with ProviderLimiters(policy).limiter(HERE, ProviderLimits()) as limiter:
+        await ask(provider, limiter, retries=RetryPolicy(attempts=20, first_wait=0), seconds=1_000)
     breaks = [later - earlier for earlier, later in itertools.pairwise(provider.arrived[4:])]
     assert breaks == pytest.approx([1, 2, 4, 4, 4, 4])
 
 
 async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
     provider = Provider([DOWN] * 5)
-    with Traffic(TrafficPolicy(first_break=0.02)).lane(HERE, ProviderLimits()) as lane:
-        await ask_all(provider, lane, 5)
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, ProviderLimits()) as limiter:
+        await ask_all(provider, limiter, 5)
         provider.hold = anyio.Event()
         async with anyio.create_task_group() as tasks:
             waits: list[Obstacle] = []
             for _ in range(10):
-                tasks.start_soon(lambda: ask(provider, lane, on_wait=waits.append))
+                tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
             await until(lambda: len(provider.arrived) == 6 and len(waits) >= 9)  # the probe itself may not wait
             assert provider.at_once == 1
             assert set(waits) == {"circuit"}
@@ -350,49 +352,49 @@ async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
 
 async def test_a_probe_that_is_cancelled_lets_the_next_one_try() -> None:
     provider = Provider([DOWN] * 5)
-    with Traffic(TrafficPolicy(first_break=0.02)).lane(HERE, ProviderLimits()) as lane:
-        await ask_all(provider, lane, 5)
+    with ProviderLimiters(LimiterPolicy(first_break=0.02)).limiter(HERE, ProviderLimits()) as limiter:
+        await ask_all(provider, limiter, 5)
         provider.hold = anyio.Event()
         async with anyio.create_task_group() as leaving:
-            leaving.start_soon(lambda: ask(provider, lane))
+            leaving.start_soon(lambda: ask(provider, limiter))
             await until(lambda: provider.at_once == 1)
             leaving.cancel_scope.cancel()
         provider.hold.set()
-        assert (await ask(provider, lane)).text == "Paris"
+        assert (await ask(provider, limiter)).text == "Paris"
 
 
 @pytest.mark.parametrize("reason", ["auth", "model_not_found", "bad_request", "quota_exhausted", "rate_limited"])
 async def test_refusals_of_a_provider_that_is_there_do_not_open_the_circuit(reason: DropReason) -> None:
     error = BackendError(reason, "no", retryable=reason == "rate_limited")
     provider = Provider([error] * 20)
-    with Traffic().lane(HERE, ProviderLimits()) as lane:
-        failures = await ask_all(provider, lane, 20)
+    with ProviderLimiters().limiter(HERE, ProviderLimits()) as limiter:
+        failures = await ask_all(provider, limiter, 20)
         assert {failure.reason for failure in failures} == {reason}
         waits: list[Obstacle] = []
-        assert (await ask(provider, lane, on_wait=waits.append)).text == "Paris"
+        assert (await ask(provider, limiter, on_wait=waits.append)).text == "Paris"
         assert waits == []
 
 
 async def test_failures_with_successes_between_them_do_not_open_the_circuit() -> None:
     provider = Provider()
-    with Traffic().lane(HERE, ProviderLimits()) as lane:
+    with ProviderLimiters().limiter(HERE, ProviderLimits()) as limiter:
         for _ in range(10):
             provider.outcomes = [DOWN]
-            await ask(provider, lane, retries=RetryPolicy(first_wait=0))
+            await ask(provider, limiter, retries=RetryPolicy(first_wait=0))
     assert len(provider.arrived) == 20
 
 
 async def test_the_circuit_outlives_the_run_that_opened_it_and_is_forgotten_in_the_end() -> None:
-    traffic, provider = Traffic(TrafficPolicy(first_break=60, memory=30)), Provider(well=False)
-    lasting = Traffic(TrafficPolicy(first_break=60))
-    for one in (traffic, lasting):
-        with one.lane(HERE, ProviderLimits(concurrency=1)) as lane:
+    limiters, provider = ProviderLimiters(LimiterPolicy(first_break=60, memory=30)), Provider(well=False)
+    lasting = ProviderLimiters(LimiterPolicy(first_break=60))
+    for one in (limiters, lasting):
+        with one.limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
             for _ in range(5):
                 with pytest.raises(BackendError):
-                    await ask(provider, lane)
+                    await ask(provider, limiter)
     provider.well = True
     await anyio.sleep(31)
-    with lasting.lane(HERE, ProviderLimits()) as lane, pytest.raises(BackendError, match="circuit open"):
-        await ask(provider, lane)
-    with traffic.lane(HERE, ProviderLimits()) as lane:
-        assert (await ask(provider, lane)).text == "Paris"
+    with lasting.limiter(HERE, ProviderLimits()) as limiter, pytest.raises(BackendError, match="circuit open"):
+        await ask(provider, limiter)
+    with limiters.limiter(HERE, ProviderLimits()) as limiter:
+        assert (await ask(provider, limiter)).text == "Paris"

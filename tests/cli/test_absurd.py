@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.cli import main, massgen
+from massgen_mcp.cli.massgen.main import main as massgen
+from massgen_mcp.cli.massgen_mcp.main import main as massgen_mcp
 
 HALF = "a\udcff"
 """What the operating system makes of bytes that are no UTF-8."""
@@ -25,7 +26,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def run(*arguments: str, **environ: str) -> tuple[int, str]:
         for name, value in environ.items():
             monkeypatch.setenv(name, value)
-        command = massgen.main if arguments[:1] and arguments[0].startswith("--") else main.main
+        command = massgen if arguments[:1] and arguments[0].startswith("--") else massgen_mcp
         with pytest.raises(SystemExit) as left:
             command(list(arguments))
         told = capsys.readouterr()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.cli import exits
-from massgen_mcp.cli.options import MANUAL
-from massgen_mcp.cli.verb_options import MANUAL as VERBS_MANUAL
+from massgen_mcp.cli.massgen.options import MANUAL
+from massgen_mcp.cli.massgen_mcp.options import MANUAL as VERBS_MANUAL
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine.rows import NewRun

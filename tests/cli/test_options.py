@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.cli.options import Options, parse
-from massgen_mcp.cli.team import find_team
+from massgen_mcp.cli.massgen.options import Options, parse
+from massgen_mcp.cli.massgen.team import find_team
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command

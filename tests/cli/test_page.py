@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from massgen_mcp.cli import exits
-from massgen_mcp.cli.options import make_parser
-from massgen_mcp.cli.verb_options import make_parser as make_verb_parser
-from massgen_mcp.cli.verb_options import parse as parse_verb
+from massgen_mcp.cli.massgen.options import make_parser
+from massgen_mcp.cli.massgen_mcp.options import make_parser as make_verb_parser
+from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, ROOT, TempHome
 

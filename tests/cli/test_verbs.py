@@ -12,7 +12,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from massgen_mcp.cli.verb_options import parse
+from massgen_mcp.cli.massgen_mcp.options import parse
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.config.generated import build_config
+from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.config.providers import WITHOUT_PROVIDER

@@ -42,7 +42,7 @@ async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(machine:
             for _ in range(2):
                 assert caller.wake(OURS)
                 assert caller.wake(OURS)
-                caller.summon(OURS, {})
+                caller.ensure_runner(OURS, {})
                 await listening.woken()
             with pytest.raises(TimeoutError), anyio.fail_after(0.05):
                 await listening.woken()

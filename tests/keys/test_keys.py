@@ -13,7 +13,7 @@ import massgen_mcp
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import TERMINAL, AskerSaid, ModelReplied, TextDelta
+from massgen_mcp.events import TERMINAL, CallerSaid, ModelReplied, TextDelta
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from tests.backends.wires import WIRES, Wire
@@ -279,7 +279,7 @@ async def test_a_key_in_a_question_a_message_or_a_file_is_neither_kept_nor_sent(
     environ = {"OPENAI_API_KEY": KEY}
     ended = await finished(tmp_path / "runs", config, environ, question=f"Is {KEY} mine?", steer=f"It is {KEY}.")
     assert ended.answer == "Use [key OPENAI_API_KEY]."
-    assert [event.message for event in ended.events if isinstance(event, AskerSaid)] == ["It is [key OPENAI_API_KEY]."]
+    assert [event.message for event in ended.events if isinstance(event, CallerSaid)] == ["It is [key OPENAI_API_KEY]."]
     assert any(getattr(event, "result", "").count("MY_KEY=[key OPENAI_API_KEY]") for event in ended.events)
     assert keys_below(tmp_path, KEY) == []
 

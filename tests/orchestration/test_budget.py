@@ -35,11 +35,11 @@ from massgen_mcp.events import (
     public_agent_name,
 )
 from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.reservations import LEAST_OUTPUT, THRIFTY_OUTPUT, Reservations
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.purse import LEAST_OUTPUT, THRIFTY_OUTPUT, Purse
-from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
 
@@ -122,8 +122,8 @@ def conductor_of(providers: list[Provider], budget: BudgetConfig, journal: Event
     )
     limits = Limits(retry=RetryPolicy(attempts=3, first_wait=0.0))
     rules = Rules(seed="s", early_decision="off")
-    assignment = Assignment("What is six times seven?", team, rules, limits, KeepsNothing(), budget=budget)
-    return Conductor(assignment, journal)
+    run_spec = RunSpec("What is six times seven?", team, rules, limits, NullAnswerStore(), budget=budget)
+    return Conductor(run_spec, journal)
 
 
 async def trial(
@@ -167,10 +167,10 @@ async def test_a_run_of_ten_agents_never_ends_above_the_stated_bound(lies: float
 async def test_without_setting_aside_a_run_would_go_far_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     """The known-bad twin: it looks at what is spent, and forgets what is in flight."""
 
-    def fits(purse: Purse, *_: object, **__: object) -> bool:
-        return purse.budget.usd < purse.budget.max_usd
+    def fits(reservations: Reservations, *_: object, **__: object) -> bool:
+        return reservations.budget.usd < reservations.budget.max_usd
 
-    monkeypatch.setattr(Purse, "_fits", fits)
+    monkeypatch.setattr(Reservations, "_fits", fits)
     worst = [await trial(seed, cap=0.2, output=(8_000, 12_000)) for seed in range(10)]
     assert all(ended.billed > ended.bound * 2 for ended in worst)
 

@@ -23,8 +23,8 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.views.snapshot import RunSnapshot
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)
@@ -58,7 +58,7 @@ async def alone(model: Faulty, *, call_seconds: float = 30) -> tuple[list[Event]
     member = Member("agent_a", model, tariff=Tariff("faulty", PRICE))
     limits = Limits(call_seconds=call_seconds, retry=RetryPolicy(attempts=3, first_wait=0))
     journal = EventList()
-    await Conductor(Assignment("q?", (member,), Rules(seed="s"), limits, KeepsNothing()), journal).conduct()
+    await Conductor(RunSpec("q?", (member,), Rules(seed="s"), limits, NullAnswerStore()), journal).conduct()
     run = RunSnapshot()
     begin = RunStarted(
         run_id="r", question="q?", agents=(AgentInfo(name="agent_a", id="a", backend="scripted", model="faulty"),)
@@ -129,7 +129,7 @@ async def test_a_call_that_is_cut_off_is_paid_for() -> None:
     model = Faulty([((TextPart("half an ans"),), 1.0)])
     member = Member("agent_a", model, tariff=Tariff("faulty", PRICE))
     journal = EventList()
-    conductor = Conductor(Assignment("q?", (member,), Rules(seed="s"), Limits(), KeepsNothing()), journal)
+    conductor = Conductor(RunSpec("q?", (member,), Rules(seed="s"), Limits(), NullAnswerStore()), journal)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(conductor.conduct)
         while not model.done:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import massgen_mcp
-from massgen_mcp.backends.ag2_agent import Ag2Backend
 from massgen_mcp.backends.base import ModelRequest, Part
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
 from massgen_mcp.backends.claude import ClaudeBackend
-from massgen_mcp.backends.claude_code import ClaudeCodeBackend
+from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
+from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
@@ -34,7 +34,7 @@ from massgen_mcp.events import (
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation
-from massgen_mcp.orchestration.desk import QuestionTool
+from massgen_mcp.orchestration.ask_caller import QuestionTool
 from massgen_mcp.runs import directory, execute, run_log
 from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
 from massgen_mcp.tools.files import FileTool

@@ -23,8 +23,8 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
 from tests.stage import Speaker
 from tests.teams import Act, run_team, team
 
@@ -118,9 +118,9 @@ async def test_a_final_answer_that_is_not_whole_is_none(stop: Literal["length", 
     """Without coordination there is no earlier answer to fall back on, so the run says what was wrong."""
     speaker = Speaker((TextPart("Whole."), StopPart(stop)))
     journal = EventList()
-    style = Style(skip_coordination=True)
+    policy = RunPolicy(skip_coordination=True)
     team = (Member("agent_a", speaker), Member("agent_b", speaker))
-    await Conductor(Assignment("q", team, Rules(), Limits(), KeepsNothing(), style), journal).conduct()
+    await Conductor(RunSpec("q", team, Rules(), Limits(), NullAnswerStore(), policy), journal).conduct()
     end = journal.events[-1]
     assert isinstance(end, RunCompleted if stop == "end" else RunFailed)
     assert told in str(end)

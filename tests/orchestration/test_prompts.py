@@ -9,7 +9,7 @@ from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import materials
-from massgen_mcp.orchestration.team import Style
+from massgen_mcp.orchestration.team import RunPolicy
 from tests.stage import perform, text_of
 
 QUESTION = "What is six times seven?"
@@ -29,8 +29,8 @@ def choices(request: ModelRequest) -> list[str]:
 async def test_the_framing_of_a_call_is_under_two_kilobytes(
     sensitivity: Literal["lenient", "balanced", "strict"],
 ) -> None:
-    style = Style(voting_sensitivity=sensitivity, planning_instruction="Describe what you would do." * 5)
-    performance = await perform([], [], [], style=style)
+    policy = RunPolicy(voting_sensitivity=sensitivity, planning_instruction="Describe what you would do." * 5)
+    performance = await perform([], [], [], policy=policy)
     for request in (request for listener in performance.listeners for request in listener.requests):
         assert len(request.system.encode()) < 2048
 
@@ -117,7 +117,7 @@ async def test_the_presenter_is_told_which_answer_is_its_own() -> None:
 
 async def test_strict_voting_says_more_than_lenient_voting() -> None:
     systems = {
-        (await perform([], [], style=Style(voting_sensitivity=level))).asked(0)[0].system
+        (await perform([], [], policy=RunPolicy(voting_sensitivity=level))).asked(0)[0].system
         for level in ("lenient", "balanced", "strict")
     }
     assert len(systems) == 3

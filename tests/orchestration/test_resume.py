@@ -12,8 +12,8 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import (
     TERMINAL,
     AnswerSubmitted,
-    AskerSaid,
     BallotChanged,
+    CallerSaid,
     Event,
     EventT,
     LogRecord,
@@ -29,7 +29,7 @@ from massgen_mcp.events import (
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.orchestration.past import past_of
-from massgen_mcp.orchestration.team import Style
+from massgen_mcp.orchestration.team import RunPolicy
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.workspace.directory import Workspace
@@ -58,7 +58,7 @@ async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord
     return await perform(
         *scripts,
         rules=Rules(seed="test", max_answers=2),
-        style=Style(max_restarts=1 if scripts is AGAIN else 0),
+        policy=RunPolicy(max_restarts=1 if scripts is AGAIN else 0),
         tools=planning_tools(max_tasks=5, workspace=None),
         past=past,
     )
@@ -199,7 +199,7 @@ async def test_what_the_asker_says_is_shown_to_every_agent_and_in_the_presentati
     performance = await perform([], [], during=say)
     for request in (request for listener in performance.listeners for request in listener.requests):
         assert text_of(request).count("Answer in French.") == 1
-    assert len([event for event in performance.events if isinstance(event, AskerSaid)]) == 1
+    assert len([event for event in performance.events if isinstance(event, CallerSaid)]) == 1
 
 
 class SpeaksUp(EventList):
@@ -232,5 +232,5 @@ async def test_an_agent_in_the_middle_of_its_round_hears_the_asker_at_its_next_s
                 tools=planning_tools(max_tasks=5, workspace=None),
                 past=journaled(performance.events[:cut]),
             )
-            said = any(isinstance(event, AskerSaid) for event in performance.events[:cut])
+            said = any(isinstance(event, CallerSaid) for event in performance.events[:cut])
             assert all(("Mind the units." in text_of(request)) == said for request in rest.asked(0)), cut

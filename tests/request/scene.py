@@ -15,8 +15,8 @@ import anyio.to_thread
 import pytest
 from mcp import Client
 
-from massgen_mcp.cli.main import main as massgen_mcp
-from massgen_mcp.cli.massgen import main as massgen
+from massgen_mcp.cli.massgen.main import main as massgen
+from massgen_mcp.cli.massgen_mcp.main import main as massgen_mcp
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from massgen_mcp.backends.traffic import Traffic, TrafficPolicy
+from massgen_mcp.backends.limiter import LimiterPolicy, ProviderLimiters
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import ModelCallWaiting
@@ -21,8 +21,8 @@ from tests.raw_double import reply, sse
 __all__ = ["home"]
 
 DOWN = reply(b'{"error": {"message": "overloaded"}}', status="503 Service Unavailable", media_type="application/json")
-IMPATIENT = TrafficPolicy(first_break=0.02, patience=0.1)
-CARELESS = TrafficPolicy(failures=10_000)
+IMPATIENT = LimiterPolicy(first_break=0.02, patience=0.1)
+CARELESS = LimiterPolicy(failures=10_000)
 
 
 def answering() -> bytes:
@@ -40,16 +40,16 @@ def agents(url: str, count: int = 1) -> list[dict[str, Any]]:
 
 
 async def run_together(
-    path: Path, url: str, *, runs: int, team: int = 1, traffic: list[Traffic], **settings: Any
+    path: Path, url: str, *, runs: int, team: int = 1, limiters: list[ProviderLimiters], **settings: Any
 ) -> list[RunSnapshot]:
-    """Execute that many runs at once, each with the next of `traffic`."""
+    """Execute that many runs at once, each with the next of `limiters`."""
     config = config_from_data({"agents": agents(url, team), **settings}, "test")
     ended: list[RunSnapshot] = []
 
     async def one(number: int) -> None:
         directory = RunDirectory.create(path / f"run{number}", "What is six times seven?", config)
-        shared = traffic[number % len(traffic)]
-        ended.append(await execute_run(directory, f"run-{number}", environ={}, traffic=shared))
+        shared = limiters[number % len(limiters)]
+        ended.append(await execute_run(directory, f"run-{number}", environ={}, limiters=shared))
 
     async with anyio.create_task_group() as tasks:
         for number in range(runs):
@@ -60,7 +60,9 @@ async def run_together(
 async def test_three_runs_of_ten_agents_do_not_hammer_a_provider_that_is_down(tmp_path: Path) -> None:
     limits = {"chatcompletion": {"concurrency": 4}}
     async with busy_server(DOWN) as server:
-        ended = await run_together(tmp_path, server.url, runs=3, team=10, traffic=[Traffic(IMPATIENT)], limits=limits)
+        ended = await run_together(
+            tmp_path, server.url, runs=3, team=10, limiters=[ProviderLimiters(IMPATIENT)], limits=limits
+        )
     assert {run.state for run in ended} == {"failed"}
     assert sum("circuit open" in message for run in ended for _, _, message in run.degraded) >= 30 - 18
     # Five open the circuit, three are on their way then; the tries are spread over some seconds, in which there is time
@@ -70,15 +72,15 @@ async def test_three_runs_of_ten_agents_do_not_hammer_a_provider_that_is_down(tm
 
 async def test_without_a_circuit_every_agent_asks_a_provider_that_is_down_to_the_last_try(tmp_path: Path) -> None:
     async with busy_server(DOWN) as server:
-        await run_together(tmp_path, server.url, runs=1, team=10, traffic=[Traffic(CARELESS)])
+        await run_together(tmp_path, server.url, runs=1, team=10, limiters=[ProviderLimiters(CARELESS)])
     assert len(server.heads) == 40
 
 
 async def test_runs_go_on_when_a_provider_comes_back(tmp_path: Path) -> None:
     async with busy_server(*[DOWN] * 8, answering()) as server:
         limits = {"chatcompletion": {"concurrency": 2}}
-        policy = TrafficPolicy(first_break=0.02)
-        ended = await run_together(tmp_path, server.url, runs=8, traffic=[Traffic(policy)], limits=limits)
+        policy = LimiterPolicy(first_break=0.02)
+        ended = await run_together(tmp_path, server.url, runs=8, limiters=[ProviderLimiters(policy)], limits=limits)
     assert {run.final_answer for run in ended} == {"42"}
     assert len(server.heads) == 8 + 8
 
@@ -86,7 +88,7 @@ async def test_runs_go_on_when_a_provider_comes_back(tmp_path: Path) -> None:
 async def test_runs_that_share_the_traffic_keep_to_the_limit_together(tmp_path: Path) -> None:
     async with busy_server(answering(), latency=0.3) as server:
         limits = {"chatcompletion": {"concurrency": 2}}
-        ended = await run_together(tmp_path, server.url, runs=6, traffic=[Traffic()], limits=limits)
+        ended = await run_together(tmp_path, server.url, runs=6, limiters=[ProviderLimiters()], limits=limits)
     assert {run.final_answer for run in ended} == {"42"}
     assert (len(server.heads), server.most_at_once) == (6, 2)
     records = [record.event for n in range(6) for record in JournalReader(tmp_path / f"run{n}/events.jsonl").read()]
@@ -96,8 +98,8 @@ async def test_runs_that_share_the_traffic_keep_to_the_limit_together(tmp_path: 
 async def test_runs_that_share_nothing_exceed_the_limit_together(tmp_path: Path) -> None:
     async with busy_server(answering(), latency=0.5) as server:
         limits = {"chatcompletion": {"concurrency": 2}}
-        traffic = [Traffic() for _ in range(6)]
-        await run_together(tmp_path, server.url, runs=6, traffic=traffic, limits=limits)
+        limiters = [ProviderLimiters() for _ in range(6)]
+        await run_together(tmp_path, server.url, runs=6, limiters=limiters, limits=limits)
     assert server.most_at_once > 2
 
 
@@ -121,7 +123,9 @@ async def test_a_pause_longer_than_the_run_ends_it_with_its_cause(tmp_path: Path
     async with busy_server(busy) as server:
         timeouts = {"orchestrator_timeout_seconds": 30}
         with anyio.fail_after(20):
-            (run,) = await run_together(tmp_path, server.url, runs=1, traffic=[Traffic()], timeout_settings=timeouts)
+            (run,) = await run_together(
+                tmp_path, server.url, runs=1, limiters=[ProviderLimiters()], timeout_settings=timeouts
+            )
     assert run.state == "failed"
     assert run.degraded[0][1] == "rate_limited"
     assert len(server.heads) == 1

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.fair_queue import QueueDepth, allocate
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.sessions import MAX_HISTORY_CHARACTERS
-from massgen_mcp.runs.turns import Waiting, share_out
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, events_of, expect_error, happened, wait_until
 
 STUCK = {"hang": True}
@@ -114,20 +114,20 @@ async def test_the_place_of_a_lost_runner_is_free_for_other_credentials(home: Te
         assert second["status"] == "completed"
 
 
-def waiting(name: str, queued: int, *, head: int = 0, running: int = 0, served: float = 0.0) -> Waiting:
-    return Waiting(name, queued, head, running, served)
+def waiting(name: str, queued: int, *, head: int = 0, running: int = 0, served: float = 0.0) -> QueueDepth:
+    return QueueDepth(name, queued, head, running, served)
 
 
 def test_a_free_place_goes_to_those_with_the_fewest_running_then_longest_not_served_then_oldest() -> None:
-    assert share_out(1, [waiting("a", 9, head=1, running=3), waiting("b", 1, head=99)]) == {"b": 1}
-    assert share_out(1, [waiting("a", 9, head=1, served=20), waiting("b", 1, head=99, served=10)]) == {"b": 1}
-    assert share_out(1, [waiting("a", 9, head=5), waiting("b", 1, head=4)]) == {"b": 1}
-    assert share_out(4, [waiting("a", 9, head=1), waiting("b", 1, head=2)]) == {"a": 3, "b": 1}
+    assert allocate(1, [waiting("a", 9, head=1, running=3), waiting("b", 1, head=99)]) == {"b": 1}
+    assert allocate(1, [waiting("a", 9, head=1, served=20), waiting("b", 1, head=99, served=10)]) == {"b": 1}
+    assert allocate(1, [waiting("a", 9, head=5), waiting("b", 1, head=4)]) == {"b": 1}
+    assert allocate(4, [waiting("a", 9, head=1), waiting("b", 1, head=2)]) == {"a": 3, "b": 1}
 
 
 queues = st.lists(
     st.builds(
-        Waiting,
+        QueueDepth,
         fingerprint=st.sampled_from("abcdefgh"),
         queued=st.integers(0, 20),
         head=st.integers(0, 99),
@@ -140,9 +140,9 @@ queues = st.lists(
 
 @given(room=st.integers(-2, 60), line=queues)
 def test_no_place_stays_free_while_a_run_waits_and_nobody_gets_ahead_of_the_poorer(
-    room: int, line: list[Waiting]
+    room: int, line: list[QueueDepth]
 ) -> None:
-    turns = share_out(room, line)
+    turns = allocate(room, line)
     assert sum(turns.values()) == max(0, min(room, sum(queue.queued for queue in line)))
     for rich in line:
         for poor in line:

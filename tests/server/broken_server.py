@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import anyio
 
-from massgen_mcp.cli.main import main
+from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.runs.manager import RunManager
 
 PLANTED = "planted-value-of-a-fault"

@@ -2,7 +2,7 @@
 
 import time
 
-from massgen_mcp.cli.main import main
+from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.runs import database
 from massgen_mcp.runs.engine.rows import Added, NewRun, OnConflict
 from massgen_mcp.runs.store import Store

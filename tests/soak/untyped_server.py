@@ -6,7 +6,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 
-from massgen_mcp.cli.main import main
+from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.server.app import MassgenServer
 
 TOOL = "get_result"

@@ -11,8 +11,8 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import AgentDropped, AnswerSubmitted, ModelCallRetried, RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
-from massgen_mcp.orchestration.in_memory import EventList, KeepsNothing
-from massgen_mcp.orchestration.team import Assignment, Limits, Member, Style
+from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
+from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
 
 AT_ONCE = RetryPolicy(first_wait=0.0)
 """The policy of the product without its random waits; what a provider asks for is waited for."""
@@ -96,16 +96,16 @@ async def run_alone(
     """A whole run of one agent: it coordinates with itself, or, `presenting`, only writes the final answer."""
     journal = EventList()
     limits = Limits(call_seconds=call_seconds, retry=policy)
-    assignment = Assignment(
+    run_spec = RunSpec(
         "What is the capital of France?",
         (Member("agent_a", backend),),
         Rules(seed="wires"),
         limits,
-        KeepsNothing(),
-        Style(skip_coordination=presenting),
+        NullAnswerStore(),
+        RunPolicy(skip_coordination=presenting),
     )
     try:
-        await Conductor(assignment, journal).conduct()
+        await Conductor(run_spec, journal).conduct()
     finally:
         await backend.aclose()
     ended = [event for event in journal.events if isinstance(event, RunCompleted)]

@@ -30,7 +30,7 @@ class Liveness(Protocol):
         """Let the runner look at its queue; False if there is none that listens."""
         ...
 
-    def summon(self, fingerprint: str, environ: Mapping[str, str]) -> None:
+    def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
         """Make sure that a runner looks at the queue; a new one gets `environ`. The queued run must be stored already.
 
         Raises `MassgenError` store_unavailable.

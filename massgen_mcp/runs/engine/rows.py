@@ -1,7 +1,4 @@
-"""What is known of a run beside its events: its row in the store, its request, and what is wanted of it.
-
-Must not know where any of it is kept.
-"""
+"""What is known of a run beside its events: its row in the store, its request, and what is wanted of it."""
 
 import secrets
 from base64 import b32encode

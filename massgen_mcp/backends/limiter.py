@@ -1,0 +1,268 @@
+"""One policy for all calls that a process sends to one provider, whichever run and agent they come from.
+
+A limiter stands before one provider address with one key. It lets calls through in the order in which they came: never
+more at once, and never more in a minute, than the limits allow; nobody while the provider asked for a pause; and while
+it is down nobody but one probe at a time.
+
+Our own, because the libraries at hand do one of these things each, and only one queue in front of all of them keeps the
+order of arrival and leaves nothing behind when a caller is cancelled.
+"""
+
+import hashlib
+import secrets
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from massgen_mcp.config.models import ProviderLimits
+from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.events import Obstacle
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterPolicy:
+    """When a provider counts as down, and how it is tried again. Seconds throughout."""
+
+    failures: int = 5
+    """That many in a row, whoever's calls they were, and the circuit opens."""
+    first_break: float = 1.0
+    """How long nobody asks a provider that is down; it doubles with every probe that fails ..."""
+    longest_break: float = 60.0
+    """... up to this. No wish of a provider for a pause is heeded for longer either."""
+    patience: float = 10.0
+    """Calls wait for the next probe if it comes within this time of the beginning of the outage, and fail otherwise."""
+    minute: float = 60.0
+    """The window of `requests_per_minute`."""
+    memory: float = 300.0
+    """For how long a provider that nobody uses is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Whom a backend asks. `address` may stand in messages and holds no secret; `key` never leaves the process."""
+
+    address: str
+    key: str = field(default="", repr=False)
+
+
+class ProviderLimiters:
+    """The limiters of a process. One object per event loop; runs that share it share the limits."""
+
+    def __init__(self, policy: LimiterPolicy | None = None) -> None:
+        self._policy = policy or LimiterPolicy()
+        self._salt = secrets.token_bytes(16)
+        self._limiters: dict[tuple[str, bytes], ProviderLimiter] = {}
+
+    @contextmanager
+    def limiter(self, destination: Destination, limits: ProviderLimits) -> Generator["ProviderLimiter"]:
+        """The limiter of `destination`, with `limits` in force in it until the end of the block."""
+        self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
+        fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
+        limiter = self._limiters.setdefault(
+            (destination.address, fingerprint), ProviderLimiter(destination.address, self._policy)
+        )
+        with limiter.limited(limits):
+            yield limiter
+
+
+class ProviderLimiter:
+    """Lets calls to one provider through; made by `ProviderLimiters`."""
+
+    def __init__(self, address: str, policy: LimiterPolicy) -> None:
+        self._address = address
+        self._policy = policy
+        self._limits: list[ProviderLimits] = []
+        self._line = anyio.Lock(fast_acquire=True)  # first come, first served; only its holder looks for a gap
+        self._changed = anyio.Event()
+        self._under_way = 0
+        self._sent: deque[float] = deque()
+        self._last_sent = 0.0
+        self._paused_until = 0.0
+        self._circuit = _Circuit(policy)
+
+    @contextmanager
+    def limited(self, limits: ProviderLimits) -> Generator[None]:
+        """`limits` hold until the end of the block; where several blocks disagree the smaller number holds."""
+        self._limits.append(limits)
+        try:
+            yield
+        finally:
+            self._limits.remove(limits)
+            self._tell()
+
+    @property
+    def forgettable(self) -> bool:
+        """Whether it is as good as a new one: nobody uses it, and all that it remembers is long ago."""
+        return not self._limits and anyio.current_time() > self._last_sent + self._policy.memory
+
+    @asynccontextmanager
+    async def slot(self, on_wait: Callable[[Obstacle], None]) -> AsyncGenerator[Callable[[], None]]:
+        """Let one call through as soon as nothing is in its way; whoever is cancelled while waiting leaves no trace.
+
+        `on_wait` hears once, at the beginning of a wait, what it is for. Raises `BackendError` instead of waiting when
+        the provider has been down for long, or when the wait would outlast the caller's own deadline. Inside the block
+        call what it yields as soon as the provider sends anything; a `BackendError` there is the outcome of the call.
+        """
+        told = self._line.locked()
+        if told:
+            on_wait(self._obstacle() or "concurrency")
+        async with self._line:
+            while obstacle := self._obstacle():
+                self._refuse_in_vain(obstacle)
+                if not told:
+                    told = True
+                    on_wait(obstacle)
+                await self._wait_for_change(self._until(obstacle))
+            entered = self._circuit.enter()
+            self._under_way += 1
+            self._last_sent = anyio.current_time()
+            self._sent.append(self._last_sent)
+        try:
+            yield self._answered
+        except BackendError as error:
+            self._failed(error, entered)
+            raise
+        finally:
+            self._under_way -= 1
+            self._circuit.leave(entered)
+            self._tell()
+
+    def _answered(self) -> None:
+        if self._circuit.troubled:
+            self._circuit.close()
+            self._tell()
+
+    # -- what is in the way -----------------------------------------------------------------------------------------
+
+    def _obstacle(self) -> Obstacle | None:
+        now = anyio.current_time()
+        while self._sent and self._sent[0] + self._policy.minute <= now:
+            self._sent.popleft()
+        if self._circuit.blocks(now):
+            return "circuit"
+        if self._paused_until > now:
+            return "retry_after"
+        if self._under_way >= self._concurrency:
+            return "concurrency"
+        if self._per_minute is not None and len(self._sent) >= self._per_minute:
+            return "requests_per_minute"
+        return None
+
+    @property
+    def _concurrency(self) -> int:
+        return min(limits.concurrency for limits in self._limits)
+
+    @property
+    def _per_minute(self) -> int | None:
+        return min((n for limits in self._limits if (n := limits.requests_per_minute) is not None), default=None)
+
+    def _until(self, obstacle: Obstacle) -> float | None:
+        """When time alone removes the obstacle; None when something has to happen first."""
+        match obstacle:
+            case "circuit":
+                return self._circuit.next_probe
+            case "retry_after":
+                return self._paused_until
+            case "requests_per_minute":
+                over = len(self._sent) - (self._per_minute or 0)
+                return self._sent[over] + self._policy.minute
+            case "concurrency":
+                return None
+
+    def _refuse_in_vain(self, obstacle: Obstacle) -> None:
+        now, until = anyio.current_time(), self._until(obstacle)
+        if obstacle == "circuit" and self._circuit.outlasts_patience:
+            raise self._circuit.refusal(self._address, now)
+        if until is None or until < anyio.current_effective_deadline():
+            return
+        if obstacle == "circuit":
+            raise self._circuit.refusal(self._address, now)
+        what = "it asked all callers to wait" if obstacle == "retry_after" else "its requests_per_minute are used up"
+        raise BackendError(
+            "rate_limited", f"{self._address}: {what} for {until - now:.0f} s more, longer than this call has time for"
+        )
+
+    async def _wait_for_change(self, until: float | None) -> None:
+        with anyio.CancelScope(deadline=float("inf") if until is None else until):
+            await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    # -- what came of a call ------------------------------------------------------------------------------------------
+
+    def _failed(self, error: BackendError, entered: object) -> None:
+        now = anyio.current_time()
+        if error.retryable and error.retry_after is not None:
+            wish = min(error.retry_after, self._policy.longest_break)
+            self._paused_until = max(self._paused_until, now + wish)
+        if error.retryable and error.reason in ("unreachable", "provider_error", "timeout"):
+            self._circuit.failed(error, now, entered)
+        else:
+            self._circuit.close()  # whatever was wrong, somebody was there to say so
+
+
+class _Circuit:
+    """Closed: all may pass. Open: nobody, until `next_probe`; then one at a time, whose outcome decides."""
+
+    def __init__(self, policy: LimiterPolicy) -> None:
+        self._policy = policy
+        self._failures = 0
+        self._last: BackendError | None = None
+        self._down_since: float | None = None
+        self._break = policy.first_break
+        self._opens_at = 0.0
+        self._probe: object | None = None
+
+    @property
+    def troubled(self) -> bool:
+        """Whether the last call failed."""
+        return self._failures > 0
+
+    @property
+    def next_probe(self) -> float | None:
+        """None while a probe is under way."""
+        return None if self._probe else self._opens_at
+
+    @property
+    def outlasts_patience(self) -> bool:
+        return self._down_since is not None and self._opens_at - self._down_since > self._policy.patience
+
+    def blocks(self, now: float) -> bool:
+        return self._down_since is not None and (self._probe is not None or now < self._opens_at)
+
+    def enter(self) -> object:
+        """A mark of the call that passes now; while the circuit is open that call is the probe."""
+        mark = object()
+        self._probe = None if self._down_since is None else mark
+        return mark
+
+    def leave(self, mark: object) -> None:
+        if self._probe is mark:
+            self._probe = None
+
+    def close(self) -> None:
+        self._failures, self._last, self._down_since = 0, None, None
+        self._break, self._probe = self._policy.first_break, None
+
+    def failed(self, error: BackendError, now: float, mark: object) -> None:
+        self._failures += 1
+        self._last = error
+        if self._down_since is None and self._failures >= self._policy.failures:
+            self._down_since, self._opens_at = now, now + self._break
+        elif self._probe is mark:
+            self._break = min(2 * self._break, self._policy.longest_break)
+            self._opens_at = now + self._break
+
+    def refusal(self, address: str, now: float) -> BackendError:
+        again = f"in {max(0.0, self._opens_at - now):.0f} s" if self._probe is None else "just now, by another call"
+        reason: DropReason = "unreachable" if self._last and self._last.reason == "unreachable" else "provider_error"
+        return BackendError(
+            reason,
+            f"circuit open: {address} failed {self._failures} times in a row and is tried again {again}; "
+            f"last failure: {self._last}",
+        )

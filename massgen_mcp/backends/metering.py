@@ -1,0 +1,102 @@
+"""Measures one try of a model call while it streams, so that it can be billed however it ends.
+
+What a provider counted is taken as it is; what it did not count is estimated from the length of the texts, cautiously:
+`BYTES_PER_TOKEN` is low for prose in any language, code included.
+"""
+
+import json
+
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    Part,
+    ReasoningPart,
+    StopPart,
+    TextPart,
+    ToolCallPart,
+    UsagePart,
+)
+from massgen_mcp.errors import BackendError, DropReason
+from massgen_mcp.events import Usage
+
+BYTES_PER_TOKEN = 2
+MESSAGE_TOKENS = 16
+"""What a message costs besides its text."""
+
+_NOT_BILLED: tuple[DropReason, ...] = (
+    *("auth", "quota_exhausted", "rate_limited", "model_not_found"),
+    *("unreachable", "provider_error", "bad_request", "budget"),
+)
+"""A failure of these kinds before the first piece of a reply means that no model has worked."""
+
+
+def estimated_tokens(text: str) -> int:
+    """How many tokens a text has at most, in practice."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+
+def request_tokens(request: ModelRequest) -> int:
+    """How many tokens a request has at most, in practice."""
+    tools = sum(
+        MESSAGE_TOKENS + estimated_tokens(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}")
+        for tool in request.tools
+    )
+    return MESSAGE_TOKENS + estimated_tokens(request.system) + tools + sum(map(_message_tokens, request.messages))
+
+
+def _message_tokens(message: Message) -> int:
+    text = message.text
+    if isinstance(message, AssistantMessage):
+        text += "".join(f"{call.name}{call.arguments}" for call in message.tool_calls)
+        text += json.dumps(message.replay) if message.replay else ""
+    return MESSAGE_TOKENS + estimated_tokens(text)
+
+
+class Meter:
+    """Hears every part of a try; `begin` it anew with each, and tell it when there will be another one."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        self.input_tokens = request_tokens(request)
+        self.begin()
+        self._trying = False
+
+    def begin(self) -> None:
+        self._trying = True
+        self._streamed = 0
+        self._begun = False
+        self.reported: UsagePart | None = None
+
+    def wait(self) -> None:
+        """The try has failed, and the next one has not begun."""
+        self._trying = False
+
+    def hear(self, part: Part) -> None:
+        self._begun = True
+        match part:
+            case TextPart(text) | ReasoningPart(text):
+                self._streamed += estimated_tokens(text)
+            case ToolCallPart(call):
+                self._streamed += MESSAGE_TOKENS + estimated_tokens(call.name + call.arguments)
+            case UsagePart():
+                self.reported = part
+            case StopPart():
+                pass
+
+    def usage(self) -> Usage:
+        """The provider's numbers; our estimate of those it did not tell. Nothing is read or written for no tokens."""
+        told = self.reported or UsagePart()
+        no_input, no_output = not told.input_tokens, not told.output_tokens and self._streamed > 0
+        return Usage(
+            input_tokens=told.input_tokens or self.input_tokens,
+            cached_input_tokens=told.cached_input_tokens,
+            cache_write_tokens=told.cache_write_tokens,
+            output_tokens=told.output_tokens or self._streamed,
+            reasoning_tokens=told.reasoning_tokens,
+            web_searches=told.web_searches,
+            estimated=no_input or no_output,
+        )
+
+    def billed(self, error: BackendError | None) -> bool:
+        """Whether a try that `error` ended, or that we cut off (None), has to be paid for as far as we know."""
+        return self._trying and (self._begun or error is None or error.reason not in _NOT_BILLED)

@@ -1,0 +1,281 @@
+"""The interactive mode: question after question to one team, which knows what was said before. Each turn is a run.
+
+A person at a terminal gets a line editor and the live view, a pipe gets plain lines.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from massgen_mcp.cli.asking import on_terminal
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
+from massgen_mcp.cli.massgen.chat_files import with_mentioned_files
+from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
+from massgen_mcp.cli.massgen.display import person_at_terminal
+from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
+from massgen_mcp.cli.massgen.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
+from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
+from massgen_mcp.cli.massgen.sessions import open_session
+from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.config.models import AgentConfig
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.runs.checks import check_question
+from massgen_mcp.runs.directory import write_durably
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
+from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
+from massgen_mcp.views.answer_text import answer_lines, outcome_line
+from massgen_mcp.views.banner import banner, mode_of, team_box
+from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.snapshot import RunSnapshot, RunState
+from massgen_mcp.views.styled import Line, Span, text_of
+
+PIPE_WIDTH = 100
+
+_CODES: dict[RunState, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
+
+
+async def chat(options: Options) -> int:
+    """Talk until the person leaves. The exit code is 0 for a person, that of the last turn for a pipe.
+
+    Raises `MassgenError` for whatever keeps the conversation from beginning.
+    """
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
+    terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
+    with place(options) as logs:
+        sessions = logs / "sessions" if options.no_logs else own_place(Path.cwd(), SESSIONS)
+        session = await open_session(sessions, options.session_id) if options.session_id else None
+        conversation = _Conversation(options, team, terminal, logs, sessions, session)
+        try:
+            return await conversation.hold()
+        finally:
+            conversation.close()
+
+
+class _Conversation:
+    def __init__(
+        self,
+        options: Options,
+        team: Team,
+        terminal: Terminal | None,
+        logs: Path,
+        sessions: Path,
+        session: Session | None,
+    ) -> None:
+        self._options = options
+        self._team = team
+        self._terminal = terminal
+        self._logs = logs
+        self._sessions = sessions
+        self._session = session
+        """None until the first question: a conversation without one leaves nothing behind."""
+        self._last: tuple[RunSnapshot, RunFiles] | None = None
+
+    async def hold(self) -> int:
+        self._greet()
+        await self._tell_interrupted()
+        reader = self._reader()
+        while (text := await reader.read()) is not None:
+            try:
+                if not await self._answer(text.strip()):
+                    break
+            except MassgenError as error:
+                self._show([(Span(plain(part), "bad"),) for part in str(error).splitlines()])
+        self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
+        if self._terminal is not None or self._last is None:
+            return EXIT_OK
+        return _CODES.get(self._last[0].state, EXIT_EXECUTION)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def _reader(self) -> Reader:
+        if self._terminal is None:
+            return PipeReader()
+        history = None if self._options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
+        return TerminalReader(self._terminal, MEANINGS, history, lambda text: keyless(text, self._team.config))
+
+    async def _answer(self, text: str) -> bool:
+        """Heed one input; False if it was to leave."""
+        order = order_of(text)
+        if order is None and text:
+            check_question(text)
+            await self._take_turn(text)
+        if order is not None:
+            await self._do(*order)
+        return order is None or order[0] != "quit"
+
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
+    async def _take_turn(self, question: str) -> None:
+        question = keyless(question, self._team.config)
+        config = with_mentioned_files(question, answerable(self._team.config, self._options), Path.cwd())
+        if self._session is None:
+            self._session = Session.create(self._sessions)
+        directory = new_run_directory(self._logs, question, config, self._session)
+        with entered(directory, question, self._team, self._options) as run:
+            if run.note:
+                self._show([(Span(run.note, "dim"),)])
+            turn = self._session.begin_turn(question, directory.path)
+            snapshot = await execute_shown(run, self._options, self._logs)
+        self._last = (snapshot, directory)
+        self._session.end_turn(turn, directory, snapshot)
+        self._show_result(snapshot)
+
+    async def _resume(self, beginning: str) -> None:
+        """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
+        goes on with its session.
+        """
+        if self._options.no_logs:
+            raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
+        view = await run_to_continue(beginning, Path.cwd())
+        path = session_of_killed_turn(view.directory.path)
+        if self._session is None and path is not None and path.parent == self._sessions:
+            self._session = await open_session(path.parent, path.name)
+            self._show([self._going_on(self._session)])
+        with taken_over(view, self._session) as continued:
+            snapshot = await execute_shown(continued.run, self._options, self._logs)
+            self._last = (snapshot, view.directory)
+            continued.end(snapshot)
+        self._show_result(snapshot)
+
+    def _show_result(self, run: RunSnapshot) -> None:
+        answer = run.best_answer
+        self._show([outcome_line(run)])
+        if answer is not None and self._terminal is not None:
+            self._show([(), *answer_lines(answer, self._terminal.width), ()])
+        elif answer is not None:
+            print_text(f"\n{answer}\n")
+        if answer is not None and self._options.output_file is not None:
+            write_durably(self._options.output_file.absolute(), answer.encode("utf-8", "replace"))
+
+    # -- commands -----------------------------------------------------------------------------------------------------
+
+    async def _do(self, action: Action, argument: str) -> None:
+        match action:
+            case "help":
+                self._show(_help())
+            case "status":
+                self._show(self._status())
+            case "history":
+                self._show_history()
+            case "reset":
+                self._reset()
+            case "config":
+                await self._edit_config()
+            case "resume":
+                await self._resume(argument)
+            case "quit":
+                pass
+
+    def _status(self) -> list[Line]:
+        turns = self._session.turns if self._session else ()
+        rows = [
+            ("Mode", mode_of(self._team.config)),
+            *zip(["Agents", *([""] * 9)], (_member(agent) for agent in self._team.config.agents), strict=False),
+            ("Config", str(self._team.path or self._team.source)),
+            ("Session", self._session.session_id if self._session else "begins with your first question"),
+            ("Conversation", _turns(len(turns))),
+            *((f"  {turn.number}", _told(turn, self._width - 13)) for turn in turns),
+        ]
+        return [(Span(f"{name:<13}", "dim"), Span(plain(value))) for name, value in rows]
+
+    def _show_history(self) -> None:
+        if self._last is None:
+            self._show([(Span("There is no coordination yet.", "dim"),)])
+            return
+        snapshot, run = self._last
+        table = coordination_table(snapshot, run.event_log.read(), width=self._width)
+        self._show([(Span(row),) for row in table.splitlines()])
+
+    def _reset(self) -> None:
+        """The next question begins a session of its own; this one stays, and can be resumed."""
+        left = self._session
+        if left is not None:
+            left.close()
+        self._session = None
+        self._last = None
+        kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
+        self._show([(Span(f"Conversation cleared.{kept}", "good"),)])
+
+    async def _edit_config(self) -> None:
+        """Open the config in the person's editor and take over what has become of it, if it is right."""
+        if self._terminal is None:
+            raise MassgenError("invalid_action", "/config needs a terminal")
+        try:
+            path = editable(self._team, Path.cwd())
+        except NothingToEdit as nothing:
+            self._show([(Span(str(nothing), "dim"),)])
+            return
+        edit(path, os.environ)
+        options = replace(self._options, config=str(path))
+        try:
+            team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
+        except MassgenError as error:
+            self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
+            raise error from None
+        self._options, self._team = options, team
+        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width), self._start()]
+        self._show(told)
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        config = self._team.config
+        if self._terminal is None:
+            print_line(f"massgen · {mode_of(config)}: {', '.join(map(_member, config.agents))}")
+        else:
+            size = self._terminal.width, self._terminal.height
+            self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
+        self._show([self._start()])
+        if self._session is not None:
+            self._show([self._going_on(self._session)])
+
+    async def _tell_interrupted(self) -> None:
+        if on_terminal() and not self._options.no_logs and (runs := await interrupted_here(Path.cwd())):
+            self._show([(Span(plain(describe_interrupted(runs, "/resume")), "busy"),)])
+
+    @staticmethod
+    def _going_on(session: Session) -> Line:
+        return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
+
+    def _start(self) -> Line:
+        start = describe_start(self._team.config, self._team.source, os.environ, Path.cwd())
+        return (Span(plain(f"Team: {start}"), "dim"),)
+
+    @property
+    def _width(self) -> int:
+        return self._terminal.width if self._terminal else PIPE_WIDTH
+
+    def _show(self, lines: Sequence[Line]) -> None:
+        if self._terminal is not None:
+            self._terminal.print(lines)
+            return
+        for line in lines:
+            print_line(text_of(line))
+
+
+def _member(agent: AgentConfig) -> str:
+    return f"{agent.id} ({agent.backend.model})"
+
+
+def _told(turn: Turn, width: int) -> str:
+    state = f" [{turn.state}]"
+    return preview(turn.question, max(10, min(80, width - len(state)))) + state
+
+
+def _turns(count: int) -> str:
+    return f"{count} turn{'' if count == 1 else 's'}"
+
+
+def _help() -> list[Line]:
+    commands = [(", ".join(command.names), command.meaning) for command in COMMANDS]
+    return [(Span(f"{names:<18}", "strong"), Span(meaning)) for names, meaning in (*commands, *KEYS)]

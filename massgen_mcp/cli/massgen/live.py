@@ -1,0 +1,206 @@
+"""The live view of a run on a terminal: a small frame under the normal scrollback, into which what matters is printed.
+
+No frame is left behind when the window changes. The cursor rests on the frame's first row, so erasing from there on
+removes the frame whatever the terminal has made of its lines; and while the window is being changed there is none. In
+tmux it also keeps away from the upper edge: tmux makes room for broken lines by pushing the topmost rows, rather than
+the empty ones at the bottom, into the scrollback, where nothing can be erased any more. Must not know what the frame
+shows; `views.live_view` draws it.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+import anyio
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import FormattedTextControl, Layout, Window
+from prompt_toolkit.renderer import CPR_Support
+
+from massgen_mcp.cli.massgen.live_words import Words
+from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.events import InputRequired, LogRecord, TextDelta
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.live_events import event_line
+from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.styled import Line, Span, clip_line, text_of, wrap
+
+REFRESH_SECONDS = 0.1
+SETTLE_SECONDS = 0.2
+"""A window that has not changed for so long is taken as settled."""
+
+
+class LiveView:
+    """A `Display`. Ctrl-C is passed on as the signal that it stands for; who executes the run heeds it."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._run: RunHandle | None = None
+        self._doing = Activities()
+        self.records: list[LogRecord] = []
+        """What has happened so far, streamed text left out."""
+        self._waiting: list[Line] = []
+        self._app: Application[None] | None = None
+        self._words = Words()
+        self._size: tuple[int, int] | None = None
+        self._changed_at: float | None = None
+        """When the window changed last, until it has settled."""
+
+    def started(self, run: RunHandle) -> None:
+        self._run = run
+        self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
+        open_question = run.snapshot.input_required
+        for record in self.records:
+            if record.event is open_question and (told := event_line(record, run.snapshot)):
+                self._waiting += self._kept(record, told)
+        self._words.started(run)
+
+    def record(self, record: LogRecord) -> None:
+        self._doing.apply(record)
+        if isinstance(record.event, TextDelta) or self._run is None:
+            return
+        self.records.append(record)
+        if told := event_line(record, self._run.snapshot):
+            self._waiting += self._kept(record, told)
+        self._words.record(record)
+
+    def _kept(self, record: LogRecord, told: Line) -> list[Line]:
+        """A question is kept whole, because somebody has to answer it; everything else in one line."""
+        width = self._terminal.width
+        if not isinstance(record.event, InputRequired):
+            return [clip_line(told, width)]
+        return [(Span(part, "accent"),) for part in wrap(text_of(told), width, indent=2)]
+
+    async def refresh(self) -> None:
+        app = self._application()
+        running = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._show, app, running.set)
+            try:
+                await running.wait()
+                await self._keep_from_edge(app)
+                while True:
+                    await anyio.sleep(REFRESH_SECONDS)
+                    await self._settle(app)
+                    self._print_waiting(app)
+                    app.invalidate()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await running.wait()
+                    if app.is_running and not app.is_done:
+                        app.exit()
+
+    def close(self) -> None:
+        if self._app is not None and self._app.is_running:  # the process is leaving in a hurry
+            self._app.renderer.erase()
+            self._app.input.cooked_mode().__enter__()
+        self._flush()
+
+    # -- the frame ----------------------------------------------------------------------------------------------------
+
+    def _application(self) -> Application[None]:
+        keys = KeyBindings()
+        keys.add("r", filter=~self._words.typing)(self._print_table)
+        self._words.bind(keys)
+        keys.add("c-c")(_interrupt)
+        control = FormattedTextControl(self._frame, show_cursor=False)
+        app: Application[None] = Application(
+            layout=Layout(Window(control, wrap_lines=False, always_hide_cursor=True)),
+            key_bindings=keys,
+            style=self._terminal.style,
+            color_depth=self._terminal.depth,
+            input=create_input(),
+            output=self._terminal.output,
+            erase_when_done=True,
+            before_render=self._notice_size,
+        )
+        app.renderer.cpr_not_supported_callback = None  # the frame goes without
+        self._app = app
+        return app
+
+    async def _show(self, app: Application[None], running: Callable[[], None]) -> None:
+        """Until `app.exit`; a cancelled application would leave the terminal as it is."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await app.run_async(pre_run=running, handle_sigint=False, set_exception_handler=False)
+            finally:
+                running()
+
+    def _frame(self) -> FormattedText:
+        if self._run is None or not self._run.snapshot.agents or self._changed_at is not None:
+            return FormattedText()
+        return self._terminal.formatted(self._lines())
+
+    def _lines(self) -> list[Line]:
+        if self._run is None:
+            return []
+        width, height = self._terminal.width, self._terminal.height
+        run, now = self._run.snapshot, time.time()
+        return live_view(run, self._doing, width=width, height=height, now=now, typed=self._words.typed)
+
+    # -- the window ---------------------------------------------------------------------------------------------------
+
+    def _notice_size(self, _: object) -> None:
+        size = (self._terminal.width, self._terminal.height)
+        if self._size not in (None, size):
+            self._changed_at = anyio.current_time()
+        self._size = size
+
+    async def _settle(self, app: Application[None]) -> None:
+        """After a change of the window: wait until it has settled, then keep away from its upper edge."""
+        if self._changed_at is None:
+            return
+        while anyio.current_time() - self._changed_at < SETTLE_SECONDS:
+            await anyio.sleep(SETTLE_SECONDS / 4)
+            self._notice_size(app)
+        await self._keep_from_edge(app)
+        self._changed_at = None
+
+    async def _keep_from_edge(self, app: Application[None]) -> None:
+        if not self._terminal.in_tmux or app.renderer.cpr_support == CPR_Support.NOT_SUPPORTED:
+            return
+        with anyio.move_on_after(SETTLE_SECONDS):
+            while not app.renderer.height_is_known:  # noqa: ASYNC110 - the terminal's reply is no event of ours
+                await anyio.sleep(0.01)
+        if not app.renderer.height_is_known:
+            return
+        rows = len(self._lines())
+        missing = min(2 * rows, self._terminal.height - rows) - app.renderer.rows_above_layout
+        if missing > 0:
+            app.renderer.erase()
+            app.output.write_raw("\r\n" * missing)
+            app.output.flush()
+
+    # -- the scrollback -----------------------------------------------------------------------------------------------
+
+    def _print_waiting(self, app: Application[None]) -> None:
+        if self._waiting:
+            app.renderer.erase()
+            self._flush()
+
+    def _flush(self) -> None:
+        lines, self._waiting = self._waiting, []
+        self._terminal.print(lines)
+
+    def _print_table(self, pressed: KeyPressEvent) -> None:
+        if self._run is not None:
+            pressed.app.renderer.erase()
+            self._flush()
+            self._terminal.print(history_lines(self._run.snapshot, self.records, self._terminal.width))
+
+
+def history_lines(run: RunSnapshot, records: Sequence[LogRecord], width: int) -> list[Line]:
+    """The whole coordination history as a table of at most `width` columns."""
+    title = (Span("Coordination history", "title"),)
+    table = coordination_table(run, records, width=width)
+    return [(), title, *((Span(row),) for row in table.splitlines()), ()]
+
+
+def _interrupt(_: KeyPressEvent) -> None:
+    os.kill(os.getpid(), signal.SIGINT)

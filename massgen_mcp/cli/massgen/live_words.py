@@ -1,0 +1,89 @@
+"""What a person types for a team that is at work: a remark, an answer to a question, a higher budget."""
+
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from massgen_mcp.events import BudgetRaised, CallerSaid, InputGiven, InputKind, InputRequired, LogRecord
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.views.plain_text import plain
+
+
+class Words:
+    """`typed` is what has been typed so far, None while nothing is being typed. A question opens it by itself."""
+
+    def __init__(self) -> None:
+        self.typed: str | None = None
+        self.typing = Condition(lambda: self.typed is not None)
+        self._run: RunHandle | None = None
+        self._order = 0
+        """Number of the last order. Those that are typed count down from 0, those of the run store up."""
+
+    def started(self, run: RunHandle) -> None:
+        self._run = run
+        self._order = min((_order(record) for record in run.past), default=0)
+        if run.snapshot.input_required is not None:
+            self.typed = ""
+
+    def record(self, record: LogRecord) -> None:
+        if isinstance(record.event, InputRequired):
+            self.typed = ""
+        elif isinstance(record.event, InputGiven):
+            self.typed = None
+
+    def bind(self, keys: KeyBindings) -> None:
+        keys.add("s", filter=~self.typing)(self._begin)
+        keys.add("<any>", filter=self.typing)(self._add)
+        keys.add("<bracketed-paste>", filter=self.typing)(self._add)
+        keys.add("backspace", filter=self.typing)(self._erase)
+        keys.add("enter", filter=self.typing)(self._send)
+        keys.add("escape", filter=self.typing, eager=True)(self._leave)
+
+    def _begin(self, _: KeyPressEvent) -> None:
+        self.typed = ""
+
+    def _add(self, pressed: KeyPressEvent) -> None:
+        self.typed = (self.typed or "") + plain(pressed.data)
+
+    def _erase(self, _: KeyPressEvent) -> None:
+        self.typed = (self.typed or "")[:-1]
+
+    def _leave(self, _: KeyPressEvent) -> None:
+        """A question stays until it is answered."""
+        self.typed = None if self._asked() is None else ""
+
+    def _send(self, pressed: KeyPressEvent) -> None:
+        said = (self.typed or "").strip()
+        self._leave(pressed)
+        if self._run is None:
+            return
+        conductor = self._run.conductor
+        match self._asked():
+            case "question" if said:
+                conductor.answer(said)
+            case "budget_reached" if not said:
+                conductor.finish_now()
+            case "budget_reached" if dollars := _dollars(said):
+                self._order -= 1
+                conductor.raise_budget(self._order, dollars)
+            case None if said:
+                self._order -= 1
+                conductor.steer(self._order, said)
+            case _:
+                pass
+
+    def _asked(self) -> InputKind | None:
+        asked = self._run.snapshot.input_required if self._run else None
+        return asked.kind if asked else None
+
+
+def _order(record: LogRecord) -> int:
+    return min(0, record.event.control) if isinstance(record.event, CallerSaid | BudgetRaised) else 0
+
+
+def _dollars(said: str) -> float | None:
+    """None for what is no amount of money."""
+    try:
+        value = float(said.lstrip("$").strip())
+    except ValueError:
+        return None
+    return value if 0 < value < 1e6 else None

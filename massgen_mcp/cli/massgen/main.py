@@ -1,0 +1,92 @@
+"""`massgen`: ask a team from the command line. Chooses what is to be done, and in which order."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
+from massgen_mcp.cli.massgen.options import Options, parse
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
+    from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
+
+    def code_of(error: MassgenError) -> int:
+        return EXIT_EXECUTION if error.code in FAULTS_OF_THE_MACHINE else EXIT_CONFIG
+
+    sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
+
+
+def _do(options: Options) -> int:
+    """The one thing that this command line asks for, after choosing or making the config that it needs."""
+    if options.validate is not None:
+        from massgen_mcp.cli.massgen.validating import validate
+
+        return validate(options.validate, environ=os.environ)
+    if options.list_sessions:
+        from massgen_mcp.cli.massgen.sessions import show_sessions
+
+        return show_sessions(Path.cwd())
+    if options.resume is not None:
+        return _resume(options)
+    if options.select:
+        from massgen_mcp.cli.massgen.choosing import choose_config
+
+        options = replace(options, config=choose_config(cwd=Path.cwd(), environ=os.environ))
+    if options.init or _first_run(options):
+        from massgen_mcp.cli.massgen.setup import set_up
+
+        config = set_up(cwd=Path.cwd(), environ=os.environ)
+        if options.init and options.question is None:
+            return EXIT_OK
+        options = replace(options, config=str(config))
+    return _converse(options) if options.question is None else _ask(options)
+
+
+def _first_run(options: Options) -> bool:
+    """Whether somebody is at the terminal who has no config yet."""
+    if options.automation or options.config or options.models or options.backend:
+        return False
+    from massgen_mcp.cli.asking import on_terminal
+    from massgen_mcp.config.loader import config_places, is_config
+
+    return on_terminal() and not any(is_config(place) for place in config_places(Path.cwd(), os.environ))
+
+
+def _ask(options: Options) -> int:
+    """One question, one answer."""
+    import anyio
+
+    from massgen_mcp.cli.massgen.one_run import run_once
+
+    return anyio.run(run_once, options)
+
+
+def _resume(options: Options) -> int:
+    """An interrupted run, to its end."""
+    import anyio
+
+    from massgen_mcp.cli.massgen.one_run import resume_run
+
+    return anyio.run(resume_run, options)
+
+
+def _converse(options: Options) -> int:
+    """The interactive mode, for people."""
+    if options.automation:
+        from massgen_mcp.errors import MassgenError
+
+        raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
+    import anyio
+
+    from massgen_mcp.cli.massgen.chat import chat
+
+    return anyio.run(chat, options)
+
+
+if __name__ == "__main__":
+    main()

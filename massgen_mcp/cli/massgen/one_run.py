@@ -1,0 +1,258 @@
+"""One run in this process, told on standard output: as stable lines for programs, or as a plain account for people."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import mkdtemp
+
+import anyio
+
+from massgen_mcp.cli.asking import on_terminal
+from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.massgen.debug_log import DebugLog
+from massgen_mcp.cli.massgen.display import Display, choose_display, shown_live
+from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.questions import whole_question
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
+from massgen_mcp.cli.massgen.sessions import resumed_session
+from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.output import print_error, print_line, print_text
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import Config
+from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.execute import RunHandle
+from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
+from massgen_mcp.runs.project import LOGS, own_place
+from massgen_mcp.runs.session_directory import Session
+from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.views.spent import spent_text
+from massgen_mcp.workspace.snapshot import remove_tree
+
+MAX_LINES = 20
+"""What --automation prints, whatever happens."""
+OPENING_LINES = 6
+"""Those before the agents begin."""
+
+
+async def run_once(options: Options) -> int:
+    """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
+    question = whole_question(options.question or "")
+    if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
+        print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
+    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
+    question = keyless(question, team.config)
+    if options.output_file is not None:
+        check_output(options.output_file.absolute(), "--output-file")
+    with place(options) as parent:
+        async with resumed_session(options, Path.cwd()) as session:
+            config = answerable(team.config, options)
+            directory = new_run_directory(parent, question, config, session)
+            with entered(directory, question, team, options) as run:
+                turn = session.begin_turn(question, directory.path) if session else None
+                _announce(directory, question, config, describe_start(team.config, team.source, os.environ, Path.cwd()))
+                snapshot = await execute_shown(run, options, parent)
+            if session and turn:
+                session.end_turn(turn, directory, snapshot)
+            return _report(snapshot, directory, options, run.note)
+
+
+async def resume_run(options: Options) -> int:
+    """Go on with the interrupted run that `--resume` names, and tell it as a new one. Returns the exit code.
+
+    Raises `MassgenError` for whatever keeps it from going on.
+    """
+    if options.output_file is not None:
+        check_output(options.output_file.absolute(), "--output-file")
+    view = await run_to_continue(options.resume or "", Path.cwd())
+    directory = view.directory
+    with taken_over(view) as continued:
+        request = directory.read_request()
+        told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
+        _announce(directory, request.question, request.config, told)
+        snapshot = await execute_shown(continued.run, options, directory.path.parent)
+        continued.end(snapshot)
+    return _report(snapshot, directory, options, continued.run.note)
+
+
+def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:
+    """The lines before the agents work."""
+    print_line(f"LOG_DIR: {directory.path}")
+    print_line(f"STATUS: {directory.status}")
+    print_line(f"AGENTS: {_members(config)}")
+    print_line(f"QUESTION: {preview(question)}")
+    print_line("[Coordination in progress - monitor status.json for real-time updates]")
+    print_line(f"TEAM: {team}")
+
+
+@contextmanager
+def entered(directory: RunFiles, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
+    """The run, in the list of this machine's runs as long as its files shall stay."""
+    if options.no_logs:
+        yield unlisted(directory, team.environ)
+        return
+    with listed(directory, question, team.config, source=team.source, environ=team.environ) as run:
+        yield run
+
+
+async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunSnapshot:
+    """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
+    display = choose_display(options, os.environ)
+    debug_log = DebugLog(run.directory.path) if options.debug else None
+    handles: list[RunHandle] = []
+    snapshot = RunSnapshot()
+
+    def started(handle: RunHandle) -> None:
+        handles.append(handle)
+        display.started(handle)
+
+    def on_record(record: LogRecord) -> None:
+        display.record(record)
+        if debug_log is not None:
+            debug_log.record(record)
+
+    async def heed(signals: AsyncIterator[signal.Signals]) -> None:
+        cancelled = False
+        async for _ in signals:
+            if cancelled or not handles:
+                display.close()
+                if options.no_logs:
+                    remove_tree(parent)
+                os._exit(EXIT_INTERRUPTED)
+            handles[0].conductor.cancel()
+            cancelled = True
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(heed, signals)
+                tasks.start_soon(_refreshed, display)
+                snapshot = await run.execute(on_start=started, on_record=on_record)
+                tasks.cancel_scope.cancel()
+        finally:
+            display.close()
+            if debug_log is not None:
+                debug_log.close()
+    return snapshot
+
+
+async def _refreshed(display: Display) -> None:
+    """A display that fails leaves the run alone."""
+    try:
+        await display.refresh()
+    except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+        with suppress(Exception):
+            display.close()
+        print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
+
+
+@contextmanager
+def place(options: Options) -> Generator[Path]:
+    """The directory for the run's own one; with --no-logs it is gone when this ends."""
+    if not options.no_logs:
+        yield own_place(Path.cwd(), LOGS)
+        return
+    temporary = Path(mkdtemp(prefix="massgen-"))
+    try:
+        yield temporary
+    finally:
+        remove_tree(temporary)
+
+
+def answerable(config: Config, options: Options) -> Config:
+    """The config; where nobody is there to answer, agents ask nothing and a reached budget ends the run."""
+    if shown_live(options, os.environ):
+        return config
+    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
+    budget = config.budget.model_copy(update={"at_cap": "finish"})
+    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
+
+
+def _members(config: Config) -> str:
+    models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
+    return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
+
+
+def _report(run: RunSnapshot, directory: RunFiles, options: Options, note: str) -> int:
+    """Tell how it ended, and write the output file. `note` comes first among the warnings."""
+    answer = run.best_answer
+    if answer is not None and options.output_file is not None:
+        write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
+    closing, code = _closing(run, directory, options)
+    notes = [note] if note else []
+    for warning in [*notes, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(notes))]:
+        print_line(f"WARNING: {warning}")
+    for line in closing:
+        print_line(line)
+    if code == EXIT_OK and not options.automation and answer is not None:
+        print_line()
+        print_text(answer)
+    return code
+
+
+def _closing(run: RunSnapshot, directory: RunFiles, options: Options) -> tuple[list[str], int]:
+    """The lines from the winner on, and the exit code."""
+    seconds = run.elapsed(run.updated_at or 0.0)
+    winner = run.winner.agent if run.winner and run.final_answer else None
+    lines = [f"WINNER: {winner}"] if winner else []
+    lines.append(f"DURATION: {seconds:.1f}s")
+    lines.append(f"COST: {spent_text(run.spent)}")
+    if winner and not options.no_logs and not run.unkept:
+        lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
+    if run.best_answer is not None:
+        lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
+        if options.output_file is not None:
+            lines.append(f"OUTPUT_FILE: {options.output_file.absolute()}")
+    match run.state:
+        case "completed":
+            return [*lines, f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total"], EXIT_OK
+        case "timed_out":
+            return [*lines, f"TIMED_OUT: {_cause(run)}"], EXIT_TIMEOUT
+        case "cancelled":
+            return [*lines, "CANCELLED: interrupted"], EXIT_INTERRUPTED
+        case _:
+            return [*lines, f"FAILED: {_cause(run)}"], EXIT_EXECUTION
+
+
+def _warnings(run: RunSnapshot, limit: int) -> list[str]:
+    """What went wrong on the way, in at most `limit` lines."""
+    told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    if run.budget_reached:  # calls of unknown price are in the line of the cost already
+        told += run.money_notes
+    return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
+
+
+def _cause(run: RunSnapshot) -> str:
+    match run.end:
+        case RunFailed() as end:
+            return f"{end.reason}: {preview(end.message, 500)}"
+        case RunTimedOut() as end:
+            return preview(end.message, 500)
+        case _:
+            return run.state
+
+
+def new_run_directory(parent: Path, question: str, config: Config, session: Session | None) -> RunDirectory:
+    """A directory of this run alone, however many are started in the same moment. As a turn of a session the run knows
+    the earlier turns, and every agent begins with the files that they left.
+    """
+    history = session.history if session else ()
+    while True:
+        try:
+            redactor = redactor_for(os.environ, [agent.backend for agent in config.agents])
+            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history, redactor)
+        except FileExistsError:
+            continue
+        if session and config.orchestrator.enable_filesystem:
+            session.lay_out_files(run, len(config.agents))
+        return run
+
+
+def keyless(text: str, config: Config) -> str:
+    """What somebody typed, without the keys that the team's agents use."""
+    return redactor_for(os.environ, [agent.backend for agent in config.agents]).text(text)

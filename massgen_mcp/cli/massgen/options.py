@@ -1,0 +1,235 @@
+"""What a user of `massgen` asked for on the command line, parsed once."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from massgen_mcp import __version__
+from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
+from massgen_mcp.cli.exits import EXIT_CONFIG
+from massgen_mcp.cli.manual import Manual
+
+AS_IT_IS = "as it is"
+"""As `Options.trust`: whatever the config is now, and remember it."""
+
+MANUAL = """
+Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
+else one of the keys that are set. On a terminal without a config, a short dialogue sets one up. A config that came \
+with the directory and asks for more than is harmless waits for your consent (see --trust). Without a QUESTION \
+the interactive mode begins: a conversation of several turns, kept as a session.
+
+examples:
+  massgen "Is our retry policy sound?"
+  massgen --config @examples/two_providers "Postgres or SQLite?"
+  massgen --models openai/gpt-5,claude/claude-sonnet-4-5 "Review this plan"
+  massgen --backend gemini --num-agents 3 "Name a better name"
+  git diff | massgen --automation --output-file review.md -
+  massgen --resume run-4t6d
+  massgen --validate team.yaml
+
+output of --automation:
+Ten to twenty lines, each of which begins as one of these; nothing else is on standard output.
+  LOG_DIR:         directory of this run, absolute; always the first line
+  STATUS:          its status.json, rewritten at least every two seconds
+  AGENTS:          the team, as agent_a (backend/model), ...
+  QUESTION:        the question, shortened
+  [Coordination    in progress: now the agents work
+  TEAM:            where the team comes from; its hosts, keys by name, writable paths
+  WARNING:         something went wrong, the run went on
+  WINNER:          the agent whose answer won
+  DURATION:        seconds, such as 12.3s
+  COST:            US dollars and tokens; what has no known price is said
+  ANSWER_FILE:     the final answer, whole; not with --no-logs
+  ANSWER_PREVIEW:  the answer, shortened
+  OUTPUT_FILE:     where the whole answer was written as well, with --output-file
+  COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the cause
+
+exit codes:
+  0  success
+  1  the command line or the config is wrong, a key is missing, or consent is; nothing was asked
+  2  the run failed
+  3  the run reached its time limit; the best answer so far is shown
+  4  interrupted; Ctrl-C once ends the run in good order, twice at once
+
+environment:
+  *_API_KEY            keys of the providers; `massgen-mcp configs` names those that each team needs
+  MASSGEN_CONFIG_HOME  directory of your own config.yaml and keys.yaml
+  MASSGEN_ALLOWED_KEYS  KEY@HOST ...: keys that may go to hosts that are not their own
+  NO_COLOR             no colours
+  COLUMNS              width of this text
+
+files:
+  .massgen/config.yaml    team of this directory
+  ~/.config/massgen/config.yaml  your own team (on Linux; elsewhere where the system keeps configs)
+  .massgen/massgen_logs/  one directory per run: events, status, log, every answer, final/<agent>/answer.txt
+  .massgen/sessions/      the conversations of the interactive mode
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One field per option; what was not given is None, empty or False."""
+
+    question: str | None = None
+    """None: the interactive mode. `-` is still to be read from standard input (`questions.whole_question`)."""
+    config: str | None = None
+    models: tuple[str, ...] = ()
+    """Of `--model` and `--models`."""
+    backend: str | None = None
+    num_agents: int | None = None
+    system_message: str | None = None
+    automation: bool = False
+    output_file: Path | None = None
+    no_display: bool = False
+    no_logs: bool = False
+    debug: bool = False
+    session_id: str | None = None
+    list_sessions: bool = False
+    resume: str | None = None
+    """The beginning of the id of an interrupted run."""
+    validate: str | None = None
+    select: bool = False
+    init: bool = False
+    trust: str | None = None
+    """`trust.AS_IT_IS`, or the digest that is accepted for this call."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A wrong command line is a configuration error, and exits as one."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_CONFIG, f"ERROR invalid_arguments: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None) -> Options:
+    """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
+    parser = make_parser()
+    answer_shell(parser)
+    given = parser.parse_args(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
+    models: list[str] = [given.model] if given.model else []
+    models += given.models
+    _check_together(parser, given, named_team=bool(models or given.backend))
+    return Options(
+        question=given.question,
+        config=given.config,
+        models=tuple(models),
+        backend=given.backend,
+        num_agents=given.num_agents,
+        system_message=given.system_message,
+        automation=given.automation,
+        output_file=given.output_file,
+        no_display=given.no_display,
+        no_logs=given.no_logs,
+        debug=given.debug,
+        session_id=given.session_id,
+        list_sessions=given.list_sessions,
+        resume=given.resume,
+        validate=given.validate,
+        select=given.select,
+        init=given.init,
+        trust=given.trust,
+    )
+
+
+def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, *, named_team: bool) -> None:
+    """Refuses options that contradict each other, in words that say what to leave out."""
+    if given.config and named_team:
+        parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
+    if given.select and (given.config or named_team):
+        parser.error("--select chooses the config; it does not go with another choice of a team")
+    if given.num_agents is not None and not named_team:
+        parser.error("--num-agents goes with --model, --models or --backend; a config names its own agents")
+    if given.no_logs and given.session_id:
+        parser.error("--no-logs keeps nothing, but a session is kept; leave one of --no-logs and --session-id out")
+    if given.resume is not None and (given.question is not None or _changes_the_run(given)):
+        parser.error(
+            "--resume goes on with a run as it was started; it goes with --automation, --output-file, --no-display and "
+            "--debug alone"
+        )
+    if given.automation and (given.select or given.init):
+        parser.error("--select and --init ask a person; --automation is for programs")
+
+
+def _changes_the_run(given: argparse.Namespace) -> bool:
+    """Whether anything is said about the team, the session or the files of a run."""
+    team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
+    return any((*team, given.num_agents, given.system_message, given.no_logs, given.session_id))
+
+
+def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
+    """The command line with `--trust` alone as `--trust=…`: what follows it is not its value."""
+    options = arguments.index("--") if "--" in arguments else len(arguments)
+    return [
+        f"--trust={AS_IT_IS}" if place < options and argument == "--trust" else argument
+        for place, argument in enumerate(arguments)
+    ]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="massgen",
+        description="Ask a team of LLM agents; they answer, read each other and vote.",
+        epilog=MANUAL,
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "question", metavar="QUESTION", nargs="?", help="what the team is to answer; - reads it from standard input"
+    )
+    team = parser.add_argument_group("the team")
+    team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
+    team.add_argument(
+        "--trust",
+        metavar="sha256:DIGEST",
+        type=_trust,
+        help="accept what the config asks for, and remember it; with =sha256:... exactly that, for this call alone",
+    )
+    team.add_argument("--select", action="store_true", help="choose the config from a list")
+    team.add_argument("--model", metavar="MODEL", help="one agent with this model, such as gpt-5 or openrouter/NAME")
+    team.add_argument(
+        "--models",
+        metavar="MODEL,...",
+        type=_names,
+        action="extend",
+        default=[],
+        help="one agent per model, comma-separated",
+    )
+    team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
+    team.add_argument("--num-agents", metavar="N", type=int, help="deal the models out to this many agents")
+    team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
+    output = parser.add_argument_group("output")
+    output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
+    output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
+    output.add_argument("--no-display", action="store_true", help="show nothing until the result")
+    output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
+    output.add_argument("--debug", action="store_true", help="tell everything, with tracebacks")
+    sessions = parser.add_argument_group("sessions")
+    sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
+    sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
+    sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
+    setup = parser.add_argument_group("set-up")
+    setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
+    setup.add_argument("--validate", metavar="FILE", help="check a config, tell everything that is wrong, run nothing")
+    setup.add_argument(
+        "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
+    )
+    setup.add_argument("--version", action="version", version=__version__)
+    return parser
+
+
+def _trust(text: str) -> str:
+    if text != AS_IT_IS and not re.fullmatch(r"sha256:[0-9a-f]{64}", text):
+        raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
+    return text
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError("expected model names, separated by commas")
+    return names

@@ -1,0 +1,131 @@
+"""The set-up dialogue of `massgen`: looks what is there, asks for a team, saves it as a config. It shows no key."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+import yaml
+
+from massgen_mcp.cli.asking import ask, choose, confirm, on_terminal
+from massgen_mcp.cli.massgen.choosing import ready_configs
+from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.builder import LocalServer, backend_of, config_from_models, find_local_servers
+from massgen_mcp.config.examples import example_path
+from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_keys, parse_config
+from massgen_mcp.config.models import AgentConfig, Config, ContextPath
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.trust import read_file, remember
+from massgen_mcp.runs.directory import write_durably
+
+HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
+
+
+def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
+    """Ask, save, and return where. Raises `MassgenError` where nobody can be asked; Ctrl-C leaves nothing behind."""
+    if not on_terminal():
+        raise MassgenError("invalid_arguments", "--init needs a terminal; write a config by hand or copy a ready one")
+    print_line("Set up a team for massgen. Ctrl-C leaves without saving anything.")
+    keys = dict.fromkeys(name for row in PROVIDERS for name in row.key_variables if environ.get(name, "").strip())
+    servers = anyio.run(find_local_servers)
+    print_line(f"Keys in the environment: {', '.join(keys) or 'none'}")
+    print_line(
+        f"Model servers on this machine: {', '.join(f'{one.name} (port {one.port})' for one in servers) or 'none'}"
+    )
+    print_line()
+    text = _team(_strong_models(keys), servers, environ)
+    config = parse_config(text, "the new config", environ, base_dir=cwd)
+    target = _place(cwd, environ)
+    _save(target, text)
+    remember(read_file(target, environ, cwd), environ)
+    print_line(f"Saved {target} with {len(config.agents)} agent{'' if len(config.agents) == 1 else 's'}.")
+    if missing := missing_keys(config, environ):
+        print_line(f"Set {', '.join(missing)} in the environment before you ask.")
+    print_line('Ask with: massgen "your question"')
+    print_line()
+    return target
+
+
+def _strong_models(keys: Container[str]) -> list[str]:
+    """One of each provider whose key is there."""
+    rows = [row for row in PROVIDERS if row.strong_model and any(name in keys for name in row.key_variables)]
+    return [f"{row.type}/{row.strong_model}" for row in rows]
+
+
+def _team(models: Sequence[str], servers: Sequence[LocalServer], environ: Mapping[str, str]) -> str:
+    """The text of the config that a person wants."""
+    offers: list[tuple[str, Callable[[], str]]] = []
+    if models:
+        offers.append((f"The strongest model of each key: {', '.join(models)}", lambda: _text(_team_of(models))))
+    offers += [(f"The model server {one.name}: {one.models[0]}", partial(_text_of_server, one)) for one in servers]
+    offers.append(("A ready config", partial(_ready, environ)))
+    offers.append(("Three questions", partial(_three_questions, models)))
+    print_line("What shall the team be?")
+    _, make = offers[choose("Which", [title for title, _ in offers])]
+    return make()
+
+
+def _text_of_server(server: LocalServer) -> str:
+    backend = backend_of("chatcompletion", server.models[0], base_url=server.base_url)
+    return _text(Config(agents=(AgentConfig(id=server.name, backend=backend),)))
+
+
+def _ready(environ: Mapping[str, str]) -> str:
+    configs = ready_configs(environ)
+    chosen = configs[choose("Which config", [str(config) for config in configs])]
+    return example_path(chosen.source.removeprefix(EXAMPLE_PREFIX)).read_text(encoding="utf-8")
+
+
+def _three_questions(models: Sequence[str]) -> str:
+    suggested = ",".join(models)
+    while True:
+        print_line("1. Which models? Comma-separated, such as openai/gpt-5,claude-sonnet-4-5.")
+        if suggested:
+            print_line(f"   Enter takes {suggested}")
+        named = ask("Models") or suggested
+        print_line("2. How many agents? Models are dealt out in turn.")
+        count = ask("Agents", str(max(2, len(named.split(",")))))
+        try:
+            config = _team_of([name.strip() for name in named.split(",")], int(count))
+        except (MassgenError, ValueError) as error:
+            print_line(f"That does not work: {error}")
+            continue
+        print_line("3. May the team read the files of the directory that it is asked from?")
+        readable = confirm("Read", default=False)
+        return _text(_reading(config) if readable else config)
+
+
+def _team_of(models: Sequence[str], count: int | None = None) -> Config:
+    return config_from_models(models, num_agents=count)
+
+
+def _reading(config: Config) -> Config:
+    orchestrator = config.orchestrator.model_copy(update={"context_paths": (ContextPath(path="."),)})
+    return config.model_copy(update={"orchestrator": orchestrator})
+
+
+def _text(config: Config) -> str:
+    return HEADER + yaml.safe_dump(config.model_dump(mode="json", exclude_defaults=True), sort_keys=False)
+
+
+def _place(cwd: Path, environ: Mapping[str, str]) -> Path:
+    """Where to save; a file that is there is only replaced when the person says so."""
+    project, own = config_places(cwd, environ)
+    while True:
+        titles = [f"For this directory: {project}", f"For everything you ask: {own}"]
+        print_line("Where shall it be saved?")
+        target = (project, own)[choose("Which", titles)]
+        if not target.exists():
+            return target
+        print_line(f"{target} exists.")
+        if confirm("Replace it?", default=False):
+            return target
+
+
+def _save(target: Path, text: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(target, text.encode())
+    except OSError as error:
+        raise MassgenError("config_invalid", f"cannot write {target}: {error.strerror}") from error

@@ -1,0 +1,18 @@
+"""`massgen --validate`: whether a config could be run, with everything that is wrong with it. Runs nothing."""
+
+from collections.abc import Mapping
+
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.output import print_line
+from massgen_mcp.config.loader import check_credentials, load_config, missing_keys
+
+
+def validate(source: str, *, environ: Mapping[str, str]) -> int:
+    """Returns the exit code. Raises `MassgenError` with every problem and its line."""
+    config = load_config(source, environ=environ)
+    check_credentials(config, environ)
+    team = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
+    print_line(f"OK: {source}: {team}")
+    if missing := missing_keys(config, environ):
+        print_line(f"Not set here: {', '.join(missing)}")
+    return EXIT_OK

@@ -1,0 +1,169 @@
+"""The command line of `massgen-mcp`: its verbs and what each of them takes."""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NoReturn
+
+from massgen_mcp import __version__
+from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
+from massgen_mcp.cli.exits import EXIT_USAGE
+from massgen_mcp.cli.manual import Manual
+
+MANUAL = """
+Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
+the tools of the server, also while the server or its client is gone. With --json a verb prints one document with the \
+fields of the tool's result (watch: one event per line), and an error leaves standard output empty. `massgen-mcp VERB \
+--help` tells what a verb takes.
+
+examples:
+  massgen-mcp demo
+  massgen-mcp runs --state running
+  massgen-mcp wait 7f3a --timeout 600 && massgen-mcp result 7f3a
+  massgen-mcp result 7f3a --json | jq -r .answer
+  massgen-mcp --transport http --port 8765
+
+exit codes:
+  0    done; of wait, watch and result: the run is completed
+  1    the run failed, was cancelled or ran out of time; or the request was refused
+  2    of wait, watch, result and cancel: the run has not ended yet
+  3    there is no such run (any more), or the beginning of the id fits several
+  4    of wait, watch and result: the run needs an answer (or, interrupted, its keys) before it can go on
+  5    the run store, the run's record or this program failed
+  64   the command line is wrong
+  130  stopped by Ctrl-C; runs go on
+
+environment:
+  *_API_KEY         keys of the providers; each client's runs use its own
+  MASSGEN_MCP_HOME  the state directory; an absolute path
+  MASSGEN_MCP_RUNNER_IDLE_SECONDS  how long a runner without runs stays (60)
+  MASSGEN_MCP_MAX_RUNNING  runs at once, of all processes together (50)
+  MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)
+  MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
+  MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
+  NO_COLOR          no colours
+  COLUMNS           width of this text
+
+files:
+  ~/.local/state/massgen-mcp/  the state directory (Linux; elsewhere where the system keeps state), private to you
+  runs/<run id>/               in it, one directory per run: events, status, log, every answer, the final one
+  runs.sqlite3                 in it, which runs there are
+"""
+
+STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
+VIEWS = ("summary", "full", "votes")
+
+
+class _Parser(argparse.ArgumentParser):
+    """A wrong command line has an exit code of its own, because 2 is what `wait` says of a run that goes on."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"ERROR invalid_arguments: {message}\n")
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What was given; `verb` is `serve` when none was. Exits for --help, --version and whatever is wrong."""
+    parser = make_parser()
+    answer_shell(parser)
+    options = parser.parse_args(arguments)
+    options.verb = options.verb or "serve"
+    return options
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="massgen-mcp",
+        description="Serve MCP tools that delegate a hard question to a team of LLM agents, and operate their runs.",
+        epilog=MANUAL,
+        formatter_class=Manual,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server")
+    parser.add_argument("--host", default="127.0.0.1", help="address for --transport http; loopback only")
+    parser.add_argument("--port", type=int, default=0, help="port for --transport http; 0 takes a free one")
+    parser.add_argument(
+        "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
+
+    def verb(name: str, told: str) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=told, description=told, allow_abbrev=False)
+        made.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        return made
+
+    def about_run(name: str, told: str) -> argparse.ArgumentParser:
+        made = verb(name, told)
+        made.add_argument("run_id", metavar="ID", help="the run's id, or the beginning of it that no other run has")
+        return made
+
+    runs = verb("runs", "list runs, newest first")
+    runs.add_argument("--state", choices=STATES, help="only runs in this state")
+    runs.add_argument("--session", metavar="NAME", help="only turns of this session")
+    runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+    runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
+    about_run("status", "show what a run is doing now")
+    wait = about_run("wait", "wait until a run has ended or needs an answer")
+    wait.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait no longer than this; default: no limit")
+    about_run("watch", "follow a run; leaving does not end it")
+    result = about_run("result", "show a run's answer, winner and votes")
+    what = result.add_mutually_exclusive_group()
+    what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
+    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, such as agent_a")
+    answer = about_run("answer", "tell a run what it asked for")
+    answer.add_argument("text", metavar="TEXT", help="the answer")
+    more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
+    more.add_argument("usd", metavar="USD", type=float, help="the new max_usd, in US dollars")
+    about_run("resume", "continue an interrupted run, with the keys of this environment")
+    about_run("cancel", "stop a run and keep its best answer")
+    configs = verb("configs", "list the ready-made teams, or show one")
+    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    trust = verb("trust", "show what a config asks for, and accept it as it is now")
+    trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
+    trust.add_argument("--list", action="store_true", help="list what was accepted")
+    trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
+    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
+    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
+    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
+    verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= 1000:
+        raise argparse.ArgumentTypeError("expected a number from 1 to 1000")
+    return number
+
+
+def _days(text: str) -> float:
+    try:
+        return _seconds(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError("expected a number of days") from None
+
+
+def _moment(text: str) -> float:
+    """Seconds since the epoch, of a day or time in ISO form (local unless it says otherwise), or of some time ago."""
+    if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
+        return time.time() - int(ago[1]) * {"m": 60, "h": 3600, "d": 86_400}[ago[2]]
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number of seconds")
+    return seconds

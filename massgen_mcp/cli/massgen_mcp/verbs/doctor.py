@@ -1,0 +1,30 @@
+"""`massgen-mcp doctor`: is everything there that runs and clients need, and what to do where it is not."""
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
+from massgen_mcp.cli.massgen_mcp.clients import check_clients
+from massgen_mcp.cli.output import print_line
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.local import local_engine
+
+
+async def run(options: argparse.Namespace) -> int:
+    checks = [*check_all(local_engine(find_home(os.environ)), os.environ), *check_clients(Path.cwd(), os.environ)]
+    if options.json:
+        print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
+    else:
+        for check in checks:
+            _say(check)
+    return EXIT_FAILED if any(check.level == "fail" for check in checks) else EXIT_OK
+
+
+def _say(check: Check) -> None:
+    print_line(f"{check.level:<4}  {check.name}: {check.message}")
+    if check.advice:
+        print_line(f"      {check.advice}")

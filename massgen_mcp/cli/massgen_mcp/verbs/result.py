@@ -1,0 +1,43 @@
+"""`massgen-mcp result ID`: the answer first, then who won and why."""
+
+import argparse
+import sys
+
+from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
+from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.server import results
+from massgen_mcp.server.reply_models import Result
+
+
+async def run(options: argparse.Namespace) -> int:
+    what = "agent" if options.agent else options.view
+    with run_manager() as manager:
+        view = await manager.look(await manager.find(options.run_id))
+        found = results.result(view, what, options.agent, 0, sys.maxsize)
+        if options.json:
+            print_json(found)
+        else:
+            _say(found)
+    return exit_of_run(view)
+
+
+def _say(found: Result) -> None:
+    if found.answer:
+        print_text(found.answer)
+        print_line()
+    outcome = f", {found.outcome}" if found.outcome else ""
+    print_line(f"{found.run_id}: {found.status}{outcome}, {found.seconds:.1f} s")
+    if found.reason:
+        print_line(f"  reason: {found.reason}")
+    if found.note:
+        print_line(f"  note: {found.note}")
+    if found.winner:
+        print_line(f"  winner: {found.winner}; votes: {found.vote_counts}")
+    for vote in found.votes:
+        print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
+    for fallen in found.degraded:
+        print_line(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
+    for name, path in found.paths.items():
+        print_line(f"  {name}: {path}")

@@ -1,0 +1,38 @@
+"""What our commands print, whatever a model put into it. A reader that has gone (`| head`) ends and fails nothing."""
+
+import os
+import sys
+from typing import TextIO
+
+from massgen_mcp.views.plain_text import plain
+
+
+def print_line(line: str = "") -> bool:
+    """One line on standard output. False: nobody reads it any more."""
+    return _write(sys.stdout, f"{plain(line)}\n")
+
+
+def print_text(text: str) -> None:
+    """A text of several lines on standard output; tabs stay, other control characters do not."""
+    lines = ("\t".join(plain(part) for part in line.split("\t")) for line in text.splitlines())
+    _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+
+
+def print_error(line: str) -> None:
+    """A message, which may have several lines, on standard error."""
+    _write(sys.stderr, "".join(f"{plain(part)}\n" for part in line.splitlines()))
+
+
+def _write(stream: TextIO, text: str) -> bool:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        return False
+    except UnicodeEncodeError:  # a terminal of another encoding
+        stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))
+        stream.flush()
+    return True

@@ -1,0 +1,212 @@
+"""The spellings a config may have beside the canonical one, brought to it: `agent:`, default ids, `api_key: ${NAME}`.
+
+MassGen's files also name directories for workspaces and snapshots. Here every run has a tree of its own in which each
+agent has its workspace, so such names are checked and have no further meaning.
+
+Must not know `Config`'s fields beyond those it rewrites; whatever it does not understand is left for the models to
+refuse.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from massgen_mcp.config import ag2_agents
+from massgen_mcp.config.diagnostics import Problem
+from massgen_mcp.config.models import DEFAULT_SKILLS
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.yaml_reader import Place, Plain
+
+_VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
+STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
+DOCKER_KEYS = ("command_line_execution_mode", "command_line_docker_image", "enable_code_based_tools")
+MAX_PLACE = 4096
+_ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
+
+
+@dataclass(slots=True)
+class Shaped:
+    """Data in the canonical form, and what was wrong on the way. Problems name places as the user wrote them."""
+
+    data: dict[str, Plain]
+    problems: list[Problem] = field(default_factory=list[Problem])
+    single: bool = False
+    """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
+
+    def as_written(self, place: Place) -> Place:
+        return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
+
+
+def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
+    """Bring plain data to the form of the models; the input is left as it is.
+
+    Relative context paths and the skills' directory are taken from `base_dir`, `~/` from `environ["HOME"]`, and must
+    exist.
+    """
+    if not isinstance(data, dict):
+        return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
+    shaped = Shaped(dict(data))
+    _shape_agents(shaped)
+    _shape_storage(shaped)
+    _shape_context_paths(shaped, environ, base_dir)
+    _shape_skills(shaped, environ, base_dir)
+    return shaped
+
+
+def _shape_agents(shaped: Shaped) -> None:
+    data = shaped.data
+    if "agent" in data:
+        agent = data.pop("agent")
+        if "agents" in data:
+            shaped.problems.append(Problem(("agent",), "write 'agent' or 'agents', not both"))
+        else:
+            shaped.single = True
+            data["agents"] = [agent]
+    agents = data.get("agents")
+    if not isinstance(agents, list):
+        return
+    data["agents"] = [_shaped_agent(agent, number, shaped) for number, agent in enumerate(agents)]
+    _check_distinct(data["agents"], shaped)
+
+
+def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
+    if not isinstance(agent, dict):
+        return agent
+    named: dict[str, Plain] = {"id": f"agent{number + 1}", **agent}
+    if isinstance(backend := named.get("backend"), dict):
+        place = shaped.as_written(("agents", number, "backend"))
+        named["backend"] = _shaped_backend(_without_places(backend, place, shaped), place, shaped)
+        if "exclude_file_operation_mcps" in backend:
+            named["exclude_file_operation_mcps"] = named["backend"].pop("exclude_file_operation_mcps")
+    return named
+
+
+def _without_places(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    """The backend without `cwd` and without what says that commands run in Docker, which is refused."""
+    plain = dict(backend)
+    if "cwd" in plain and not _is_place_within(plain.pop("cwd")):
+        message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
+        shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
+    if plain.get("command_line_execution_mode") == "docker":
+        message = "commands do not run in Docker here; leave it out (build_config: use_docker=False)"
+        shaped.problems.append(Problem((*place, "command_line_execution_mode"), message))
+        for key in DOCKER_KEYS:
+            plain.pop(key, None)
+    return plain
+
+
+def _is_place_within(name: Plain) -> bool:
+    """A relative path that stays where it starts."""
+    if not isinstance(name, str) or not name or len(name) > MAX_PLACE or "\0" in name:
+        return False
+    path = PurePath(name)
+    return not path.is_absolute() and ".." not in path.parts and not name.startswith("~")
+
+
+def _shape_storage(shaped: Shaped) -> None:
+    orchestrator = shaped.data.get("orchestrator")
+    if not isinstance(orchestrator, dict):
+        return
+    for key in STORAGE_KEYS:
+        if key in orchestrator and not _is_place_within(orchestrator[key]):
+            message = "expected a relative name; snapshots are kept in the run's own tree"
+            shaped.problems.append(Problem(("orchestrator", key), message))
+    shaped.data["orchestrator"] = {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
+
+
+def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    plain = dict(backend)
+    kind = plain.get("type")
+    if isinstance(kind, str):
+        plain["type"] = _ALIASES.get(kind, kind)
+    if kind == "ag2":
+        return _shaped_ag2(plain, place, shaped)
+    return plain if kind == "scripted" else _with_named_key(plain, place, shaped)
+
+
+def _shaped_ag2(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    plain, problems = ag2_agents.shape(backend, place)
+    shaped.problems.extend(problems)
+    agent = plain.get("agent_config")
+    model = agent.get("llm_config") if isinstance(agent, dict) else None
+    if not isinstance(agent, dict) or not isinstance(model, dict):
+        return plain
+    named = _with_named_key(model, (*place, "agent_config", "llm_config"), shaped)
+    return {**plain, "agent_config": {**agent, "llm_config": named}}
+
+
+def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
+    """Settings whose `api_key: ${NAME}` has become `api_key_env: NAME`."""
+    if "api_key" not in settings:
+        return settings
+    plain = dict(settings)
+    key = plain.pop("api_key")
+    variable = _VARIABLE.fullmatch(key) if isinstance(key, str) else None
+    if variable is None:
+        message = "write api_key_env: NAME; keys never belong in a file"
+        shaped.problems.append(Problem((*place, "api_key"), message))
+    elif "api_key_env" in plain:
+        shaped.problems.append(Problem((*place, "api_key"), "write 'api_key' or 'api_key_env', not both"))
+    else:
+        plain["api_key_env"] = variable[1]
+    return plain
+
+
+def _check_distinct(agents: Plain, shaped: Shaped) -> None:
+    """Here and not left to `Config`, which only compares ids when everything else is right."""
+    first: dict[str, int] = {}
+    for number, agent in enumerate(agents if isinstance(agents, list) else ()):
+        agent_id = agent.get("id") if isinstance(agent, dict) else None
+        if not isinstance(agent_id, str):
+            continue
+        if agent_id in first:
+            message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
+            shaped.problems.append(Problem(("agents", number, "id"), message))
+        first.setdefault(agent_id, number)
+
+
+def _shape_context_paths(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    orchestrator = shaped.data.get("orchestrator")
+    entries = orchestrator.get("context_paths") if isinstance(orchestrator, dict) else None
+    if not isinstance(orchestrator, dict) or not isinstance(entries, list):
+        return
+    found: list[Plain] = []
+    for number, entry in enumerate(entries):
+        path = entry.get("path") if isinstance(entry, dict) else None
+        if not isinstance(entry, dict) or not isinstance(path, str) or not path:
+            found.append(entry)
+            continue
+        real = _existing(path, environ, base_dir)
+        if real is None:
+            message = "no such file or directory, or it may not be read"
+            shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
+        found.append({**entry, "path": real or path})
+    shaped.data["orchestrator"] = {**orchestrator, "context_paths": found}
+
+
+def _shape_skills(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    """With `use_skills` the skills' directory becomes absolute. The default one need not be there; a named one must."""
+    orchestrator = shaped.data.get("orchestrator")
+    coordination = orchestrator.get("coordination") if isinstance(orchestrator, dict) else None
+    if not isinstance(orchestrator, dict) or not isinstance(coordination, dict):
+        return
+    named = coordination.get("skills_directory")
+    if coordination.get("use_skills") is not True or not isinstance(named, str | None):
+        return
+    real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
+    if real is None and named:
+        place = ("orchestrator", "coordination", "skills_directory")
+        shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
+    directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)
+    shaped.data["orchestrator"] = {**orchestrator, "coordination": {**coordination, "skills_directory": directory}}
+
+
+def _existing(path: str, environ: Mapping[str, str], base_dir: Path) -> str | None:
+    """The path, absolute and free of links; None when nothing is there."""
+    home = environ.get("HOME")
+    start = Path(home) / path[2:] if path.startswith("~/") and home else base_dir / path
+    try:
+        return str(start.resolve(strict=True))
+    except (OSError, RuntimeError, ValueError):
+        return None

@@ -1,0 +1,163 @@
+"""Reservations: no model is called before the most that the call can cost is set aside within the budget.
+
+What has been spent is a fold over the run's events (`money.budget`); what is set aside for calls in flight is here, and
+lives only as long as this process. docs/budget.md states what this guarantees.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import anyio
+
+from massgen_mcp.events import BudgetMark, BudgetRaised, Cost, Event, FinishRequested, ReservationExceeded, Usage
+from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.tariff import Tariff
+
+UNBOUNDED_OUTPUT = 128_000
+"""Tokens a reply may have where nobody set a limit: the largest that today's models write."""
+THRIFTY_OUTPUT = 16_000
+"""The limit that is sent with a request when the budget does not allow for `UNBOUNDED_OUTPUT`."""
+LEAST_OUTPUT = 2_000
+"""Below this limit no call is made: a reply that is cut off is money for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What is set aside for one call. `limit` has to be sent with the request; None: it has no limit of ours."""
+
+    usd: float
+    tokens: int
+    limit: int | None = None
+    priced: bool = True
+    """False: the price is unknown beforehand, and nothing is set aside but tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEstimate:
+    """What a call may cost at the worst: its input, and as many tokens of output as it may write."""
+
+    tariff: Tariff
+    input_tokens: int
+
+    @property
+    def outputs(self) -> tuple[tuple[int, bool], ...]:
+        """Bounds of the output to try, largest first, and whether each has to be sent."""
+        own = self.tariff.output_limit
+        usual = (own or UNBOUNDED_OUTPUT, False)
+        if not self.tariff.limitable or usual[0] <= THRIFTY_OUTPUT:
+            return (usual,)
+        return (usual, (THRIFTY_OUTPUT, True))
+
+    @property
+    def least(self) -> Reservation:
+        bound = self.outputs[-1][0]
+        return self.reservation(min(bound, LEAST_OUTPUT) if self.tariff.limitable else bound, sent=True)
+
+    def reservation(self, output: int, *, sent: bool) -> Reservation:
+        usd = self.tariff.worst_usd(self.input_tokens, output)
+        return Reservation(usd or 0.0, self.input_tokens + output, output if sent else None, usd is not None)
+
+    def affordable(self, usd: float, tokens: float) -> Reservation | None:
+        """The most that can be had for this; None if that is too little for a reply."""
+        bound = self.outputs[-1][0]
+        if not self.tariff.limitable:
+            return None
+        fixed = self.tariff.worst_usd(self.input_tokens, 0)
+        each = (self.tariff.worst_usd(self.input_tokens, 1_000_000) or 0.0) - (fixed or 0.0)
+        by_money = (usd - (fixed or 0.0)) / each * 1_000_000 if each > 0 else math.inf
+        # One token less, because adding floats rounds.
+        output = min(bound, by_money - 1, tokens - self.input_tokens)
+        if output < min(bound, LEAST_OUTPUT):
+            return None
+        return self.reservation(int(output), sent=True)
+
+
+@dataclass
+class Reservations:
+    """The budget of one run, and what is set aside for its calls in flight."""
+
+    budget: Budget = field(default_factory=Budget)
+    asks_first: bool = False
+    """At the cap the caller decides, instead of the run coming to its end."""
+    _reserved: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    _changed: anyio.Event = field(default_factory=anyio.Event)
+
+    def note(self, event: Event) -> None:
+        self.budget = self.budget.after(event)
+        if isinstance(event, BudgetRaised | FinishRequested):
+            self._wake()
+
+    def reserve(self, call_id: str, estimate: CallEstimate, share: float) -> Reservation | None:
+        """Set aside what a call needs, out of that share of the budget; None if it does not fit now."""
+        for output, sent in estimate.outputs:
+            reservation = estimate.reservation(output, sent=sent)
+            if self._fits(reservation, share):
+                return self._take(call_id, reservation)
+        if (
+            not self._reserved
+            and (reservation := estimate.affordable(*self._free(share)))
+            and self._fits(reservation, share)
+        ):
+            return self._take(call_id, reservation)
+        return None
+
+    def may_fit(self, estimate: CallEstimate, share: float) -> bool:
+        """Whether it may fit later, when calls in flight turn out cheaper than what is set aside for them."""
+        return bool(self._reserved) and self._fits(estimate.least, share, alone=True)
+
+    def holds(self, share: float) -> bool:
+        """Whether what is spent and set aside is still within that share; a failed try may have cost too much."""
+        return self._fits(Reservation(0.0, 0), share)
+
+    def release(self, call_id: str) -> None:
+        self._reserved.pop(call_id, None)
+        self._wake()
+
+    def exceeded(self, agent: str, call_id: str, usage: Usage, cost: Cost) -> ReservationExceeded | None:
+        """The fact, if a call has used more than was set aside for it."""
+        reservation = self._reserved.get(call_id)
+        if reservation is None or not math.isfinite(min(self.budget.max_usd, self.budget.max_tokens)):
+            return None
+        usd = (cost.usd or 0.0) if reservation.priced else 0.0
+        if usage.tokens <= reservation.tokens and usd <= reservation.usd * (1 + 1e-9):
+            return None
+        return ReservationExceeded(
+            agent=agent,
+            call_id=call_id,
+            reserved_usd=reservation.usd,
+            usd=cost.usd,
+            reserved_tokens=reservation.tokens,
+            tokens=usage.tokens,
+        )
+
+    def due(self) -> list[BudgetMark]:
+        return [
+            BudgetMark(percent=mark, usd=self.budget.usd, tokens=self.budget.tokens) for mark in self.budget.due_marks
+        ]
+
+    async def change(self) -> None:
+        """Return when something set aside came back, or the budget was raised."""
+        await self._changed.wait()
+
+    def _take(self, call_id: str, reservation: Reservation) -> Reservation:
+        self._reserved[call_id] = reservation
+        return reservation
+
+    def _free(self, share: float) -> tuple[float, float]:
+        """Money and tokens that are neither spent nor set aside."""
+        budget, reserved = self.budget, self._reserved.values()
+        return (
+            budget.max_usd * share - budget.usd - sum(reservation.usd for reservation in reserved),
+            budget.max_tokens * share - budget.tokens - sum(reservation.tokens for reservation in reserved),
+        )
+
+    def _fits(self, reservation: Reservation, share: float, *, alone: bool = False) -> bool:
+        usd, tokens = self._free(share)
+        if alone:
+            usd += sum(other.usd for other in self._reserved.values())
+            tokens += sum(other.tokens for other in self._reserved.values())
+        return reservation.usd <= usd and reservation.tokens <= tokens
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

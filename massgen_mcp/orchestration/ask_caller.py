@@ -1,0 +1,76 @@
+"""Where an agent puts a question to the caller and waits for the decision, one question at a time.
+
+Must not know how a caller is reached: a question is an event, and so is the decision.
+"""
+
+from typing import Annotated
+
+import anyio
+from pydantic import Field
+
+from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.events import InputGiven, InputRequired
+from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
+from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, parse_arguments, tool_spec
+
+WAIT_SECONDS = 600.0
+"""So long an agent waits for a decision before it goes on without one."""
+NO_DECISION = "There was no decision in time. Continue with the most sensible assumption, and state it in your answer."
+
+
+class Question(Arguments):
+    question: Annotated[Text, Field(min_length=1)]
+
+
+class CallerQuestions:
+    """One per run. Agents may ask once the floor is there."""
+
+    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._wait_seconds = wait_seconds
+        self._one_at_a_time = anyio.Lock()
+        self._floor: Floor | None = None
+
+    def open(self, floor: Floor) -> None:
+        self._floor = floor
+
+    async def ask(self, agent: str, question: str) -> str:
+        """The decision; in a resumed run the one that is in the journal already."""
+        floor = self._floor
+        if floor is None:
+            raise ToolRefused("the run does not take questions yet; try again")
+        async with self._one_at_a_time:
+            if (decision := floor.decision_on(agent, question)) is not None:
+                return decision
+            if floor.asked is None:
+                floor.record(InputRequired(kind="question", agent=agent, text=question))
+                await floor.settle()
+            with anyio.move_on_after(self._wait_seconds):
+                while floor.asked is not None:
+                    await floor.change()
+            if floor.asked is not None:
+                floor.record(InputGiven(kind="question", text=NO_DECISION))
+            return floor.decision_on(agent, question) or NO_DECISION
+
+
+class QuestionTool:
+    """`ask_the_asker` of one agent."""
+
+    side_effects = False
+    keeps_state = False
+
+    def __init__(self, caller_questions: CallerQuestions, agent: str) -> None:
+        self._caller_questions = caller_questions
+        self._agent = agent
+
+    @property
+    def spec(self) -> ToolSpec:
+        description = "Ask the caller, who gave the task. Only if you cannot continue without: others wait meanwhile."
+        return tool_spec(ASK_THE_ASKER, description, Question)
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        try:
+            wanted = parse_arguments(Question, arguments)
+            return ToolResult(await self._caller_questions.ask(self._agent, wanted.question), foreign=True)
+        except ToolRefused as refused:
+            return ToolResult(str(refused), is_error=True)

@@ -1,0 +1,188 @@
+"""How a runner is found, woken, or started on one machine; and how everybody can see who lives.
+
+Per fingerprint there is at most one runner. It holds a file lock that the kernel drops with it (alive: no heartbeat, no
+timeout), and reads a FIFO into which a waker writes one byte. A FIFO without a reader refuses the writer, so waking a
+runner that is gone, or that has just decided to leave, never goes unnoticed. Whoever starts one holds a second lock and
+hands it to the new process, which drops it when it listens: a hundred calls at once start one process, not a hundred. A
+process that executes one run itself holds a lock in its directory.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
+
+LOOKING_SECONDS = 0.5
+"""For so long a lock is waited for that somebody may hold only to see whether the run is alive."""
+
+
+class RunnerEndpoint:
+    """The locks and the FIFO of the runner for one fingerprint."""
+
+    def __init__(self, home: Home, fingerprint: str) -> None:
+        self.lock = home.runners / f"{fingerprint}.lock"
+        self.fifo = home.runners / f"{fingerprint}.wake"
+        self.startup_lock = home.runners / f"{fingerprint}.starting"
+        self.log = home.runners / f"{fingerprint}.log"
+
+    def alive(self) -> bool:
+        """Whether a runner holds the lock."""
+        return is_held(self.lock)
+
+    def wake(self) -> bool:
+        """Wake the runner; False if there is none that listens."""
+        try:
+            descriptor = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.ENXIO, errno.ENOENT):
+                return False
+            raise
+        try:
+            os.write(descriptor, b".")
+        except BlockingIOError:
+            return True  # a full pipe wakes, too
+        except BrokenPipeError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    @contextmanager
+    def hold(self, patience: float = 10.0) -> Generator[bool]:
+        """Take the lock for as long as the context lasts. A predecessor that is just leaving is waited for; False if
+        there is still a runner after `patience` seconds.
+        """
+        deadline = time.monotonic() + patience
+        while (descriptor := acquire(self.lock)) is None:
+            if time.monotonic() >= deadline or self.wake():
+                yield False
+                return
+            time.sleep(POLL_SECONDS)
+        try:
+            yield True
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def start_alone(self) -> Generator[int | None]:
+        """The descriptor of a lock that the process to be started inherits; None if another one is just starting.
+        That one listens before it looks at the queue, so it finds what was queued before this was asked.
+        """
+        descriptor = acquire(self.startup_lock)
+        if descriptor is None:
+            yield None
+            return
+        try:
+            yield None if self.wake() else descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def listen(self) -> Generator["Listening"]:
+        """Hear wakers for as long as the context lasts. Only for the holder of the lock."""
+        with suppress(FileExistsError):
+            os.mkfifo(self.fifo, 0o600)
+        reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        writer = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, a waker's close reads EOF
+        try:
+            yield Listening(reader)
+        finally:
+            os.close(writer)
+            os.close(reader)
+
+
+class Listening:
+    """The reading end of the FIFO: readable when somebody woke us."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    async def woken(self) -> None:
+        await anyio.wait_readable(self._descriptor)
+        with suppress(BlockingIOError):
+            os.read(self._descriptor, 65536)
+
+
+class LocalLiveness:
+    """See `engine.Liveness`."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def runner_alive(self, fingerprint: str) -> bool:
+        return RunnerEndpoint(self._home, fingerprint).alive()
+
+    def runners(self) -> set[str]:
+        directory = self._home.runners
+        return {path.stem for path in directory.glob("*.lock")} if directory.is_dir() else set()
+
+    def wake(self, fingerprint: str) -> bool:
+        return RunnerEndpoint(self._home, fingerprint).wake()
+
+    def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
+        endpoint = RunnerEndpoint(self._home, fingerprint)
+        if endpoint.wake():
+            return
+        with endpoint.start_alone() as lock:
+            if lock is not None:
+                _start(self._home, fingerprint, endpoint.log, environ, lock)
+
+    def hold(self, fingerprint: str) -> AbstractContextManager[bool]:
+        return RunnerEndpoint(self._home, fingerprint).hold()
+
+    def listen(self, fingerprint: str) -> AbstractContextManager[Listening]:
+        return RunnerEndpoint(self._home, fingerprint).listen()
+
+    def foreground_alive(self, run: RunFiles) -> bool:
+        return is_held(_foreground_lock(run))
+
+    @contextmanager
+    def hold_foreground(self, run: RunFiles) -> Generator[bool]:
+        try:
+            lock = acquire(_foreground_lock(run), patience=LOOKING_SECONDS)
+        except OSError as error:
+            raise storage_error("cannot lock the run directory", error) from error
+        try:
+            yield lock is not None
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def _foreground_lock(run: RunFiles) -> Path:
+    return run.path / ".alive"
+
+
+def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str], lock: int) -> None:
+    """Start a detached runner. It forks away from us at once (so it is nobody's child that must be reaped), into a
+    session of its own, and inherits nothing but the environment and the lock that says that it is starting.
+    """
+    command = [sys.executable, "-P", "-m", "massgen_mcp.runs.runner", fingerprint, str(lock)]
+    inherited = {**environ, HOME_VARIABLE: str(home.path), IDLE_VARIABLE: repr(home.runner_idle_seconds)}
+    try:
+        with log.open("ab") as output:
+            subprocess.run(  # noqa: S603 - our own module, no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd="/",
+                env=inherited,
+                pass_fds=(lock,),
+                start_new_session=True,
+                check=True,
+                timeout=30,
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise MassgenError("store_unavailable", f"cannot start a runner: {error}") from error
