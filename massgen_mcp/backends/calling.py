@@ -24,7 +24,8 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.limiter import ProviderLimiter
+from massgen_mcp.backends.limiter import OWN_QUEUE, ProviderLimiter
+from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import Obstacle
 
@@ -70,25 +71,33 @@ async def call_model(
     on_text: Callable[[str], None],
     on_retry: Callable[[int, BackendError, float], None],
     limiter: ProviderLimiter | None = None,
-    on_wait: Callable[[Obstacle], None] = lambda _: None,
+    on_wait: Callable[[Obstacle | None], None] = lambda _: None,
     on_try: Callable[[], None] = lambda: None,
     on_part: Callable[[Part], None] = lambda _: None,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
-    Every try goes through `limiter`, if there is one, and waiting there counts into the time; `on_wait` hears of it.
+    Every try goes through `limiter`, if there is one. `on_wait` hears what it waits for there, and None when it goes
+    on; while that is our own queue the time of the call stands still.
     `on_try` hears that a try begins, `on_text` text as it arrives, `on_part` everything. `on_retry` hears (failed
     attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins
     a wait that would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason
     "timeout" when `deadline_seconds` have passed.
     """
     started = time.monotonic()
-    with anyio.CancelScope(deadline=anyio.current_time() + deadline_seconds):
-        deadline = anyio.current_effective_deadline()
+    with Countdown(deadline_seconds) as time_left:
+
+        def waits(obstacle: Obstacle | None) -> None:
+            if obstacle in OWN_QUEUE:
+                time_left.stop()
+            else:
+                time_left.go()
+            on_wait(obstacle)
+
         failures = 0
         while True:
             try:
-                async with _let_through(limiter, on_wait) as answered:
+                async with _let_through(limiter, waits) as answered:
                     on_try()
 
                     def hear(part: Part, answered: Callable[[], None] = answered) -> None:
@@ -99,7 +108,7 @@ async def call_model(
             except BackendError as error:
                 failures += 1
                 wait = policy.wait(failures, error)
-                out_of_time = anyio.current_time() + wait >= deadline
+                out_of_time = anyio.current_time() + wait >= anyio.current_effective_deadline()
                 if not error.retryable or failures >= policy.attempts or out_of_time:
                     raise
                 on_retry(failures, error, wait)
@@ -108,7 +117,7 @@ async def call_model(
 
 
 def _let_through(
-    limiter: ProviderLimiter | None, on_wait: Callable[[Obstacle], None]
+    limiter: ProviderLimiter | None, on_wait: Callable[[Obstacle | None], None]
 ) -> AbstractAsyncContextManager[Callable[[], None]]:
     return nullcontext(lambda: None) if limiter is None else limiter.slot(on_wait)
 

@@ -21,6 +21,9 @@ from massgen_mcp.config.models import ProviderLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import Obstacle
 
+OWN_QUEUE: frozenset[Obstacle | None] = frozenset({"concurrency", "requests_per_minute"})
+"""Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class LimiterPolicy:
@@ -99,27 +102,31 @@ class ProviderLimiter:
         return not self._limits and anyio.current_time() > self._last_sent + self._policy.memory
 
     @asynccontextmanager
-    async def slot(self, on_wait: Callable[[Obstacle], None]) -> AsyncGenerator[Callable[[], None]]:
+    async def slot(self, on_wait: Callable[[Obstacle | None], None]) -> AsyncGenerator[Callable[[], None]]:
         """Let one call through as soon as nothing is in its way; whoever is cancelled while waiting leaves no trace.
 
-        `on_wait` hears once, at the beginning of a wait, what it is for. Raises `BackendError` instead of waiting when
-        the provider has been down for long, or when the wait would outlast the caller's own deadline. Inside the block
-        call what it yields as soon as the provider sends anything; a `BackendError` there is the outcome of the call.
+        `on_wait` hears what the call waits for, again when that changes, and None when it goes on; nothing if it need
+        not wait. Raises `BackendError` instead of waiting when the provider has been down for long, or when a pause of
+        the provider would outlast the caller's own deadline. Inside the block call what it yields as soon as the
+        provider sends anything; a `BackendError` there is the outcome of the call.
         """
-        told = self._line.locked()
-        if told:
-            on_wait(self._obstacle() or "concurrency")
+        told: Obstacle | None = None
+        if self._line.locked():
+            told = "concurrency"
+            on_wait(told)
         async with self._line:
             while obstacle := self._obstacle():
-                self._refuse_in_vain(obstacle)
-                if not told:
-                    told = True
+                if obstacle != told:
+                    told = obstacle
                     on_wait(obstacle)
+                self._refuse_in_vain(obstacle)
                 await self._wait_for_change(self._until(obstacle))
             entered = self._circuit.enter()
             self._under_way += 1
             self._last_sent = anyio.current_time()
             self._sent.append(self._last_sent)
+        if told:
+            on_wait(None)
         try:
             yield self._answered
         except BackendError as error:
@@ -176,13 +183,14 @@ class ProviderLimiter:
         now, until = anyio.current_time(), self._until(obstacle)
         if obstacle == "circuit" and self._circuit.outlasts_patience:
             raise self._circuit.refusal(self._address, now)
-        if until is None or until < anyio.current_effective_deadline():
+        if obstacle in OWN_QUEUE or until is None or until < anyio.current_effective_deadline():
             return
         if obstacle == "circuit":
             raise self._circuit.refusal(self._address, now)
-        what = "it asked all callers to wait" if obstacle == "retry_after" else "its requests_per_minute are used up"
         raise BackendError(
-            "rate_limited", f"{self._address}: {what} for {until - now:.0f} s more, longer than this call has time for"
+            "rate_limited",
+            f"{self._address}: it asked all callers to wait for {until - now:.0f} s more, "
+            "longer than this call has time for",
         )
 
     async def _wait_for_change(self, until: float | None) -> None:

@@ -89,8 +89,9 @@ async def _ask(
         if not floor.reservations.holds(share_of(floor, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
-    def on_wait(obstacle: Obstacle) -> None:
-        floor.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
+    def on_wait(obstacle: Obstacle | None) -> None:
+        if obstacle is not None:
+            floor.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
 
     try:
         reply = await call_model(

@@ -30,8 +30,8 @@ def assemble(
     provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
 ) -> RunSpec:
-    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters and
-    tariffs are one per agent.
+    """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
+    and tariffs are one per agent.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
