@@ -1,0 +1,243 @@
+"""News of runs over UNIX sockets: whoever executes runs tells whoever waits for one, so that nobody looks in vain.
+
+Nothing of a run goes through a socket, only that there is something new; what it is stands in the store and the event
+log. So a socket that cannot be made, or that is gone, costs time and never an event. A socket lies in a private
+directory with a short path, because some systems allow 103 bytes; a link in the state directory leads to it.
+"""
+
+import errno
+import os
+import secrets
+import socket
+import stat
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+MAX_PATH_BYTES = 103
+"""The longest path of a socket that every system takes."""
+NEWS = b"."
+WAKE = "wake"
+"""What a client says that wants the host to look at what is wanted of its runs."""
+HELLO_BYTES = 128
+HELLO_SECONDS = 5.0
+RECEIVE_BYTES = 65_536
+BACKLOG = 1024
+REST_SECONDS = 0.1
+"""After which connections are taken again when there were too many open files."""
+LINK = ".news"
+
+
+class NewsHost:
+    """The side that executes runs. Without a socket it tells nobody."""
+
+    def __init__(self) -> None:
+        self._followers: dict[str, set[socket.socket]] = {}
+        self._woken = anyio.Event()
+
+    def tell(self, run_id: str) -> None:
+        """There is something new in the store or the event log of this run. Costs nothing if nobody follows it."""
+        for follower in self._followers.get(run_id, ()):
+            _send(follower)
+
+    async def woken(self) -> None:
+        """Return as soon as somebody has called `wake` since the last time."""
+        await self._woken.wait()
+        self._woken = anyio.Event()
+
+    async def serve(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
+        """Attend to followers, who find this host under `name` in `directory`, until it is cancelled. Where no socket
+        can be made nobody is told.
+        """
+        if (listener := _listener(environ)) is None:
+            return
+        path = Path(listener.getsockname())
+        with listener, _published(directory / f"{name}{LINK}", path):
+            async with anyio.create_task_group() as tasks:
+                while True:
+                    await anyio.wait_readable(listener)
+                    try:
+                        client, _ = listener.accept()
+                    except OSError as error:
+                        if error.errno in (errno.EMFILE, errno.ENFILE):
+                            await anyio.sleep(REST_SECONDS)
+                        continue
+                    client.setblocking(False)
+                    tasks.start_soon(self._attend, client)
+
+    async def _attend(self, client: socket.socket) -> None:
+        """A client that leaves, or says what makes no sense, concerns nobody else."""
+        with client, suppress(OSError):
+            match await _hello(client):
+                case "":
+                    return
+                case "wake":
+                    self._woken.set()
+                case run_id:
+                    await self._follow(run_id, client)
+
+    async def _follow(self, run_id: str, client: socket.socket) -> None:
+        followers = self._followers.setdefault(run_id, set())
+        followers.add(client)
+        try:
+            _send(client)  # from now on it misses nothing
+            while await _received(client):
+                pass
+        finally:
+            followers.discard(client)
+            if not followers:
+                self._followers.pop(run_id, None)
+
+
+def _send(follower: socket.socket) -> None:
+    """One that has not read earlier news, or that has gone, needs no more."""
+    with suppress(OSError):
+        follower.send(NEWS)
+
+
+async def _received(connection: socket.socket) -> bytes:
+    """What comes next; empty at the end. Raises `OSError`."""
+    while True:
+        await anyio.wait_readable(connection)
+        with suppress(BlockingIOError):
+            return connection.recv(RECEIVE_BYTES)
+
+
+async def _hello(client: socket.socket) -> str:
+    """The first line of a client; empty if it says nothing that can be understood in time."""
+    said = b""
+    with anyio.move_on_after(HELLO_SECONDS):
+        while b"\n" not in said and len(said) < HELLO_BYTES:
+            if not (more := await _received(client)):
+                break
+            said += more
+    line, end, _ = said.partition(b"\n")
+    return line.decode("ascii", "replace") if end else ""
+
+
+# -- the host's socket ------------------------------------------------------------------------------------------------
+
+
+def _listener(environ: Mapping[str, str]) -> socket.socket | None:
+    """A listening socket in the first directory that takes one."""
+    for directory in _directories(environ):
+        path = directory / f"{secrets.token_hex(8)}.sock"
+        if len(os.fsencode(path)) > MAX_PATH_BYTES or not _private(directory):
+            continue
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(str(path))
+            path.chmod(0o600)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            continue
+        listener.setblocking(False)
+        return listener
+    return None
+
+
+def _directories(environ: Mapping[str, str]) -> Generator[Path]:
+    if runtime := environ.get("XDG_RUNTIME_DIR"):
+        yield Path(runtime) / "massgen-mcp"
+    for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - private below, and looked at first
+        yield Path(parent) / f"massgen-mcp-{os.getuid()}"
+
+
+def _private(directory: Path) -> bool:
+    """Whether it is there, ours alone, and no link that somebody else put there; it is made if need be."""
+    if not directory.is_absolute():
+        return False
+    try:
+        with suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+@contextmanager
+def _published(link: Path, path: Path) -> Generator[None]:
+    """`link` leads to `path` while the context lasts, and neither is left. What killed hosts have left is removed."""
+    _sweep(link.parent)
+    fresh = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
+    with suppress(OSError):  # then nobody follows
+        fresh.symlink_to(path)
+        fresh.replace(link)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+            if link.readlink() == path:
+                link.unlink()
+
+
+def _sweep(directory: Path) -> None:
+    for link in directory.glob(f"*{LINK}"):
+        with suppress(OSError):
+            path = link.readlink()
+            if not _listens(path):
+                path.unlink(missing_ok=True)
+                link.unlink()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except OSError as error:
+            return error.errno not in (errno.ECONNREFUSED, errno.ENOENT)
+    return True
+
+
+# -- the side of those who wait ---------------------------------------------------------------------------------------
+
+
+class Follower:
+    """Hears news of one run."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    async def changed(self) -> bool:
+        """Return as soon as there is news since the last call; the first call returns at once. False: the host has
+        gone, and there will be no more.
+        """
+        try:
+            return bool(await _received(self._connection))
+        except OSError:
+            return False
+
+
+@contextmanager
+def following(directory: Path, name: str, run_id: str) -> Generator[Follower | None]:
+    """Follow a run of the host `name` for as long as the context lasts; None if there is no such host."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.setblocking(False)
+        try:
+            connection.connect(str((directory / f"{name}{LINK}").readlink()))
+            connection.send(f"{run_id}\n".encode())
+        except OSError:  # also a host whose backlog is full: who waits looks for itself then
+            yield None
+            return
+        yield Follower(connection)
+
+
+def wake(directory: Path, name: str) -> bool:
+    """Have a host look at what is wanted of its runs; False if there is none that listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(1.0)
+        try:
+            client.connect(str((directory / f"{name}{LINK}").readlink()))
+            client.sendall(f"{WAKE}\n".encode())
+        except OSError:
+            return False
+    return True
