@@ -38,6 +38,8 @@ class MassgenServer(MCPServer[None]):
 
     def __init__(self, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
+        self._tools: dict[str, Tool] = {}
+        """As they are listed; made when they are first asked for."""
         super().__init__(
             "massgen-mcp",
             title="massgen-mcp",
@@ -49,7 +51,17 @@ class MassgenServer(MCPServer[None]):
 
     async def list_tools(self) -> list[Tool]:
         """The tools, in few words, with schemas that say that unknown arguments are refused."""
-        return [compacted(tool) for tool in await super().list_tools()]
+        return list((await self._listed()).values())
+
+    async def _listed(self) -> dict[str, Tool]:
+        if not self._tools:
+            self._tools = {tool.name: compacted(tool) for tool in await super().list_tools()}
+        return self._tools
+
+    def add_tool(self, *given: Any, **named: Any) -> None:
+        """As the SDK's."""
+        self._tools = {}
+        super().add_tool(*given, **named)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -73,7 +85,7 @@ class MassgenServer(MCPServer[None]):
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
-        tools = {tool.name: tool for tool in await self.list_tools()}
+        tools = await self._listed()
         if name not in tools:
             raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{_nearest(name, list(tools))}")
         known = list(tools[name].input_schema["properties"])
