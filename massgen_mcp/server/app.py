@@ -58,7 +58,7 @@ class MassgenServer(MCPServer[None]):
             self._tools = {tool.name: compacted(tool) for tool in await super().list_tools()}
         return self._tools
 
-    def add_tool(self, *given: Any, **named: Any) -> None:
+    def add_tool(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
         """As the SDK's."""
         self._tools = {}
         super().add_tool(*given, **named)

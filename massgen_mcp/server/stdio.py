@@ -11,16 +11,21 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
 
 import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
 from pydantic import ValidationError
+from typing_extensions import Buffer
 
 from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.front import Front
 from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
+from massgen_mcp.server.start_snapshot import keep_snapshot
 
 PARENT_CHECK_SECONDS = 2.0
 PIECE_BYTES = 64 * 1024
@@ -30,27 +35,74 @@ _ID_LAST = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")\s*(?:,\s*"jsonrpc"\
 _TOO_LONG = f"a line has more than {MAX_LINE_BYTES} bytes"
 
 
-async def serve_stdio(server: MassgenServer) -> None:
-    """Return when the client closed standard input. On a signal, or when the client is gone, the process ends here."""
+async def serve_stdio(server: MassgenServer, front: Front | None = None) -> None:
+    """Return when the client closed standard input. On a signal, or when the client is gone, the process ends here.
+
+    `front` has spoken for the server before: it goes on from there.
+    """
+    unread, handshake = (front.unread, front.handshake_id) if front else (b"", None)
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_on_signal, signals)
             tasks.start_soon(_leave_with_parent)
-            async with stdio_server(stdin=anyio.wrap_file(_Lines(_own_input()))) as (incoming, outgoing):
+            async with stdio_server(stdin=anyio.wrap_file(_Lines(_own_input(unread)))) as (incoming, outgoing):
                 to_server, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
                 tasks.start_soon(_answer_what_is_no_message, incoming, to_server, outgoing.clone())
-                await server.serve(messages, outgoing)
+                tasks.start_soon(keep_snapshot, server)
+                await server.serve(messages, outgoing if handshake is None else _Answered(outgoing, handshake))
             tasks.cancel_scope.cancel()
 
 
-def _own_input() -> io.BufferedReader:
+class _Answered:
+    """A stream without the answer to a request that was answered before."""
+
+    def __init__(self, stream: WriteStream[SessionMessage], request_id: int | str) -> None:
+        self._stream = stream
+        self._request_id: int | str | None = request_id
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, JSONRPCResponse) and item.message.id == self._request_id:
+            self._request_id = None
+        else:
+            await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+class _Input(io.FileIO):
+    """A file before whose bytes stand those that were read from it already."""
+
+    def __init__(self, descriptor: int, unread: bytes) -> None:
+        super().__init__(descriptor, closefd=False)
+        self._unread = unread
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        if not self._unread:
+            return super().readinto(buffer)
+        view = memoryview(buffer).cast("B")
+        now, self._unread = self._unread[: len(view)], self._unread[len(view) :]
+        view[: len(now)] = now
+        return len(now)
+
+
+def _own_input(unread: bytes) -> io.BufferedReader:
     """Standard input for us alone: children, and whatever else reads it, find it empty."""
     own = os.dup(sys.stdin.fileno())
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
     # It stays open: a thread may still read from it when we leave.
-    return io.BufferedReader(io.FileIO(own, closefd=False), PIECE_BYTES)
+    return io.BufferedReader(_Input(own, unread), PIECE_BYTES)
 
 
 class _Lines(io.TextIOWrapper):

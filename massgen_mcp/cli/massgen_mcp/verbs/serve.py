@@ -27,6 +27,6 @@ async def run(options: argparse.Namespace) -> int:
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
-        await serve_stdio(server)
+        await serve_stdio(server, options.front)
     manager.close()
     return EXIT_OK

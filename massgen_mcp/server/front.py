@@ -1,0 +1,200 @@
+"""Answers a client's first questions on standard input and output while the server is still being imported behind it.
+
+Some clients give a server one second; the import takes longer on a busy machine. What clients ask first never changes
+with runs: `initialize`, `server/discover`, `ping` and the lists. The answers are a snapshot that the real server of the
+same code made (see `start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
+waits, in order, for the server. Imports nothing but small parts of the standard library.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn, cast
+
+Json = dict[str, object]
+Snapshot = dict[str, dict[str, Json]]
+"""By protocol version and method: the result."""
+
+PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+QUIET_SECONDS = 0.2
+"""The import begins when a list was answered, when a message has to wait for it, or after so long."""
+READ_BYTES = 64 * 1024
+MAX_LINE_BYTES = 16 * 1024
+"""A longer line is no first question."""
+
+
+class Front:
+    """Speaks for the server until that is there."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._version: str | None = None
+        """What was agreed on in a handshake; None before one."""
+        self.handshake_id: int | str | None = None
+        """Of the `initialize` that was answered here. The server is sent it, too; nobody must see its answer."""
+        self.unread = b""
+        """What the server has to read before it reads standard input."""
+        self._rest = b""
+        self._reading = True
+        self._needed = False
+        """Whether something waits that only the server can answer, or will soon."""
+
+    def answer_until(self, ready: Callable[[], object]) -> None:
+        """Answer what can be answered while a thread does `ready`, and no longer. Raises what that raises. The process
+        ends here if the client leaves before it has asked for anything else.
+        """
+        done, finished = os.pipe()
+        failure: list[BaseException] = []
+
+        def prepare() -> None:
+            try:
+                ready()
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                failure.append(error)
+            finally:
+                os.close(finished)
+
+        before = {each: signal.signal(each, _leave) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+        begin = time.monotonic() + QUIET_SECONDS
+        begun = False
+        while True:
+            if not begun and (self._needed or time.monotonic() >= begin):
+                threading.Thread(target=prepare, daemon=True).start()
+                begun = True
+            wanted = [done, sys.stdin.fileno()] if self._reading else [done]
+            readable, _, _ = select.select(wanted, [], [], None if begun else max(0.0, begin - time.monotonic()))
+            if done in readable:
+                break
+            if readable:
+                self._read()
+        os.close(done)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        self.unread += self._rest
+        if failure:
+            raise failure[0]
+
+    def refuse(self, message: str) -> NoReturn:
+        """Answer every further request with an error, until the client leaves: the server cannot be had."""
+        lines, unread = self.unread.split(b"\n"), b""
+        while True:
+            for line in lines:
+                self._refuse_line(line, message)
+            if not (data := os.read(sys.stdin.fileno(), READ_BYTES)):
+                os._exit(1)
+            *lines, unread = (unread + data).split(b"\n")
+
+    def _refuse_line(self, line: bytes, message: str) -> None:
+        request = _parsed(line) or {}
+        identity, method = request.get("id"), request.get("method")
+        if identity is None or identity == self.handshake_id or method is None:
+            return
+        if method == "tools/call":
+            content = {"content": [{"type": "text", "text": f"ERROR internal: {message}"}], "isError": True}
+            _write({"jsonrpc": "2.0", "id": identity, "result": content})
+        else:
+            _write({"jsonrpc": "2.0", "id": identity, "error": {"code": -32603, "message": message}})
+
+    def _read(self) -> None:
+        data = os.read(sys.stdin.fileno(), READ_BYTES)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            request = _parsed(line)
+            if request is None or not self._answered(request):
+                self.unread += line + b"\n"
+                self._needed = self._needed or request is None or "id" in request
+        if len(self._rest) > MAX_LINE_BYTES:
+            self._reading, self._needed = False, True
+        if not data:
+            if not self._needed and not self._rest:
+                os._exit(0)
+            self._reading, self._needed = False, True
+
+    def _answered(self, request: Json) -> bool:
+        result = self._result(request)
+        if result is None:
+            return False
+        try:
+            _write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        except UnicodeEncodeError:  # half a character as an id
+            return False
+        self._needed = self._needed or str(request["method"]).endswith("/list")
+        return True
+
+    def _result(self, request: Json) -> Json | None:
+        method, identity, params = request.get("method"), request.get("id"), request.get("params", {})
+        if request.keys() - {"jsonrpc", "id", "method", "params"} or request.get("jsonrpc") != "2.0":
+            return None
+        if isinstance(identity, bool) or not isinstance(identity, int | str) or not isinstance(params, dict):
+            return None
+        given = cast("Json", params)
+        if method == "initialize":
+            return self._handshake(identity, given)
+        meta = given.get("_meta", {})
+        if given.keys() - {"_meta"} or not isinstance(meta, dict):
+            return None
+        about = cast("Json", meta)
+        if PROTOCOL_VERSION in about and not isinstance(about.get(CLIENT_CAPABILITIES), dict):
+            return None
+        version = about.get(PROTOCOL_VERSION, self._version)
+        return self._snapshot.get(str(version), {}).get(str(method))
+
+    def _handshake(self, identity: int | str, params: Json) -> Json | None:
+        known = self._snapshot.get(str(params.get("protocolVersion")), {}).get("initialize")
+        if known is None or self._version is not None or not _usual(params):
+            return None
+        self._version, self.handshake_id = str(params["protocolVersion"]), identity
+        self.unread += _line({"jsonrpc": "2.0", "id": identity, "method": "initialize", "params": params})
+        return known
+
+
+def _leave(*_: object) -> NoReturn:
+    os._exit(0)
+
+
+def _usual(params: Json) -> bool:
+    """Whether the server would take this handshake, too."""
+    if params.keys() - {"protocolVersion", "capabilities", "clientInfo"}:
+        return False
+    client, capabilities = params.get("clientInfo"), params.get("capabilities")
+    if not isinstance(client, dict) or not isinstance(capabilities, dict):
+        return False
+    named = cast("Json", client)
+    return (
+        isinstance(named.get("name"), str)
+        and isinstance(named.get("version"), str)
+        and all(isinstance(value, str) for value in named.values())
+        and all(_flags(value) for value in cast("Json", capabilities).values())
+    )
+
+
+def _flags(value: object) -> bool:
+    return isinstance(value, bool) or (isinstance(value, dict) and all(map(_flags, cast("Json", value).values())))
+
+
+def _parsed(line: bytes) -> Json | None:
+    """The JSON object on a line; None for anything else."""
+    if len(line) > MAX_LINE_BYTES:
+        return None
+    try:
+        message: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("Json", message) if isinstance(message, dict) else None
+
+
+def _line(message: Json) -> bytes:
+    """As the SDK writes it."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def _write(message: Json) -> None:
+    data = _line(message)
+    while data:
+        data = data[os.write(sys.stdout.fileno(), data) :]
