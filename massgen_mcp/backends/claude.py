@@ -5,11 +5,13 @@ Must not know coordination rules.
 
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    DraftPart,
     JsonObject,
     JsonValue,
     Message,
@@ -24,22 +26,32 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
+from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import MESSAGES, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, failure, translated
-from massgen_mcp.backends.http import TIMEOUT, Endpoint, KeyHeader, LazyClient, http_client
+from massgen_mcp.backends.event_stream import ServerEvent
+from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event, translated
+from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_int, needed_text, parsed, text_in
+from massgen_mcp.backends.http import (
+    TIMEOUT,
+    Endpoint,
+    KeyHeader,
+    LazyClient,
+    events_in,
+    http_client,
+    posted,
+)
 from massgen_mcp.backends.usage import count, member, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
 from massgen_mcp.config.providers import MESSAGES_OUTPUT
+from massgen_mcp.errors import BackendError
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
-    from anthropic.types import RawContentBlockDelta, RawMessageStreamEvent
-    from anthropic.types.raw_content_block_start_event import ContentBlock
 
 ANTHROPIC = "https://api.anthropic.com"
 
-_SDK = ("anthropic", "anthropic.resources.messages")
-"""What is imported before the first call: the SDK itself would import its resources on the event loop."""
+_SDK = "anthropic"
+"""What is imported before the first call."""
 
 _NATIVE_TOOLS: dict[str, str] = {"web_search": "web_search_20250305", "code_execution": "code_execution_20250825"}
 """Versions that every current model has; later ones want further tools or newer models."""
@@ -53,7 +65,7 @@ class ClaudeBackend:
         self._endpoint = endpoint
         # The SDK adds the version to the path itself; users write it as for other APIs.
         self._base_url = (endpoint.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
-        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), *_SDK)
+        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), _SDK)
 
     @property
     def model(self) -> str:
@@ -63,16 +75,9 @@ class ClaudeBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
+            reply = _Reply(self._endpoint, self._base_url, request)
             for pauses in range(1 + MAX_PAUSES):
-                async with await client.messages.create(
-                    # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
-                    model=self.model,
-                    messages=(),
-                    max_tokens=MESSAGES_OUTPUT,
-                    stream=True,
-                    extra_body=body,
-                ) as events:
+                async with posted(client, "/v1/messages", body) as chunks, aclosing(events_in(chunks)) as events:
                     async for event in events:
                         for part in reply.read(event):
                             yield part
@@ -186,7 +191,8 @@ def _tool_use(call: ToolCall) -> JsonObject:
 
 @dataclass(slots=True)
 class _OpenBlock:
-    start: "ContentBlock"
+    start: Fields
+    draft: Draft | None = None
     pieces: list[str] = field(default_factory=list[str])
     signature: str = ""
 
@@ -194,10 +200,11 @@ class _OpenBlock:
 class _Reply:
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._ids = ids
+        self._ids = CallIds(request.messages)
+        self._drafts = Drafts(request.tools)
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[JsonObject] = []
         self._thought = False
@@ -213,25 +220,42 @@ class _Reply:
         """By the API's own names, as they were told last."""
         self._model: object = None
 
-    def read(self, event: "RawMessageStreamEvent") -> Iterator[Part]:
-        match event.type:
+    def read(self, told: ServerEvent) -> Iterator[Part]:
+        if told.name == "error":
+            raise self._error(told.data)
+        if told.name in ("", "ping"):
+            return
+        event = fields_of(parsed(told.data), "an event")
+        match event["type"]:
             case "message_start":
-                self._model = getattr(event.message, "model", None)
-                self._count(getattr(event.message, "usage", None))
+                message = fields_of(event.get("message"), "message")
+                self._model = message.get("model")
+                self._count(message.get("usage"))
             case "content_block_start":
-                yield from self._start(event.index, event.content_block)
+                yield from self._start(
+                    needed_int(event, "index"), fields_of(event.get("content_block"), "content_block")
+                )
             case "content_block_delta":
-                yield from self._delta(self._open[event.index], event.delta)
+                yield from self._delta(self._open[needed_int(event, "index")], fields_of(event.get("delta"), "delta"))
             case "content_block_stop":
-                yield from self._close(self._open.pop(event.index))
+                yield from self._close(self._open.pop(needed_int(event, "index")))
             case "message_delta":
-                self._stop_reason = event.delta.stop_reason or self._stop_reason
-                self._sequence = getattr(event.delta, "stop_sequence", None) or self._sequence
-                self._count(getattr(event, "usage", None))
+                delta = fields_of(event.get("delta"), "delta")
+                self._stop_reason = delta.get("stop_reason") or self._stop_reason
+                self._sequence = delta.get("stop_sequence") or self._sequence
+                self._count(event.get("usage"))
             case "message_stop":
                 self._stopped = True
             case _:
                 pass
+
+    def _error(self, data: str) -> BackendError:
+        """An error event, which may be any text."""
+        try:
+            body = parsed(data)
+        except (ValueError, RecursionError):
+            body = data
+        return of_event(body, str(body), self._endpoint, self._base_url)
 
     @property
     def paused(self) -> bool:
@@ -258,53 +282,65 @@ class _Reply:
         # Without thinking or tools of the API there is nothing that the plain messages do not tell as well.
         yield StopPart(stop, replay=tuple(self._blocks) if self._thought or self._served else ())
 
-    def _start(self, index: int, block: "ContentBlock") -> Iterator[Part]:
+    def _start(self, index: int, block: Fields) -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
-        if block.type == "text" and block.text:
-            opened.pieces.append(block.text)
-            yield TextPart(clean(block.text))
-        elif block.type == "thinking" and block.thinking:
-            # The SDK leaves out what a server left out, even where its types promise a value.
-            opened.pieces.append(block.thinking)
-            opened.signature = getattr(block, "signature", "")
-            yield ReasoningPart(clean(block.thinking))
+        match block["type"]:
+            case "text" if text := text_in(block, "text"):
+                opened.pieces.append(text)
+                yield TextPart(clean(text))
+            case "thinking" if thinking := text_in(block, "thinking"):
+                opened.pieces.append(thinking)
+                opened.signature = text_in(block, "signature")
+                yield ReasoningPart(clean(thinking))
+            case "tool_use":
+                opened.draft = self._drafts.begin(text_in(block, "name"))
+            case _:
+                pass
 
-    def _delta(self, block: _OpenBlock, delta: "RawContentBlockDelta") -> Iterator[Part]:
-        match delta.type:
+    def _delta(self, block: _OpenBlock, delta: Fields) -> Iterator[Part]:
+        match delta["type"]:
             case "text_delta":
-                block.pieces.append(delta.text)
-                yield TextPart(clean(delta.text))
+                text = needed_text(delta, "text")
+                block.pieces.append(text)
+                yield TextPart(clean(text))
             case "thinking_delta":
-                block.pieces.append(delta.thinking)
-                yield ReasoningPart(clean(delta.thinking))
+                thinking = needed_text(delta, "thinking")
+                block.pieces.append(thinking)
+                yield ReasoningPart(clean(thinking))
             case "signature_delta":
-                block.signature += delta.signature
+                block.signature += needed_text(delta, "signature")
             case "input_json_delta":
-                block.pieces.append(delta.partial_json)
+                piece = needed_text(delta, "partial_json")
+                block.pieces.append(piece)
+                if block.draft and (draft := block.draft.add(piece)):
+                    yield DraftPart(draft)
             case _:
                 pass
 
     def _close(self, opened: _OpenBlock) -> Iterator[Part]:
         block, text = opened.start, clean("".join(opened.pieces))
-        if block.type == "text" and text.strip():
+        kind = needed_text(block, "type")
+        if kind == "text" and text.strip():
             self._blocks.append({"type": "text", "text": text})
-        elif block.type == "thinking" and opened.signature:
+        elif kind == "thinking" and opened.signature:
             self._thought = True
             self._blocks.append({"type": "thinking", "thinking": text, "signature": opened.signature})
-        elif block.type == "redacted_thinking":
+        elif kind == "redacted_thinking":
             self._thought = True
-            self._blocks.append({"type": "redacted_thinking", "data": block.data})
-        elif block.type == "tool_use":
+            self._blocks.append({"type": "redacted_thinking", "data": needed_text(block, "data")})
+        elif kind == "tool_use":
             self._called = True
-            call = ToolCall(self._ids.take(block.id), clean(block.name), text or json.dumps(block.input or {}))
+            arguments = text or json.dumps(block.get("input") or {})
+            call = ToolCall(self._ids.take(text_in(block, "id")), clean(needed_text(block, "name")), arguments)
             self._blocks.append(_tool_use(call))
             yield ToolCallPart(call)
-        elif block.type == "server_tool_use":
+        elif kind == "server_tool_use":
             self._served = True
-            given = arguments_object(text) if text else cast("JsonObject", block.input)
-            self._blocks.append({"type": block.type, "id": block.id, "name": block.name, "input": given})
-        elif block.type.endswith("_tool_result"):
-            self._blocks.append(clean_object(block.model_dump(mode="json", exclude_unset=True)))
+            given = arguments_object(text) if text else json_object(fields_of(block.get("input"), "input"))
+            served: JsonObject = {"type": kind, "id": needed_text(block, "id"), "name": needed_text(block, "name")}
+            self._blocks.append({**served, "input": given})
+        elif kind.endswith("_tool_result"):
+            self._blocks.append(clean_object(json_object(block)))
 
     def _total(self) -> UsagePart:
         """Everything since the first of the reply's requests."""
