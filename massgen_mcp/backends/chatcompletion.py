@@ -29,7 +29,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, translated
-from massgen_mcp.backends.fields import Fields, fields_of, objects_in, text_in
+from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
 from massgen_mcp.backends.usage import chat_usage
@@ -181,7 +181,8 @@ class _Reply:
         self._usage: object = None
         self._model: object = ""
 
-    def read(self, chunk: Fields) -> Iterator[Part]:
+    def read(self, event: object) -> Iterator[Part]:
+        chunk = fields_or_none(event)
         self._model = chunk.get("model") or self._model
         self._usage = chunk.get("usage") or self._usage
         for choice in objects_in(chunk, "choices"):

@@ -226,11 +226,10 @@ class _Reply:
         if told.name in ("", "ping"):
             return
         event = fields_of(parsed(told.data), "an event")
-        match event["type"]:
+        match event.get("type"):
             case "message_start":
-                message = fields_of(event.get("message"), "message")
-                self._model = message.get("model")
-                self._count(message.get("usage"))
+                self._model = member(event, "message", "model")
+                self._count(member(event, "message", "usage"))
             case "content_block_start":
                 yield from self._start(
                     needed_int(event, "index"), fields_of(event.get("content_block"), "content_block")
@@ -284,7 +283,7 @@ class _Reply:
 
     def _start(self, index: int, block: Fields) -> Iterator[Part]:
         self._open[index] = opened = _OpenBlock(block)
-        match block["type"]:
+        match block.get("type"):
             case "text" if text := text_in(block, "text"):
                 opened.pieces.append(text)
                 yield TextPart(clean(text))
@@ -298,7 +297,7 @@ class _Reply:
                 pass
 
     def _delta(self, block: _OpenBlock, delta: Fields) -> Iterator[Part]:
-        match delta["type"]:
+        match delta.get("type"):
             case "text_delta":
                 text = needed_text(delta, "text")
                 block.pieces.append(text)

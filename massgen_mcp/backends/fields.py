@@ -25,6 +25,11 @@ def fields_of(value: object, what: str) -> Fields:
     raise _other_type(what, value, "an object")
 
 
+def fields_or_none(value: object) -> Fields:
+    """`value` as an object; one with nothing in it for anything else."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
 def objects_in(fields: Fields, name: str) -> Sequence[Fields]:
     """The objects of a list; none where there is no list. Raises `TypeError` for anything else."""
     value = fields.get(name)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.failures import of_event
-from massgen_mcp.backends.fields import Fields, fields_of, parsed
+from massgen_mcp.backends.fields import parsed
 from massgen_mcp.backends.http import TIMEOUT, Endpoint, drain, events_in, http_client, posted
+from massgen_mcp.backends.usage import member
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -40,14 +41,14 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
 
 async def openai_events(
     client: "AsyncOpenAI", path: str, body: JsonObject, endpoint: Endpoint, base_url: str
-) -> AsyncGenerator[Fields]:
-    """What is streamed in reply to a request. Raises `BackendError` for an error that is told in place of an event."""
+) -> AsyncGenerator[object]:
+    """The JSON of each event that is streamed in reply. Raises `BackendError` for an error in place of an event."""
     async with posted(client, path, body) as chunks, aclosing(events_in(chunks)) as events:
         async for event in events:
             if event.data.startswith(_LAST):
                 await drain(chunks)
                 return
-            fields = fields_of(parsed(event.data), "an event")
-            if error := fields.get("error"):
+            value = parsed(event.data)
+            if error := member(value, "error"):
                 raise of_event(error, "an error event", endpoint, base_url)
-            yield fields
+            yield value

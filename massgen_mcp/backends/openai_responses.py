@@ -148,8 +148,9 @@ class _Reply:
         self._end: Fields | None = None
         self._status: object = None
 
-    def read(self, event: Fields) -> Iterator[Part]:
-        match event["type"]:
+    def read(self, told: object) -> Iterator[Part]:
+        event = fields_of(told, "an event")
+        match event.get("type"):
             case "response.output_text.delta":
                 yield TextPart(clean(needed_text(event, "delta")))
             case "response.refusal.delta":
@@ -165,7 +166,8 @@ class _Reply:
             case "response.output_item.done":
                 yield from self._item(fields_of(event.get("item"), "item"))
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._ended(event["type"], fields_of(event.get("response"), "response"))
+                if (response := event.get("response")) is not None:
+                    self._ended(event["type"], fields_of(response, "response"))
             case "error":
                 raise of_event(event, "an error event", self._endpoint, self._base_url)
             case _:
@@ -215,7 +217,7 @@ class _Reply:
         return draft.add(piece) if draft and isinstance(piece, str) else ""
 
     def _item(self, item: Fields) -> Iterator[Part]:
-        match item["type"]:
+        match item.get("type"):
             case "function_call":
                 call = self._call(item)
                 self._items.append(_call_item(call))
@@ -239,7 +241,7 @@ class _Reply:
 
 def _message_item(item: Fields) -> JsonObject:
     texts = [
-        needed_text(part, "text" if part["type"] == "output_text" else "refusal")
+        needed_text(part, "text" if part.get("type") == "output_text" else "refusal")
         for part in objects_in(item, "content")
     ]
     message: JsonObject = {"role": "assistant", "content": "".join(texts)}
