@@ -166,8 +166,7 @@ class _Reply:
             case "response.output_item.done":
                 yield from self._item(fields_of(event.get("item"), "item"))
             case "response.completed" | "response.incomplete" | "response.failed":
-                if (response := event.get("response")) is not None:
-                    self._ended(event["type"], fields_of(response, "response"))
+                self._ended(event)
             case "error":
                 raise of_event(event, "an error event", self._endpoint, self._base_url)
             case _:
@@ -195,8 +194,11 @@ class _Reply:
             return "refusal"
         return "tool_calls" if self._called else "end"
 
-    def _ended(self, told: object, response: Fields) -> None:
-        match told:
+    def _ended(self, event: Fields) -> None:
+        if (told := event.get("response")) is None:
+            return
+        response = fields_of(told, "response")
+        match event["type"]:
             case "response.failed":
                 raise of_event(response.get("error"), "the response failed", self._endpoint, self._base_url)
             case "response.incomplete":
