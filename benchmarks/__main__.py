@@ -15,8 +15,6 @@ All of it runs against the local model, in state directories made for it and rem
 """
 
 import argparse
-import os
-import platform
 import shutil
 import sys
 import tempfile
@@ -28,7 +26,7 @@ from benchmarks.local_model import LocalModel
 from benchmarks.one_run import QUESTION, Moments, expected_requests, run_many, run_once, write_team
 from benchmarks.processes import Finished, cpu_seconds, environment, finish, peak_mib, runner_pids
 from benchmarks.server import Server
-from benchmarks.table import Table
+from benchmarks.table import Table, machine
 
 TEAMS = (1, 3, 10)
 AT_ONCE = 10
@@ -52,7 +50,7 @@ def main() -> int:
             print(f"\rrepetition {number + 1} of {repeat} ...", end="", file=sys.stderr, flush=True)
             wrong |= _repetition(model, table)
     print(file=sys.stderr)
-    print(_machine(repeat), table, _verdict(wrong), sep="\n\n")
+    print(machine(repeat), table, _verdict(wrong), sep="\n\n")
     return EXIT_WRONG_COUNT if wrong else 0
 
 
@@ -148,15 +146,6 @@ def _runner(server: Server) -> int:
 def _fresh_home() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="massgen-mcp-benchmark-") as directory:
         yield Path(directory)
-
-
-def _machine(repeat: int) -> str:
-    load = os.getloadavg()[0]
-    return (
-        f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}, "
-        f"load {load:.1f} (one minute), {repeat} repetitions after one whose timings do not count.\n"
-        "Wall times on a loaded machine are to be read as ratios to others of the same table (see python -c pass)."
-    )
 
 
 def _verdict(wrong: set[str]) -> str:

@@ -18,6 +18,7 @@ from massgen_mcp.agents.messages import as_dictionary, call_dictionary, parse_me
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Backend,
+    DraftPart,
     Message,
     ModelRequest,
     Part,
@@ -251,7 +252,7 @@ class _Reply:
             case TextPart(text):
                 self._text.append(text)
                 self._size += len(text.encode())
-            case ReasoningPart(text):
+            case ReasoningPart(text) | DraftPart(text):
                 self._size += len(text.encode())
             case ToolCallPart(call):
                 self._calls.append(call)

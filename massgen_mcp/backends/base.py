@@ -13,11 +13,15 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model is told of it. `parameters` is a JSON Schema object."""
+    """A tool as a model is told of it. `parameters` is a JSON Schema object.
+
+    `shown` names the argument, a text, that people may read while a model writes it (`DraftPart`); "" for none.
+    """
 
     name: str
     description: str
     parameters: JsonObject
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,15 @@ class ReasoningPart:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftPart:
+    """A piece of the text that the model is writing into a tool's `shown` argument. The finished call has all of it
+    again, so this is for display only. Not every backend tells it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallPart:
     """A finished tool call; backends put argument fragments together before they yield."""
 
@@ -118,7 +131,7 @@ class StopPart:
     replay: tuple[JsonObject, ...] = field(default=())
 
 
-Part = TextPart | ReasoningPart | ToolCallPart | UsagePart | StopPart
+Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | UsagePart | StopPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import anyio
 
 from massgen_mcp.backends.base import (
     Backend,
+    DraftPart,
     JsonObject,
     ModelRequest,
     Part,
@@ -78,11 +79,11 @@ async def call_model(
     """Ask until a reply is whole, the error is final, or the time is up.
 
     Every try goes through `limiter`, if there is one. `on_wait` hears what it waits for there, and None when it goes
-    on; while that is our own queue the time of the call stands still.
-    `on_try` hears that a try begins, `on_text` text as it arrives, `on_part` everything. `on_retry` hears (failed
-    attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins
-    a wait that would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason
-    "timeout" when `deadline_seconds` have passed.
+    on; while that is our own queue the time of the call stands still. `on_try` hears that a try begins, `on_text` what
+    people may read as it arrives: text, and drafts of arguments; `on_part` hears everything. `on_retry` hears (failed
+    attempt from 1, its error, wait in seconds) and means that all text so far is void. It never begins a wait that
+    would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason "timeout" when
+    `deadline_seconds` have passed.
     """
     started = time.monotonic()
     with Countdown(deadline_seconds) as time_left:
@@ -145,41 +146,64 @@ async def _collect(
     on_part: Callable[[Part], None],
     started: float,
 ) -> Reply:
-    texts: list[str] = []
-    reasoning: list[str] = []
-    calls: list[ToolCall] = []
-    usage: UsagePart | None = None
-    stop: StopPart | None = None
-    size = 0
+    collected = _Collected()
+    spoken: type[Part] | None = None
     async for part in parts:
         on_part(part)
+        collected.take(part)
+        if isinstance(part, TextPart | DraftPart):
+            apart = "" if spoken in (None, type(part)) else "\n\n"
+            spoken = type(part)
+            on_text(apart + part.text)
+    return collected.reply(model, time.monotonic() - started)
+
+
+class _Collected:
+    """The parts of a reply that have come."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._usage: UsagePart | None = None
+        self._stop: StopPart | None = None
+        self._size = 0
+        self._drafted = 0
+        """Bytes of a call that is being written."""
+
+    def take(self, part: Part) -> None:
+        """Raises `BackendError` when the reply becomes too large."""
         match part:
             case TextPart(text):
-                texts.append(text)
-                size += len(text.encode())
+                self._texts.append(text)
+                self._size += len(text.encode())
             case ReasoningPart(text):
-                reasoning.append(text)
-                size += len(text.encode())
+                self._reasoning.append(text)
+                self._size += len(text.encode())
+            case DraftPart(text):
+                self._drafted += len(text.encode())
             case ToolCallPart(call):
-                calls.append(call)
-                size += len(call.id) + len(call.name) + len(call.arguments.encode())
+                self._calls.append(call)
+                self._drafted = 0
+                self._size += len(call.id) + len(call.name) + len(call.arguments.encode())
             case UsagePart():
-                usage = part
+                self._usage = part
             case StopPart():
-                stop = part
-        if size > MAX_REPLY_BYTES:
+                self._stop = part
+        if self._size + self._drafted > MAX_REPLY_BYTES:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
-        if isinstance(part, TextPart):
-            on_text(part.text)
-    if stop is None:
-        raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
-    return Reply(
-        text="".join(texts),
-        reasoning="".join(reasoning),
-        tool_calls=tuple(calls),
-        stop=stop.reason,
-        replay=stop.replay,
-        usage=usage,
-        model=(usage.model if usage else "") or model,
-        seconds=time.monotonic() - started,
-    )
+
+    def reply(self, model: str, seconds: float) -> Reply:
+        """Raises `BackendError` unless the model has come to its end."""
+        if self._stop is None:
+            raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+        return Reply(
+            text="".join(self._texts),
+            reasoning="".join(self._reasoning),
+            tool_calls=tuple(self._calls),
+            stop=self._stop.reason,
+            replay=self._stop.replay,
+            usage=self._usage,
+            model=(self._usage.model if self._usage else "") or model,
+            seconds=seconds,
+        )

@@ -5,11 +5,13 @@ Everything that differs between such servers and matters here is decided in this
 
 import json
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    DraftPart,
     JsonObject,
     JsonValue,
     Message,
@@ -24,28 +26,21 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
+from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, translated
-from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, http_client
+from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
+from massgen_mcp.backends.http import Endpoint, LazyClient
+from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
 from massgen_mcp.backends.usage import chat_usage
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-    from openai.types.chat import ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta, ChoiceDeltaToolCall
-
-OPENAI = "https://api.openai.com/v1"
-
-SDK = ("openai", "openai.resources.chat.completions", "openai.resources.responses")
-"""What is imported before the first call: the SDK itself would import its resources on the event loop."""
 
 
 class ChatCompletionBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url), *SDK)
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url), SDK)
 
     @property
     def model(self) -> str:
@@ -55,36 +50,17 @@ class ChatCompletionBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
-            async with await client.chat.completions.create(
-                # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
-                model=self._endpoint.model,
-                messages=(),
-                stream=True,
-                extra_body=body,
-            ) as events:
-                async for event in events:
-                    for part in reply.read(event):
+            reply = _Reply(self._endpoint, self._base_url, request)
+            chunks = openai_events(client, "/chat/completions", body, self._endpoint, self._base_url)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    for part in reply.read(chunk):
                         yield part
             for part in reply.finish():
                 yield part
 
     async def aclose(self) -> None:
         await self._client.aclose()
-
-
-def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
-    """Build the SDK's client; slow, so for a thread."""
-    from openai import AsyncOpenAI
-
-    return AsyncOpenAI(
-        api_key=endpoint.api_key,
-        base_url=base_url,
-        timeout=TIMEOUT,
-        max_retries=0,
-        default_query=dict(endpoint.query),
-        http_client=http_client(endpoint.api_key, endpoint.key_header),
-    )
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
@@ -166,6 +142,7 @@ class _OpenCall:
     name: str = ""
     fragments: list[str] = field(default_factory=list[str])
     """Of the arguments. Pieces are put together once: a sum of strings would be copied for every one of them."""
+    draft: Draft | None = None
     extra: JsonObject = field(default_factory=dict[str, JsonValue])
     """Gemini's `extra_content`: the signature of its thoughts, without which it refuses the call's result."""
 
@@ -173,23 +150,23 @@ class _OpenCall:
     def arguments(self) -> str:
         return "".join(self.fragments)
 
-    def goes_on_with(self, fragment: "ChoiceDeltaToolCall") -> bool:
-        """Whether the fragment is of this call. Some servers send every call under index 0, or without an index: a
-        new id is a new call, and so is a name after arguments that are whole.
+    def goes_on_with(self, call_id: str, name: str) -> bool:
+        """Whether a fragment with this id and name is of this call. Some servers send every call under index 0, or
+        without an index: a new id is a new call, and so is a name after arguments that are whole.
         """
-        if fragment.id and self.given_id and fragment.id != self.given_id:
+        if call_id and self.given_id and call_id != self.given_id:
             return False
-        named = fragment.function is not None and bool(fragment.function.name)
-        return not (named and self.fragments and self.fragments[-1].endswith("}") and _is_object(self.arguments))
+        return not (name and self.fragments and self.fragments[-1].endswith("}") and _is_object(self.arguments))
 
 
 class _Reply:
     """Puts the chunks of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._ids = ids
+        self._ids = CallIds(request.messages)
+        self._drafts = Drafts(request.tools)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         """What was streamed as `reasoning_content`."""
@@ -198,18 +175,17 @@ class _Reply:
         self._extra: JsonObject = {}
         """Gemini's `extra_content` of the text."""
         self._calls: list[_OpenCall] = []
-        self._by_index: dict[int | None, _OpenCall] = {}
+        self._by_index: dict[object, _OpenCall] = {}
         self._finish: object = None
         self._refused = False
         self._usage: object = None
-        self._model = ""
+        self._model: object = ""
 
-    def read(self, chunk: "ChatCompletionChunk") -> Iterator[Part]:
-        # The SDK leaves out what a server left out, even where its types promise a value.
-        self._model = getattr(chunk, "model", None) or self._model
-        self._usage = getattr(chunk, "usage", None) or self._usage
-        choices: list[Choice] | None = getattr(chunk, "choices", None)
-        for choice in choices or ():
+    def read(self, event: object) -> Iterator[Part]:
+        chunk = fields_or_none(event)
+        self._model = chunk.get("model") or self._model
+        self._usage = chunk.get("usage") or self._usage
+        for choice in objects_in(chunk, "choices"):
             yield from self._choice(choice)
 
     def finish(self) -> Iterator[Part]:
@@ -243,23 +219,24 @@ class _Reply:
             return ()
         return (clean_object({**message, **signed}),)
 
-    def _choice(self, choice: "Choice") -> Iterator[Part]:
-        self._finish = choice.finish_reason or self._finish
-        delta: ChoiceDelta | None = getattr(choice, "delta", None)
-        if delta is None:
+    def _choice(self, choice: Fields) -> Iterator[Part]:
+        self._finish = choice.get("finish_reason") or self._finish
+        if (told := choice.get("delta")) is None:
             return
-        if reasoning := self._reasoning(delta.model_extra or {}):
+        delta = fields_of(told, "delta")
+        if reasoning := self._reasoning(delta):
             yield ReasoningPart(clean(reasoning))
-        if delta.content:
-            self._texts.append(delta.content)
-            yield TextPart(clean(delta.content))
-        if delta.refusal:
+        if content := text_in(delta, "content"):
+            self._texts.append(content)
+            yield TextPart(clean(content))
+        if refusal := text_in(delta, "refusal"):
             self._refused = True
-            yield TextPart(clean(delta.refusal))
-        for fragment in delta.tool_calls or ():
-            self._fragment(fragment)
+            yield TextPart(clean(refusal))
+        for fragment in objects_in(delta, "tool_calls"):
+            if draft := self._fragment(fragment):
+                yield DraftPart(draft)
 
-    def _reasoning(self, extra: dict[str, object]) -> str:
+    def _reasoning(self, extra: Fields) -> str:
         """Reasoning has no field in OpenAI's format; servers that stream it use one of two. What is to be sent back is
         kept.
         """
@@ -273,19 +250,24 @@ class _Reply:
             return text
         return text if isinstance(text := extra.get("reasoning"), str) else ""
 
-    def _fragment(self, fragment: "ChoiceDeltaToolCall") -> None:
-        index: int | None = getattr(fragment, "index", None)
+    def _fragment(self, fragment: Fields) -> str:
+        """Returns what it adds to a text that is shown."""
+        told = fragment.get("function")
+        function: Fields = {} if told is None else fields_of(told, "function")
+        index, call_id, name = fragment.get("index"), text_in(fragment, "id"), text_in(function, "name")
         call = self._by_index.get(index)
-        if call is None or not call.goes_on_with(fragment):
+        if call is None or not call.goes_on_with(call_id, name):
             call = self._by_index[index] = _OpenCall()
             self._calls.append(call)
-        call.given_id = call.given_id or fragment.id or ""
-        if isinstance(extra := (fragment.model_extra or {}).get("extra_content"), dict):
+        call.given_id = call.given_id or call_id
+        if isinstance(extra := fragment.get("extra_content"), dict):
             call.extra = cast("JsonObject", extra)
-        if fragment.function is not None:
-            call.name = call.name or fragment.function.name or ""
-            if fragment.function.arguments:
-                call.fragments.append(fragment.function.arguments)
+        if name and not call.name:
+            call.name, call.draft = name, self._drafts.begin(name)
+        if arguments := text_in(function, "arguments"):
+            call.fragments.append(arguments)
+            return call.draft.add(arguments) if call.draft else ""
+        return ""
 
 
 def _add_detail(details: list[JsonObject], piece: object) -> None:

@@ -1,18 +1,21 @@
-"""What the HTTP wires share: where a model is, a guarded HTTP client, and an SDK client built at first use.
+"""What the HTTP wires share: where a model is, a guarded HTTP client, an SDK client built at first use, its streams.
 
 Must not know any provider's wire format, nor import an SDK: importing one takes a second or more.
 """
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 import httpx2
 
 from massgen_mcp.backends.base import JsonObject, JsonValue
+from massgen_mcp.backends.event_stream import EventDecoder, ServerEvent
 from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.config.providers import CostField
 from massgen_mcp.errors import BackendError
@@ -24,6 +27,8 @@ TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
 
 KeyHeader = Literal["authorization", "api-key", "x-api-key"]
 EffortField = Literal["reasoning_effort", "reasoning"]
+
+DRAIN_SECONDS = 0.1
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 
@@ -135,6 +140,44 @@ class _CappedStream(httpx2.AsyncByteStream):
 
 class SdkClient(Protocol):
     async def close(self) -> None: ...
+
+
+class PostingClient(Protocol):
+    """What the clients of both SDKs have for requests of any kind."""
+
+    async def post(self, path: str, *, cast_to: type[httpx2.Response], body: JsonObject, stream: bool) -> object: ...
+
+
+@asynccontextmanager
+async def posted(client: PostingClient, path: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
+    """The body of the reply to this request, in chunks as they come. Raises what the SDK raises for a failed request.
+
+    The SDK makes the request; its stream of typed events would cost more than all the rest of a reply.
+    """
+    response = cast("httpx2.Response", await client.post(path, cast_to=httpx2.Response, body=body, stream=True))
+    try:
+        # Raw, because nothing is encoded (see `_guard`).
+        async with aclosing(response.aiter_raw()) as chunks:
+            yield chunks
+    finally:
+        await response.aclose()
+
+
+async def events_in(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[ServerEvent]:
+    """The server-sent events in a reply."""
+    decoder = EventDecoder()
+    async for chunk in chunks:
+        for event in decoder.feed(chunk):
+            yield event
+
+
+async def drain(chunks: AsyncGenerator[bytes]) -> None:
+    """Read to the end of a reply that has told its last event, unless that takes long: its connection is then used
+    again.
+    """
+    with anyio.move_on_after(DRAIN_SECONDS), suppress(httpx2.HTTPError, BackendError):
+        async for _ in chunks:
+            await anyio.lowlevel.checkpoint()
 
 
 ClientT = TypeVar("ClientT", bound=SdkClient)

@@ -8,6 +8,7 @@ import json
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    DraftPart,
     Message,
     ModelRequest,
     Part,
@@ -64,6 +65,8 @@ class Meter:
     def begin(self) -> None:
         self._trying = True
         self._streamed = 0
+        self._drafted = 0
+        """Of a call that is being written."""
         self._begun = False
         self.reported: UsagePart | None = None
 
@@ -76,7 +79,10 @@ class Meter:
         match part:
             case TextPart(text) | ReasoningPart(text):
                 self._streamed += estimated_tokens(text)
+            case DraftPart(text):
+                self._drafted += estimated_tokens(text)
             case ToolCallPart(call):
+                self._drafted = 0
                 self._streamed += MESSAGE_TOKENS + estimated_tokens(call.name + call.arguments)
             case UsagePart():
                 self.reported = part
@@ -86,12 +92,13 @@ class Meter:
     def usage(self) -> Usage:
         """The provider's numbers; our estimate of those it did not tell. Nothing is read or written for no tokens."""
         told = self.reported or UsagePart()
-        no_input, no_output = not told.input_tokens, not told.output_tokens and self._streamed > 0
+        streamed = self._streamed + self._drafted
+        no_input, no_output = not told.input_tokens, not told.output_tokens and streamed > 0
         return Usage(
             input_tokens=told.input_tokens or self.input_tokens,
             cached_input_tokens=told.cached_input_tokens,
             cache_write_tokens=told.cache_write_tokens,
-            output_tokens=told.output_tokens or self._streamed,
+            output_tokens=told.output_tokens or streamed,
             reasoning_tokens=told.reasoning_tokens,
             web_searches=told.web_searches,
             estimated=no_input or no_output,

@@ -1,10 +1,12 @@
 """OpenAI's Responses API, used without server-side state: reasoning comes encrypted and is sent back."""
 
 from collections.abc import AsyncGenerator, Iterator
-from typing import TYPE_CHECKING
+from contextlib import aclosing
+from typing import cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    DraftPart,
     JsonObject,
     JsonValue,
     Message,
@@ -21,22 +23,14 @@ from massgen_mcp.backends.base import (
     UsagePart,
     UserMessage,
 )
-from massgen_mcp.backends.chatcompletion import OPENAI, SDK, connect
+from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import RESPONSES_INCOMPLETE, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
+from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient
+from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
 from massgen_mcp.backends.usage import count, member, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
-
-if TYPE_CHECKING:
-    from openai.types.responses import (
-        Response,
-        ResponseFunctionToolCall,
-        ResponseOutputItem,
-        ResponseOutputMessage,
-        ResponseReasoningItem,
-        ResponseStreamEvent,
-    )
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""
@@ -52,7 +46,7 @@ class ResponsesBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url), *SDK)
+        self._client = LazyClient(lambda: connect(endpoint, self._base_url), SDK)
 
     @property
     def model(self) -> str:
@@ -62,9 +56,9 @@ class ResponsesBackend:
         body = request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):
             client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url, CallIds(request.messages))
-            # The body is ours alone: `extra_body` replaces what the SDK makes of its own parameters.
-            async with await client.responses.create(model=self.model, stream=True, extra_body=body) as events:
+            reply = _Reply(self._endpoint, self._base_url, request)
+            events = openai_events(client, "/responses", body, self._endpoint, self._base_url)
+            async with aclosing(events):
                 async for event in events:
                     for part in reply.read(event):
                         yield part
@@ -137,39 +131,41 @@ def _call_item(call: ToolCall) -> JsonObject:
 class _Reply:
     """Puts the events of one reply together."""
 
-    def __init__(self, endpoint: Endpoint, base_url: str, ids: CallIds) -> None:
+    def __init__(self, endpoint: Endpoint, base_url: str, request: ModelRequest) -> None:
         self._endpoint = endpoint
         self._base_url = base_url
-        self._ids = ids
+        self._ids = CallIds(request.messages)
+        self._drafts = Drafts(request.tools)
+        self._open: dict[object, Draft] = {}
+        """Calls that are being written and shown, by the place of their items in the output."""
         self._items: list[JsonObject] = []
         self._reasoned = False
         self._called = False
         self._refused = False
-        self._end: Response | None = None
+        self._end: Fields | None = None
         self._status: object = None
 
-    def read(self, event: "ResponseStreamEvent") -> Iterator[Part]:
-        match event.type:
+    def read(self, told: object) -> Iterator[Part]:
+        event = fields_of(told, "an event")
+        match event.get("type"):
             case "response.output_text.delta":
-                yield TextPart(clean(event.delta))
+                yield TextPart(clean(needed_text(event, "delta")))
             case "response.refusal.delta":
                 self._refused = True
-                yield TextPart(clean(event.delta))
+                yield TextPart(clean(needed_text(event, "delta")))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield ReasoningPart(clean(event.delta))
+                yield ReasoningPart(clean(needed_text(event, "delta")))
+            case "response.output_item.added":
+                self._begin(event)
+            case "response.function_call_arguments.delta":
+                if draft := self._draft(event):
+                    yield DraftPart(draft)
             case "response.output_item.done":
-                yield from self._item(event.item)
-            case "response.completed":
-                # A server that leaves the status out has told it by the event.
-                self._end, self._status = event.response, getattr(event.response, "status", None) or "completed"
-            case "response.incomplete":
-                self._end, self._status = event.response, "incomplete"
-            case "response.failed":
-                error = event.response.error
-                told = error.model_dump() if error else None
-                raise of_event(told, "the response failed", self._endpoint, self._base_url)
+                yield from self._item(fields_of(event.get("item"), "item"))
+            case "response.completed" | "response.incomplete" | "response.failed":
+                self._ended(event)
             case "error":
-                raise of_event(event.model_dump(), "an error event", self._endpoint, self._base_url)
+                raise of_event(event, "an error event", self._endpoint, self._base_url)
             case _:
                 pass
 
@@ -181,7 +177,7 @@ class _Reply:
         # Without reasoning there is nothing that the plain messages do not tell as well.
         yield StopPart(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
 
-    def _stop(self, end: "Response") -> StopReason:
+    def _stop(self, end: Fields) -> StopReason:
         """By the response's own status, which may contradict the event: vLLM completes what was cancelled."""
         if self._status == "incomplete":
             reason = member(end, "incomplete_details", "reason")
@@ -195,54 +191,87 @@ class _Reply:
             return "refusal"
         return "tool_calls" if self._called else "end"
 
-    def _item(self, item: "ResponseOutputItem") -> Iterator[Part]:
-        match item.type:
+    def _ended(self, event: Fields) -> None:
+        if (told := event.get("response")) is None:
+            return
+        response = fields_of(told, "response")
+        match event["type"]:
+            case "response.failed":
+                raise of_event(response.get("error"), "the response failed", self._endpoint, self._base_url)
+            case "response.incomplete":
+                self._status = "incomplete"
+            case _:
+                # A server that leaves the status out has told it by the event.
+                self._status = response.get("status") or "completed"
+        self._end = response
+
+    def _begin(self, event: Fields) -> None:
+        """A call begins; if it is to be shown, its arguments are decoded as they come."""
+        name, place = member(event, "item", "name"), event.get("output_index")
+        if isinstance(name, str) and isinstance(place, int) and (draft := self._drafts.begin(name)):
+            self._open[place] = draft
+
+    def _draft(self, event: Fields) -> str:
+        draft, piece = self._open.get(event.get("output_index")), event.get("delta")
+        return draft.add(piece) if draft and isinstance(piece, str) else ""
+
+    def _item(self, item: Fields) -> Iterator[Part]:
+        match item.get("type"):
             case "function_call":
                 call = self._call(item)
                 self._items.append(_call_item(call))
                 yield ToolCallPart(call)
             case "message":
                 self._items.append(_message_item(item))
-            case "reasoning" if item.encrypted_content:
+            case "reasoning" if encrypted := text_in(item, "encrypted_content"):
                 self._reasoned = True
-                self._items.append(_reasoning_item(item, item.encrypted_content))
+                self._items.append(_reasoning_item(item, encrypted))
             case "web_search_call" | "code_interpreter_call":
                 # Reasoning is refused without the item that followed it.
-                self._items.append(clean_object(item.model_dump(mode="json", exclude_unset=True)))
+                self._items.append(clean_object(json_object(item)))
             case _:
                 pass
 
-    def _call(self, item: "ResponseFunctionToolCall") -> ToolCall:
+    def _call(self, item: Fields) -> ToolCall:
         self._called = True
-        return ToolCall(self._ids.take(item.call_id), clean(item.name), clean(item.arguments))
+        name, arguments = needed_text(item, "name"), needed_text(item, "arguments")
+        return ToolCall(self._ids.take(text_in(item, "call_id")), clean(name), clean(arguments))
 
 
-def _message_item(item: "ResponseOutputMessage") -> JsonObject:
-    texts = [part.text if part.type == "output_text" else part.refusal for part in item.content]
+def _message_item(item: Fields) -> JsonObject:
+    texts = [
+        needed_text(part, "text" if part.get("type") == "output_text" else "refusal")
+        for part in objects_in(item, "content")
+    ]
     message: JsonObject = {"role": "assistant", "content": "".join(texts)}
-    return clean_object({**message, "phase": item.phase} if item.phase else message)
+    phase = text_in(item, "phase")
+    return clean_object({**message, "phase": phase} if phase else message)
 
 
-def _reasoning_item(item: "ResponseReasoningItem", encrypted: str) -> JsonObject:
-    summary: list[JsonValue] = [{"type": "summary_text", "text": part.text} for part in item.summary]
-    return clean_object({"type": "reasoning", "id": item.id, "summary": summary, "encrypted_content": encrypted})
+def _reasoning_item(item: Fields, encrypted: str) -> JsonObject:
+    summary: list[JsonValue] = [
+        {"type": "summary_text", "text": needed_text(part, "text")} for part in objects_in(item, "summary")
+    ]
+    identity = needed_text(item, "id")
+    return clean_object({"type": "reasoning", "id": identity, "summary": summary, "encrypted_content": encrypted})
 
 
-def _is_search(item: "ResponseOutputItem") -> bool:
+def _is_search(item: object) -> bool:
     """Searches are billed; opening a page or looking into it is not."""
-    return item.type == "web_search_call" and getattr(getattr(item, "action", None), "type", "search") == "search"
+    return member(item, "type") == "web_search_call" and member(item, "action", "type") in (None, "search")
 
 
-def _usage(end: "Response") -> UsagePart | None:
-    usage = getattr(end, "usage", None)
+def _usage(end: Fields) -> UsagePart | None:
+    usage = end.get("usage")
     if usage is None:
         return None
+    output = end.get("output")
     return usage_part(
-        getattr(end, "model", None),
+        end.get("model"),
         read=count(member(usage, "input_tokens")),
         written=count(member(usage, "output_tokens")),
         cached=count(member(usage, "input_tokens_details", "cached_tokens")),
         cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
         reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
-        searches=sum(map(_is_search, getattr(end, "output", None) or ())),
+        searches=sum(map(_is_search, cast("list[object]", output))) if isinstance(output, list) else 0,
     )

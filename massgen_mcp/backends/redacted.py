@@ -9,6 +9,7 @@ from typing import assert_never
 
 from massgen_mcp.backends.base import (
     Backend,
+    DraftPart,
     ModelRequest,
     Part,
     PastCall,
@@ -22,6 +23,8 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import RedactedText, Redactor
+
+_Said = TextPart | ReasoningPart | DraftPart
 
 
 def without_keys(backend: Backend, redactor: Redactor) -> Backend:
@@ -66,33 +69,37 @@ class _RehearsingRedactedBackend(_RedactedBackend):
 
 
 class _Reply:
-    """One reply on its way in. Text and reasoning are held back where a key may begin, up to the reply's end."""
+    """One reply on its way in. Text and reasoning are held back where a key may begin, up to the reply's end; a draft
+    up to the end of its call.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._text: RedactedText = redactor.stream()
-        self._reasoning: RedactedText = redactor.stream()
+        self._streams: dict[type[_Said], RedactedText] = {
+            kind: redactor.stream() for kind in (TextPart, ReasoningPart, DraftPart)
+        }
 
     def clean(self, part: Part) -> Iterator[Part]:
         match part:
-            case TextPart(text):
-                if ready := self._text.add(text):
-                    yield TextPart(ready)
-            case ReasoningPart(text):
-                if ready := self._reasoning.add(text):
-                    yield ReasoningPart(ready)
+            case TextPart(text) | ReasoningPart(text) | DraftPart(text):
+                if ready := self._streams[type(part)].add(text):
+                    yield type(part)(ready)
             case ToolCallPart(call):
+                yield from self._rest(DraftPart)
                 yield ToolCallPart(self._clean_call(call))
             case UsagePart():
                 yield replace(part, model=self._redactor.text(part.model))
             case StopPart():
-                if rest := self._reasoning.end():
-                    yield ReasoningPart(rest)
-                if rest := self._text.end():
-                    yield TextPart(rest)
+                yield from self._rest(ReasoningPart)
+                yield from self._rest(TextPart)
                 yield self._clean_stop(part)
             case _:
                 assert_never(part)
+
+    def _rest(self, kind: type[_Said]) -> Iterator[Part]:
+        """What was held back."""
+        if rest := self._streams[kind].end():
+            yield kind(rest)
 
     def _clean_call(self, call: ToolCall) -> ToolCall:
         clean = self._redactor.text

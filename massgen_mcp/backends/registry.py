@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from massgen_mcp.backends.base import Backend
+from massgen_mcp.backends.late import LateBackend
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
@@ -122,6 +123,7 @@ def _claude_code(
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     if missing := ag2_agents.lack():
         raise BackendError("bad_request", missing)
+    _check_variables(config.asked, environ)
     endpoint = _endpoint(config.asked, environ, redactor)
     from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
 
@@ -129,6 +131,12 @@ def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redacto
 
 
 def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
+    _check_variables(config, environ)
+    given = dict(environ)  # as it is now, whenever the first call is
+    return LateBackend(config.model, lambda: _wire(config, given, redactor), "massgen_mcp.backends.http")
+
+
+def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     endpoint = _endpoint(config, environ, redactor)
     if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
         from massgen_mcp.backends.local_server import LocalServerBackend
@@ -149,12 +157,16 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Red
             return ClaudeBackend(endpoint)
 
 
-def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
-    from massgen_mcp.backends.http import Endpoint
-
+def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
+    find_key(config, environ)  # raises for one that cannot be a key
     for names in missing_variables(config, environ):
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
+
+
+def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
+    from massgen_mcp.backends.http import Endpoint
+
     provider = provider_for(config, environ)
     endpoint = Endpoint(
         model=config.model,

@@ -5,6 +5,7 @@ sent: it is never an error, because the reply was paid for, and never 0, because
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -16,6 +17,7 @@ MAX_TOKENS = 100_000_000
 """No model reads or writes more in one call."""
 MAX_USD = 100_000.0
 """No call costs more."""
+_DIGITS = re.compile(r"[0-9]{1,12}")
 TICKS = 10_000_000_000
 """So many of xAI's units are a dollar."""
 
@@ -34,6 +36,8 @@ def money(value: object, *, unit: float = 1.0) -> float | None:
 
 def _number(value: object, most: float) -> float | None:
     """A number between 0 and `most`. Compared before it is converted: an integer may be too large for a float."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)  # some servers quote their numbers
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= most else None

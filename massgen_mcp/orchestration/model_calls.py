@@ -193,12 +193,13 @@ class _Deltas:
         self._call_id = call_id
         self._floor = floor
         self._pieces: list[str] = []
+        self._size = 0
         self._flushed = time.monotonic()
 
     def add(self, text: str) -> None:
         self._pieces.append(text)
-        old = time.monotonic() - self._flushed >= DELTA_SECONDS
-        if old or sum(map(len, self._pieces)) >= DELTA_CHARACTERS:
+        self._size += len(text)
+        if self._size >= DELTA_CHARACTERS or time.monotonic() - self._flushed >= DELTA_SECONDS:
             self.flush()
 
     def flush(self) -> None:
@@ -208,4 +209,5 @@ class _Deltas:
 
     def drop(self) -> None:
         self._pieces.clear()
+        self._size = 0
         self._flushed = time.monotonic()

@@ -118,6 +118,7 @@ NEW_ANSWER = ToolSpec(
         "required": ["content"],
         "additionalProperties": False,
     },
+    shown="content",
 )
 
 

@@ -1,0 +1,42 @@
+"""A backend that is built at its first call, after what it needs is imported: making one costs a run nothing.
+
+Must not know what is built.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+
+import anyio
+
+from massgen_mcp.backends.base import Backend, ModelRequest, Part
+from massgen_mcp.threads import imported
+
+
+class LateBackend:
+    """`modules` are imported on a thread, because an event loop would stand still meanwhile."""
+
+    def __init__(self, model: str, build: Callable[[], Backend], *modules: str) -> None:
+        self._model = model
+        self._build = build
+        self._modules = modules
+        self._lock = anyio.Lock()
+        self._built: Backend | None = None
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        async with self._lock:
+            if self._built is None:
+                await imported(*self._modules)
+                self._built = self._build()
+        parts = self._built.stream(request)
+        try:
+            async for part in parts:
+                yield part
+        finally:
+            await parts.aclose()
+
+    async def aclose(self) -> None:
+        if self._built is not None:
+            await self._built.aclose()
