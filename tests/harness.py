@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -25,9 +25,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
+from tests.commands import LAUNCH, ROOT, python
 from tests.planted import PLANTED, SEARCH
 
-ROOT = Path(__file__).parent.parent
 SERVER_MODULE = "massgen_mcp.cli.main"
 RUNNER_MODULE = "massgen_mcp.runs.runner"
 COMMAND_MODULE = "massgen_mcp.cli.massgen"
@@ -52,6 +52,13 @@ class TempHome:
     work: Path
     extra: dict[str, str] = field(default_factory=dict[str, str])
     """Variables of this test's own, such as keys."""
+    starts_anew: bool = False
+    """Start every program as a user does, at what that costs."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter for programs of ours that are started here; see `commands.python`."""
+        return sys.executable if self.starts_anew else python()
 
     @property
     def environ(self) -> dict[str, str]:
@@ -79,7 +86,7 @@ class TempHome:
     def with_variables(self, **variables: str) -> "TempHome":
         """The same home as somebody with these variables sees it. Keys among them are searched for in the end."""
         SEARCH.add(variables)
-        return TempHome(self.path, self.work, {**self.extra, **variables})
+        return replace(self, extra={**self.extra, **variables})
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
         """Write a config; returns its path. JSON is YAML, but for the escapes of characters."""
@@ -98,7 +105,9 @@ class TempHome:
                 continue
             with suppress(OSError):
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if LAUNCH not in arguments:
+                        yield int(entry.name), arguments
 
     def close(self) -> None:
         """End whatever is still there, politely first."""
@@ -111,7 +120,7 @@ class TempHome:
     @asynccontextmanager
     async def client(self, mode: Mode = "auto") -> AsyncGenerator[Client]:
         """A client of the SDK on a server process of its own, over standard input and output."""
-        server = StdioServerParameters(command=sys.executable, args=["-m", SERVER_MODULE], env=self.environ)
+        server = StdioServerParameters(command=self.python, args=["-m", SERVER_MODULE], env=self.environ)
         with (self.work / "server.log").open("a") as log:
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
                 yield client
@@ -279,9 +288,9 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server(home: TempHome, *python: str, module: str = SERVER_MODULE) -> AsyncGenerator[RawServer]:
-    """`python` are options for the interpreter."""
-    command = [sys.executable, *python, "-m", module]
+async def raw_server(home: TempHome, *options: str, module: str = SERVER_MODULE) -> AsyncGenerator[RawServer]:
+    """`options` are for the interpreter."""
+    command = [home.python, *options, "-m", module]
     with (home.work / "server.log").open("ab") as log:
         async with spawned(home, *command, stderr=log) as process:
             server = RawServer(process)
@@ -319,7 +328,7 @@ class HttpServer:
 
 @asynccontextmanager
 async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
-    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
+    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
     log = home.work / "http.log"
     with log.open("ab") as output:
         async with spawned(home, *command, stderr=output) as process:

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -107,7 +106,7 @@ def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: T
         directory = log_directory(massgen)
         poll_until(lambda: happened(directory, "answer_submitted"))
         run_id = str(the_only_run(home)["run_id"])
-        watch = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+        watch = [home.python, "-m", SERVER_MODULE, "watch", run_id]
         with subprocess.Popen(watch, env=home.environ, stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout
             assert any("agent_a: new answer agent1.1: early" in line for line in watching.stdout)

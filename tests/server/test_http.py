@@ -3,7 +3,6 @@
 import re
 import stat
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -189,7 +188,7 @@ async def closed(connection: anyio.abc.SocketStream) -> bool:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104 - it must be refused
 def test_any_bind_but_loopback_is_refused_as_a_usage_error(home: TempHome, host: str) -> None:
-    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--host", host]
+    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--host", host]
     done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
     assert "ERROR invalid_arguments" in done.stderr
@@ -200,7 +199,7 @@ def test_any_bind_but_loopback_is_refused_as_a_usage_error(home: TempHome, host:
 async def test_a_port_that_is_taken_is_a_usage_error(home: TempHome) -> None:
     async with http_server(home) as server:
         port = server.authority.rpartition(":")[2]
-        command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", port]
+        command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", port]
         done = await anyio.run_process(command, env=home.environ, check=False)
     assert done.returncode == 1
     assert port in done.stderr.decode()
