@@ -4,7 +4,8 @@
 input ends. A connection is one program: a JSON object and its descriptors come in (`launch.launch` sends them), the id
 of its process and its exit code go back, one a line; 0 in place of the id says that it has to be started in the usual
 way. A copy whose connection ends is killed. PYTHON is what a copy takes for its interpreter, so what it starts comes
-here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was started with.
+here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was started with, for
+which PADDING and the variables of this process make room.
 
 Must not import a provider's SDK: what a program imports is measured elsewhere, on processes of its own.
 """
@@ -144,7 +145,7 @@ def become(program: dict[str, Any], descriptors: list[int], python: str) -> NoRe
         os.environ.clear()
         os.environ.update(program["environ"])
         time.tzset()
-        _show([python, *program["arguments"]], program["environ"])
+        _show([sys.executable, *program["arguments"]], program["environ"])
         sys.executable = python
         sys.path[:1] = [] if "-P" in flags else [program["cwd"]]
         signal.signal(signal.SIGINT, signal.default_int_handler)

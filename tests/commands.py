@@ -3,7 +3,6 @@
 import atexit
 import os
 import secrets
-import shlex
 import subprocess
 import sys
 from functools import cache
@@ -15,7 +14,10 @@ if TYPE_CHECKING:
     from tests.harness import TempHome
 
 ROOT = Path(__file__).parent.parent
-LAUNCH = str(ROOT / "tests" / "launch.py")
+STANDING_IN = "-IS"
+"""The options by which an interpreter is told that only stands in for a copy."""
+LONGEST_INTERPRETER = 240
+"""Characters that the first line of a script has room for."""
 ROOM = "x" * 100_000
 """For the arguments, and once more for the variables, that a copy shows."""
 
@@ -41,10 +43,12 @@ def python() -> str:
     """A command like `sys.executable` for which `[-P] -m MODULE` costs a fork and no imports. Whatever else it is given
     starts in the usual way, and so does what has variables for the start of an interpreter, such as `PYTHONPATH`.
     """
+    if " " in sys.executable or len(sys.executable) > LONGEST_INTERPRETER:
+        return sys.executable
     directory = Path(mkdtemp(prefix="massgen-tests-"))
     address, command = f"massgen-tests-{secrets.token_hex(8)}", directory / "python"
-    start = shlex.join([sys.executable, "-I", "-S", LAUNCH, address])
-    command.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
+    start = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); from launch import main; main({address!r})"
+    command.write_text(f"#!{sys.executable} {STANDING_IN}\n{start}\n")
     command.chmod(0o700)
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.command_server", address, str(command), ROOM],

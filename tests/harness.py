@@ -25,7 +25,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from tests.commands import LAUNCH, ROOT, python
+from tests.commands import ROOT, STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
 
 SERVER_MODULE = "massgen_mcp.cli.main"
@@ -38,6 +38,9 @@ MODES: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
+PATIENCE_SECONDS = 45.0
+"""How long what must come is waited for: so long that a busy machine is no reason to fail, and not so long
+as a call that waits (50 s), which is not to be waited for."""
 RUNNER_IDLE_SECONDS = "0.5"
 
 
@@ -106,7 +109,7 @@ class TempHome:
             with suppress(OSError):
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                    if LAUNCH not in arguments:
+                    if STANDING_IN not in arguments[1:2]:
                         yield int(entry.name), arguments
 
     def close(self) -> None:
@@ -160,7 +163,7 @@ async def spawned(home: TempHome, *command: str, **pipes: Any) -> AsyncGenerator
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-async def wait_until(predicate: Callable[[], T], seconds: float = 20) -> T:
+async def wait_until(predicate: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
     """The first true value of `predicate`; fails after `seconds`."""
     deadline = anyio.current_time() + seconds
     while not (value := predicate()):
@@ -170,7 +173,7 @@ async def wait_until(predicate: Callable[[], T], seconds: float = 20) -> T:
     return value
 
 
-def poll_until(predicate: Callable[[], T], seconds: float = 20, *, or_fail: bool = True) -> T:
+def poll_until(predicate: Callable[[], T], seconds: float = PATIENCE_SECONDS, *, or_fail: bool = True) -> T:
     """`wait_until` for tests without an event loop; with `or_fail` False the last value is returned instead."""
     deadline = time.monotonic() + seconds
     while not (value := predicate()):
@@ -254,7 +257,7 @@ class RawServer:
 
     async def reply_to(self, wanted: int | str | None) -> dict[str, Any]:
         """None: the next message without an id of ours, which is the answer to what could not be read."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 line = (await self._stdout.receive_until(b"\n", 1 << 24)).decode()
                 self.lines.append(line)
@@ -276,9 +279,9 @@ class RawServer:
         await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
         await self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 
-    async def leave(self, seconds: float = 5) -> int:
+    async def leave(self) -> int:
         """Its exit code, once it has gone by itself; what it still said is in `lines`."""
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(PATIENCE_SECONDS):
             rest = b""
             with suppress(anyio.EndOfStream):
                 while True:

@@ -1,9 +1,9 @@
 """Starts one of our programs as a copy of a process that has imported it already, and stands in for it.
 
-`python -I -S launch.py ADDRESS [-P] -m MODULE ARGUMENT ...` is meant to be taken for `python [-P] -m MODULE ...` by
-whoever started it: `command_server` at ADDRESS forks, the copy gets our descriptors, our directory and our variables,
-signals to us go to the copy, and we end as it ends. What the server cannot be a copy of starts anew in our place.
-Imports next to nothing, so that it costs next to nothing.
+`main(ADDRESS)` in a script is meant to be taken for `python` by whoever starts the script with `[-P] -m MODULE ...`:
+`command_server` at ADDRESS forks, the copy gets our descriptors, our directory and our variables, signals to us go to
+the copy, and we end as it ends. What the server cannot be a copy of starts anew in our place. Imports next to nothing,
+so that it costs next to nothing.
 """
 
 import os
@@ -45,8 +45,8 @@ def launch(
             return int(replies.readline())
 
 
-def main() -> None:
-    address, *arguments = sys.argv[1:]
+def main(address: str) -> None:
+    arguments = sys.argv[1:]
     numbers = [number for number in map(int, os.listdir("/proc/self/fd")) if _is_handed_on(number)]  # noqa: PTH208 - no pathlib here
 
     def stand_in(pid: int) -> None:
@@ -60,12 +60,16 @@ def main() -> None:
 
         for sign in PASSED_ON:
             signal.signal(sign, pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)  # what comes before there is a copy waits for it
     code = launch(address, arguments, os.getcwd(), os.environ, dict(zip(numbers, numbers, strict=True)), stand_in)  # noqa: PTH109 - as above
     if code is None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - as whoever started us meant it
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        with suppress(OSError):  # nobody can be deaf to a kill
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
@@ -78,4 +82,4 @@ def _is_handed_on(number: int) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv.pop(1))

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from tests.harness import SERVER_MODULE, TempHome, poll_until, without_escapes
+from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, TempHome, poll_until, without_escapes
 
 
 def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: TempHome) -> None:
@@ -17,12 +17,14 @@ def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: Temp
     assert "Neither: replace it piece by piece." in done.stdout
     assert without_escapes(done.stdout)
     assert done.stderr == ""
-    poll_until(lambda: not home.processes(), 10)
+    poll_until(lambda: not home.processes())
 
 
 def test_an_unknown_verb_is_refused(home: TempHome) -> None:
     command = [home.python, "-m", SERVER_MODULE, "dmo"]
-    done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(
+        command, env=home.environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode != 0
     assert "demo" in done.stderr
     assert done.stdout == ""

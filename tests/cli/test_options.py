@@ -14,7 +14,7 @@ from massgen_mcp.cli.team import find_team
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -172,7 +172,7 @@ def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str)
         if ending == "interrupted":
             poll_until(lambda: any("answer_submitted" in one.read_text() for one in temporary.rglob("events.jsonl")))
             end(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == (0 if ending == "done" else 4)
     assert output.startswith(f"LOG_DIR: {temporary}")
     assert {*home.work.rglob("*")} - before == {home.work / "out.txt"}

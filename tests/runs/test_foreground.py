@@ -8,6 +8,7 @@ import pytest
 
 from tests.commands import run_command
 from tests.harness import (
+    PATIENCE_SECONDS,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
@@ -69,7 +70,7 @@ async def test_a_run_of_a_living_command_line_is_steered_and_cancelled_from_else
             waited = await call(client, "wait_run", run_id=row["run_id"], timeout_seconds=30)
             assert waited["status"] == "cancelled"
         massgen.send_signal(signal.SIGCONT)
-        assert massgen.wait(timeout=30) == 4
+        assert massgen.wait(timeout=PATIENCE_SECONDS) == 4
 
 
 def test_a_finished_run_of_the_command_line_is_never_too_old_and_goes_when_it_is_named(home: TempHome) -> None:
@@ -113,6 +114,6 @@ def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: T
             assert run_command(home, SERVER_MODULE, "resume", run_id).stdout == f"{run_id}: running\n"
             run_command(home, SERVER_MODULE, "cancel", run_id)
             assert "cancelled" in watching.stdout.read()
-            assert watching.wait(timeout=30) == 1
-        assert massgen.wait(timeout=30) == 4
+            assert watching.wait(timeout=PATIENCE_SECONDS) == 1
+        assert massgen.wait(timeout=PATIENCE_SECONDS) == 4
     assert not happened(directory, "run_resumed")
