@@ -79,7 +79,3 @@ def _is_handed_on(number: int) -> bool:
         return os.get_inheritable(number)
     except OSError:  # the one with which the directory was read
         return False
-
-
-if __name__ == "__main__":
-    main(sys.argv.pop(1))
