@@ -38,7 +38,8 @@ def test_a_run_of_a_killed_command_line_is_listed_and_resumed_without_paying_twi
     assert called[: len(before)] == before
     assert len(called) == len(set(called)), "no reply was paid for twice"
     assert (directory / "final").is_dir(), "its files are where the person wanted them"
-    assert json.loads((directory / "status.json").read_text())["coordination"]["completion_percentage"] == 100
+    status = directory / "status.json"  # it is written after the last event, which is what is waited for
+    poll_until(lambda: json.loads(status.read_text())["coordination"]["completion_percentage"] == 100)
 
 
 async def test_a_server_shows_and_resumes_a_run_of_a_killed_command_line(home: TempHome) -> None:
