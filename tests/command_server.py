@@ -1,17 +1,34 @@
-"""Runs our commands each in a process of its own that has imported them already: a fork costs a twentieth of a start.
+"""Runs our programs each in a process of its own that has imported them already: a fork costs a twentieth of a start.
 
-`commands.run_command` talks to it. A line on standard input is one command as a JSON object; two lines come back: the
-id of its process, then its exit code. Must not import a provider's SDK: what a command imports is measured elsewhere,
-on processes of its own.
+`python -m tests.command_server ADDRESS PYTHON PADDING` listens at ADDRESS, an abstract UNIX socket, until its standard
+input ends. A connection is one program: a JSON object and its descriptors come in (`launch.launch` sends them), the id
+of its process and its exit code go back, one a line; 0 in place of the id says that it has to be started in the usual
+way. A copy whose connection ends is killed. PYTHON is what a copy takes for its interpreter, so what it starts comes
+here, too. To everybody who looks into `/proc` a copy shows the arguments and variables that it was started with, for
+which PADDING and the variables of this process make room.
+
+Must not import a provider's SDK: what a program imports is measured elsewhere, on processes of its own.
 """
 
+import ctypes
+import fcntl
+import gc
 import json
 import os
+import re
+import runpy
+import selectors
 import signal
+import socket
 import sys
+import time
 import traceback
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tests.launch import MAX_DESCRIPTORS
 
 PRELOADED = (
     "anyio._backends._asyncio",
@@ -19,41 +36,125 @@ PRELOADED = (
     "massgen_mcp.cli.massgen_mcp.main",
     "massgen_mcp.cli.massgen.main",
     "massgen_mcp.cli.massgen.one_run",
+    "massgen_mcp.cli.massgen_mcp.verbs.serve",
     "massgen_mcp.config.loader",
     "massgen_mcp.runs.execute",
     "massgen_mcp.runs.manager",
+    "massgen_mcp.runs.retention",
+    "massgen_mcp.server.http",
     "massgen_mcp.server.results",
+    "massgen_mcp.server.stdio",
 )
+FOR_INTERPRETERS = re.compile(r"PYTHON|LC_|LANG")
+"""Names of variables that change an interpreter when it starts."""
 
 
-def serve() -> None:
-    for name in PRELOADED:
-        import_module(name)
-    replies = os.fdopen(os.dup(1), "w", buffering=1)
-    for line in iter(sys.stdin.readline, ""):
-        pid = os.fork()
-        if pid == 0:
-            _become(json.loads(line))
-        print(pid, file=replies)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), file=replies)
+@dataclass
+class Copy:
+    """A program that runs, and the connection of whoever waits for it."""
+
+    pid: int
+    pidfd: int
+    waiting: socket.socket
 
 
-def _become(command: dict[str, Any]) -> None:
-    """Be that command, and never return."""
+class CommandServer:
+    def __init__(self, address: str, python: str) -> None:
+        self._python = python
+        self._copies: list[Copy] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(f"\0{address}")
+        self._listener.listen(64)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(0, selectors.EVENT_READ)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def serve(self) -> None:
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd == 0:
+                    return
+                if key.fileobj is self._listener:
+                    self._take(self._listener.accept()[0])
+                    continue
+                copy: Copy = key.data
+                if key.fd == copy.pidfd:
+                    self._tell_the_end(copy)
+                    break  # its other descriptor may be among those that are ready
+                self._selector.unregister(copy.waiting)
+                signal.pidfd_send_signal(copy.pidfd, signal.SIGKILL)
+
+    def _take(self, connection: socket.socket) -> None:
+        data, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, MAX_DESCRIPTORS)
+        while data and not data.endswith(b"\n"):
+            data += connection.recv(1 << 16)
+        program = json.loads(data)
+        pid = 0
+        if fits(program):
+            pid = os.fork()
+            if pid == 0:
+                self._leave_it_to_the_parent(connection)
+                become(program, descriptors, self._python)
+            copy = Copy(pid, os.pidfd_open(pid), connection)
+            self._copies.append(copy)
+            self._selector.register(copy.pidfd, selectors.EVENT_READ, copy)
+            self._selector.register(copy.waiting, selectors.EVENT_READ, copy)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        connection.sendall(f"{pid}\n".encode())
+        if not pid:
+            connection.close()
+
+    def _tell_the_end(self, copy: Copy) -> None:
+        _, status = os.waitpid(copy.pid, 0)
+        self._copies.remove(copy)
+        self._selector.unregister(copy.pidfd)
+        os.close(copy.pidfd)
+        if copy.waiting in self._selector.get_map():
+            self._selector.unregister(copy.waiting)
+            copy.waiting.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        copy.waiting.close()
+
+    def _leave_it_to_the_parent(self, connection: socket.socket) -> None:
+        self._selector.close()
+        self._listener.close()
+        connection.close()
+        for copy in self._copies:
+            os.close(copy.pidfd)
+            copy.waiting.close()
+
+
+def fits(program: dict[str, Any]) -> bool:
+    """Whether a copy of this process does what `python` would do with these arguments and variables."""
+    arguments: list[str] = program["arguments"]
+    plain = arguments[1:] if arguments[:1] == ["-P"] else arguments
+    own = {name: value for name, value in os.environ.items() if FOR_INTERPRETERS.match(name)}
+    its = {name: value for name, value in program["environ"].items() if FOR_INTERPRETERS.match(name)}
+    return plain[:1] == ["-m"] and own == its
+
+
+def become(program: dict[str, Any], descriptors: list[int], python: str) -> NoReturn:
+    """Be that program."""
     code = 1
     try:
-        for number, (path, flags) in enumerate(
-            ((os.devnull, os.O_RDONLY), (command["stdout"], os.O_WRONLY), (command["stderr"], os.O_WRONLY))
-        ):
-            os.dup2(os.open(path, flags), number)
-        os.chdir(command["cwd"])
+        _take_over(descriptors, program["numbers"])
+        if program["leads_session"]:
+            os.setsid()
+        flags, (module, *arguments) = _split(program["arguments"])
+        os.chdir(program["cwd"])
         os.environ.clear()
-        os.environ.update(command["environ"])
+        os.environ.update(program["environ"])
+        time.tzset()
+        _show([sys.executable, *program["arguments"]], program["environ"])
+        sys.executable = python
+        sys.path[:1] = [] if "-P" in flags else [program["cwd"]]
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        module = import_module(command["module"])
-        sys.argv = [str(module.__file__), *command["arguments"]]
-        module.main()
+        sys.argv[1:] = arguments
+        if (known := sys.modules.get(module)) is not None:
+            sys.argv[0] = str(known.__file__)
+            known.main()
+        else:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
@@ -65,5 +166,45 @@ def _become(command: dict[str, Any]) -> None:
         os._exit(code)
 
 
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    place = arguments.index("-m")
+    return arguments[:place], arguments[place + 1 :]
+
+
+def _take_over(descriptors: list[int], numbers: list[int]) -> None:
+    """Give the descriptors the numbers that they had where they come from."""
+    beyond = 1 + max(numbers)
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, beyond) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for descriptor, number in zip(aside, numbers, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def _show(arguments: list[str], environ: dict[str, str]) -> None:
+    """Write the arguments and variables where the kernel reads them for `/proc`; what is too long is cut off."""
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    from_, to, environ_from, environ_to = map(int, stat[45:49])
+    variables = [f"{name}={value}" for name, value in environ.items()]
+    for start, end, texts in ((from_, to, arguments), (environ_from, environ_to, variables)):
+        told = "".join(f"{text}\0" for text in texts).encode(errors="surrogateescape")[: end - start - 1]
+        ctypes.memmove(start, told.ljust(end - start, b"\0"), end - start)
+
+
+def main() -> None:
+    for name in PRELOADED:
+        import_module(name)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = CommandServer(sys.argv[1], sys.argv[2])
+    sys.argv[1:] = []
+    print("listening", flush=True)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+    gc.freeze()
+    server.serve()
+
+
 if __name__ == "__main__":
-    serve()
+    main()

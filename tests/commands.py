@@ -1,65 +1,70 @@
-"""Our commands as processes of their own, run to their end."""
+"""Our programs as processes of their own that cost little to start: most are copies (see `command_server`)."""
 
 import atexit
-import json
 import os
-import signal
+import secrets
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
 
-from tests.harness import ROOT, TempHome
-from tests.planted import SEARCH
+if TYPE_CHECKING:
+    from tests.harness import TempHome
 
-_ONE_AT_A_TIME = threading.Lock()
+ROOT = Path(__file__).parent.parent
+STANDING_IN = "-IS"
+"""The options by which an interpreter is told that only stands in for a copy."""
+LONGEST_INTERPRETER = 240
+"""Characters that the first line of a script has room for."""
+ROOM = "x" * 100_000
+"""For the arguments, and once more for the variables, that a copy shows."""
 
 
-def run_command(home: TempHome, module: str, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+def run_command(
+    home: "TempHome", module: str, *arguments: str, seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
     """Run a command's module in the home's working directory; fails the test if it does not end in time."""
-    with TemporaryDirectory() as scratch, _ONE_AT_A_TIME:
-        stdout, stderr = Path(scratch) / "stdout", Path(scratch) / "stderr"
-        stdout.touch()
-        stderr.touch()
-        command = {
-            "module": module,
-            "arguments": arguments,
-            "cwd": str(home.work),
-            "environ": home.environ,
-            "stdout": str(stdout),
-            "stderr": str(stderr),
-        }
-        code = _ask(command, seconds)
-        done = subprocess.CompletedProcess([module, *arguments], code, stdout.read_text(), stderr.read_text())
-        SEARCH.look(f"output of {done.args!r:.200}", f"{done.stdout}\n{done.stderr}")
-        return done
-
-
-def _ask(command: Mapping[str, object], seconds: float) -> int:
-    server = _server()
-    assert server.stdin
-    assert server.stdout
-    server.stdin.write(f"{json.dumps(command)}\n")
-    server.stdin.flush()
-    pid = int(server.stdout.readline())
-    late = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
-    late.start()
-    try:
-        code = int(server.stdout.readline())
-    finally:
-        late.cancel()
-    if code == -signal.SIGKILL:
-        raise subprocess.TimeoutExpired(str(command["module"]), seconds)
-    return code
+    return subprocess.run(
+        [home.python, "-m", module, *arguments],
+        cwd=home.work,
+        env=home.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
 
 
 @cache
-def _server() -> "subprocess.Popen[str]":
-    """One for this process; it leaves with it."""
-    command = [sys.executable, "-m", "tests.command_server"]
-    server = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(server.communicate)
-    return server
+def python() -> str:
+    """A command like `sys.executable` for which `[-P] -m MODULE` costs a fork and no imports. Whatever else it is given
+    starts in the usual way, and so does what has variables for the start of an interpreter, such as `PYTHONPATH`.
+    """
+    if " " in sys.executable or len(sys.executable) > LONGEST_INTERPRETER:
+        return sys.executable
+    directory = Path(mkdtemp(prefix="massgen-tests-"))
+    address, command = f"massgen-tests-{secrets.token_hex(8)}", directory / "python"
+    start = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); from launch import main; main({address!r})"
+    command.write_text(f"#!{sys.executable} {STANDING_IN}\n{start}\n")
+    command.chmod(0o700)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.command_server", address, str(command), ROOM],
+        cwd=ROOT,
+        env={**os.environ, "ROOM": ROOM},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout
+    assert server.stdout.readline() == "listening\n", "the command server did not start"
+
+    def leave() -> None:
+        server.communicate()
+        command.unlink()
+        directory.rmdir()
+
+    atexit.register(leave)
+    return str(command)

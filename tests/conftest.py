@@ -1,6 +1,7 @@
 """Fixtures that every test may use, and the search for planted keys in what the session leaves behind."""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,13 @@ def modes_of_new_files_as_before() -> Iterator[None]:
     os.umask(before)
     yield
     os.umask(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_are_heard() -> None:
+    """What a shell starts in the background is deaf to Ctrl-C, and all that our tests start would be deaf, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -25,9 +25,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
+from tests.commands import ROOT, STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
 
-ROOT = Path(__file__).parent.parent
 SERVER_MODULE = "massgen_mcp.cli.massgen_mcp.main"
 RUNNER_MODULE = "massgen_mcp.runs.runner"
 COMMAND_MODULE = "massgen_mcp.cli.massgen.main"
@@ -38,6 +38,9 @@ MODES: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
+PATIENCE_SECONDS = 45.0
+"""How long what must come is waited for: so long that a busy machine is no reason to fail, and not so long
+as a call that waits (50 s), which is not to be waited for."""
 RUNNER_IDLE_SECONDS = "0.5"
 
 
@@ -52,6 +55,13 @@ class TempHome:
     work: Path
     extra: dict[str, str] = field(default_factory=dict[str, str])
     """Variables of this test's own, such as keys."""
+    starts_anew: bool = False
+    """Start every program as a user does, at what that costs."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter for programs of ours that are started here; see `commands.python`."""
+        return sys.executable if self.starts_anew else python()
 
     @property
     def environ(self) -> dict[str, str]:
@@ -79,7 +89,7 @@ class TempHome:
     def with_variables(self, **variables: str) -> "TempHome":
         """The same home as somebody with these variables sees it. Keys among them are searched for in the end."""
         SEARCH.add(variables)
-        return TempHome(self.path, self.work, {**self.extra, **variables})
+        return replace(self, extra={**self.extra, **variables})
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
         """Write a config; returns its path. JSON is YAML, but for the escapes of characters."""
@@ -98,7 +108,9 @@ class TempHome:
                 continue
             with suppress(OSError):
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if STANDING_IN not in arguments[1:2]:
+                        yield int(entry.name), arguments
 
     def close(self) -> None:
         """End whatever is still there, politely first."""
@@ -111,7 +123,7 @@ class TempHome:
     @asynccontextmanager
     async def client(self, mode: Mode = "auto") -> AsyncGenerator[Client]:
         """A client of the SDK on a server process of its own, over standard input and output."""
-        server = StdioServerParameters(command=sys.executable, args=["-m", SERVER_MODULE], env=self.environ)
+        server = StdioServerParameters(command=self.python, args=["-m", SERVER_MODULE], env=self.environ)
         with (self.work / "server.log").open("a") as log:
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
                 yield client
@@ -151,7 +163,7 @@ async def spawned(home: TempHome, *command: str, **pipes: Any) -> AsyncGenerator
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-async def wait_until(predicate: Callable[[], T], seconds: float = 20) -> T:
+async def wait_until(predicate: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
     """The first true value of `predicate`; fails after `seconds`."""
     deadline = anyio.current_time() + seconds
     while not (value := predicate()):
@@ -161,7 +173,7 @@ async def wait_until(predicate: Callable[[], T], seconds: float = 20) -> T:
     return value
 
 
-def poll_until(predicate: Callable[[], T], seconds: float = 20, *, or_fail: bool = True) -> T:
+def poll_until(predicate: Callable[[], T], seconds: float = PATIENCE_SECONDS, *, or_fail: bool = True) -> T:
     """`wait_until` for tests without an event loop; with `or_fail` False the last value is returned instead."""
     deadline = time.monotonic() + seconds
     while not (value := predicate()):
@@ -245,7 +257,7 @@ class RawServer:
 
     async def reply_to(self, wanted: int | str | None) -> dict[str, Any]:
         """None: the next message without an id of ours, which is the answer to what could not be read."""
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while True:
                 line = (await self._stdout.receive_until(b"\n", 1 << 24)).decode()
                 self.lines.append(line)
@@ -267,9 +279,9 @@ class RawServer:
         await self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=info)
         await self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
 
-    async def leave(self, seconds: float = 5) -> int:
+    async def leave(self) -> int:
         """Its exit code, once it has gone by itself; what it still said is in `lines`."""
-        with anyio.fail_after(seconds):
+        with anyio.fail_after(PATIENCE_SECONDS):
             rest = b""
             with suppress(anyio.EndOfStream):
                 while True:
@@ -279,9 +291,9 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server(home: TempHome, *python: str, module: str = SERVER_MODULE) -> AsyncGenerator[RawServer]:
-    """`python` are options for the interpreter."""
-    command = [sys.executable, *python, "-m", module]
+async def raw_server(home: TempHome, *options: str, module: str = SERVER_MODULE) -> AsyncGenerator[RawServer]:
+    """`options` are for the interpreter."""
+    command = [home.python, *options, "-m", module]
     with (home.work / "server.log").open("ab") as log:
         async with spawned(home, *command, stderr=log) as process:
             server = RawServer(process)
@@ -319,7 +331,7 @@ class HttpServer:
 
 @asynccontextmanager
 async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
-    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
+    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
     log = home.work / "http.log"
     with log.open("ab") as output:
         async with spawned(home, *command, stderr=output) as process:

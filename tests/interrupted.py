@@ -1,13 +1,13 @@
 """Runs of `massgen` that are killed at a moment of the test's choice, and what they cost until then."""
 
 import json
+import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, events_of, happened, poll_until
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, end, events_of, happened, poll_until
 
 PHASES = {"answering": "answer_submitted", "voting": "vote_cast", "presenting": "presentation_started"}
 QUESTION = "Which one?"
@@ -27,13 +27,19 @@ def slow_team(home: TempHome) -> str:
 def started(home: TempHome, config: str, *arguments: str) -> "subprocess.Popen[str]":
     """`massgen` at work."""
     return subprocess.Popen(
-        [sys.executable, "-m", COMMAND_MODULE, "--automation", "--config", config, *arguments, QUESTION],
+        [home.python, "-m", COMMAND_MODULE, "--automation", "--config", config, *arguments, QUESTION],
         cwd=home.work,
         env=home.environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
     )
+
+
+def kill(home: TempHome) -> None:
+    """End every `massgen` of this home as nothing can be done about it."""
+    for pid in home.processes(COMMAND_MODULE):
+        end(pid, signal.SIGKILL)
 
 
 def log_directory(massgen: "subprocess.Popen[str]") -> Path:
@@ -51,7 +57,7 @@ def killed(home: TempHome, kind: str) -> Path:
     with started(home, slow_team(home)) as massgen:
         directory = log_directory(massgen)
         poll_until(lambda: happened(directory, kind))
-        massgen.kill()
+        kill(home)
     return directory
 
 

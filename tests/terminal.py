@@ -19,11 +19,10 @@ import pyte
 import pytest
 from pyte.screens import Char
 
-from tests.harness import COMMAND_MODULE, TempHome
+from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome
 
 Resizing = Literal["crop", "push"]
 Row = dict[int, Char]
-PATIENCE = 30.0
 
 
 class Screen(pyte.Screen):
@@ -108,10 +107,10 @@ class Terminal:
         )
 
     def wait_until(self, seen: Callable[[str], bool]) -> str:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not seen(self.text):
             if time.monotonic() > deadline:
-                pytest.fail(f"it was not to be seen in {PATIENCE:g} s:\n{self.everything}")
+                pytest.fail(f"it was not to be seen in {PATIENCE_SECONDS:g} s:\n{self.everything}")
             self.pump(0.05)
         return self.text
 
@@ -150,10 +149,10 @@ class Terminal:
 
     def leave(self) -> int:
         """The exit code, once the command has ended by itself."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while self.pump(0.05):
             if time.monotonic() > deadline:
-                pytest.fail(f"it did not end in {PATIENCE:g} s:\n{self.everything}")
+                pytest.fail(f"it did not end in {PATIENCE_SECONDS:g} s:\n{self.everything}")
         self.child.wait()
         return self.child.exitstatus if self.child.exitstatus is not None else -self.child.signalstatus
 

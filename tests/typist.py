@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import PATIENCE_SECONDS
+
 
 class Typist:
     def __init__(self, process: "subprocess.Popen[bytes]", terminal: int) -> None:
@@ -23,7 +25,7 @@ class Typist:
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
-    def expect(self, text: str, seconds: float = 20) -> str:
+    def expect(self, text: str, seconds: float = PATIENCE_SECONDS) -> str:
         """Wait until `text` comes after what was expected before; returns what came up to there."""
         deadline = time.monotonic() + seconds
         while (at := self.seen.find(text, self._read_up_to)) < 0:
@@ -38,7 +40,7 @@ class Typist:
         self.expect(question)
         self.type(f"{text}\n")
 
-    def leave(self, seconds: float = 20) -> int:
+    def leave(self, seconds: float = PATIENCE_SECONDS) -> int:
         """The exit code of the command, which ends by itself; `seen` is whole then."""
         deadline = time.monotonic() + seconds
         while self._read(deadline - time.monotonic()):

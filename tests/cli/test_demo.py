@@ -1,13 +1,12 @@
 """`massgen-mcp demo`: a stranger sees a whole run without a key."""
 
 import subprocess
-import sys
 
-from tests.harness import SERVER_MODULE, TempHome, poll_until, without_escapes
+from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, TempHome, poll_until, without_escapes
 
 
 def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: TempHome) -> None:
-    command = [sys.executable, "-m", SERVER_MODULE, "demo"]
+    command = [home.python, "-m", SERVER_MODULE, "demo"]
     done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     first, last = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
@@ -18,12 +17,14 @@ def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: Temp
     assert "Neither: replace it piece by piece." in done.stdout
     assert without_escapes(done.stdout)
     assert done.stderr == ""
-    poll_until(lambda: not home.processes(), 10)
+    poll_until(lambda: not home.processes())
 
 
 def test_an_unknown_verb_is_refused(home: TempHome) -> None:
-    command = [sys.executable, "-m", SERVER_MODULE, "dmo"]
-    done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=30, check=False)
+    command = [home.python, "-m", SERVER_MODULE, "dmo"]
+    done = subprocess.run(
+        command, env=home.environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode != 0
     assert "demo" in done.stderr
     assert done.stdout == ""

@@ -89,7 +89,7 @@ def test_bash_completes_what_a_person_begins_to_type(shell_home: TempHome) -> No
             ("massgen-mcp configs scr\t", "massgen-mcp configs scripted "),
         ):
             person.type(f"{typed}\x01echo :\x05.\n")
-            person.expect("\n:", 10)
+            person.expect("\n:")
             assert person.expect("\n") == f"{completed}.", typed
 
 

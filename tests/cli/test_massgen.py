@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
 from tests.wire_double import Aimock
 
 CONFIG_ERROR, EXECUTION_ERROR, TIMEOUT, INTERRUPTED = 1, 2, 3, 4
@@ -204,7 +204,7 @@ def test_a_signal_interrupts_the_run_in_good_order(home: TempHome, sign: signal.
         run = poll_until(lambda: [*(home.work / ".massgen" / "massgen_logs").glob("log_*")])[0]
         poll_until(lambda: happened(run, "answer_submitted"))
         end(process.pid, sign)
-        output, _ = process.communicate(timeout=10)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == INTERRUPTED
     assert "CANCELLED" in output
     assert value_of(output, "ANSWER_PREVIEW") == "the quick answer"
@@ -318,7 +318,7 @@ def test_status_json_moves_while_the_run_goes_on(home: TempHome) -> None:
         poll_until(lambda: status().get("agents", {}).get("agent_a", {}).get("answer_count") == 1)
         first = status()["meta"]["last_updated"]
         assert status()["coordination"]["completion_percentage"] < 100
-        poll_until(lambda: status()["meta"]["last_updated"] > first, 4)
+        poll_until(lambda: status()["meta"]["last_updated"] > first)
         end(process.pid, signal.SIGTERM)
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == INTERRUPTED

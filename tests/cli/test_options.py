@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from massgen_mcp.cli.massgen.team import find_team
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -25,7 +24,7 @@ def massgen(home: TempHome, *arguments: str) -> "subprocess.CompletedProcess[str
 
 
 def piped(home: TempHome, data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", COMMAND_MODULE, *arguments]
+    command = [home.python, "-m", COMMAND_MODULE, *arguments]
     return subprocess.run(
         command, cwd=home.work, env=home.environ, input=data, capture_output=True, timeout=60, check=False
     )
@@ -164,7 +163,7 @@ def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str)
         [agent("a", {"answer": "x"})] if ending == "done" else [agent("a", {"answer": "x"}), agent("b", {"hang": True})]
     )
     config = home.config("team", *steps)
-    command = [sys.executable, "-m", COMMAND_MODULE, "--automation", "--no-logs", "--output-file", "out.txt"]
+    command = [home.python, "-m", COMMAND_MODULE, "--automation", "--no-logs", "--output-file", "out.txt"]
     environ = {**home.environ, "TMPDIR": str(temporary)}
     before = {*home.work.rglob("*")}
     with subprocess.Popen(
@@ -173,7 +172,7 @@ def test_no_logs_leaves_nothing_but_the_output_file(home: TempHome, ending: str)
         if ending == "interrupted":
             poll_until(lambda: any("answer_submitted" in one.read_text() for one in temporary.rglob("events.jsonl")))
             end(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == (0 if ending == "done" else 4)
     assert output.startswith(f"LOG_DIR: {temporary}")
     assert {*home.work.rglob("*")} - before == {home.work / "out.txt"}
@@ -196,7 +195,7 @@ def test_debug_tells_everything_and_leaves_standard_output_as_it_is(home: TempHo
 
 
 def test_a_reader_that_has_gone_does_not_end_a_run_that_is_paid_for(home: TempHome) -> None:
-    line = f"{sys.executable} -m {COMMAND_MODULE} --automation --config @examples/scripted q | head -1"
+    line = f"{home.python} -m {COMMAND_MODULE} --automation --config @examples/scripted q | head -1"
     done = subprocess.run(
         ["bash", "-c", f"{line}; echo ${{PIPESTATUS[0]}}"],
         cwd=home.work,

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, RUNNER_MODULE, SERVER_MODULE, TempHome, agent, events_of, happened, poll_until
-from tests.interrupted import PHASES, QUESTION, killed, log_directory, paid, slow_team, started, the_only_run
+from tests.interrupted import PHASES, QUESTION, kill, killed, log_directory, paid, slow_team, started, the_only_run
 from tests.terminal import newest, only_child, terminal
 
 CONFIG_ERROR, INTERRUPTED = 1, 4
@@ -122,7 +121,7 @@ def test_a_conversation_that_goes_on_elsewhere_stays_as_it_is_and_the_next_turn_
     session = only_child(sessions_of(home))
     run_id = str(the_only_run(home)["run_id"])
     home.config("duo", agent("ada"), agent("bo"))
-    chat = [sys.executable, "-m", COMMAND_MODULE, "--config", config]
+    chat = [home.python, "-m", COMMAND_MODULE, "--config", config]
     questions = f"Another one?\n/resume {run_id}\nAnd then?\n"
     done = subprocess.run(
         chat, cwd=home.work, env=home.environ, input=questions, text=True, capture_output=True, check=True
@@ -257,7 +256,7 @@ def test_a_run_is_continued_only_with_its_keys(home: TempHome) -> None:
     with started(keyed, config) as running:
         directory = log_directory(running)
         poll_until(lambda: happened(directory, "answer_submitted"))
-        running.kill()
+        kill(keyed)
     run_id = str(the_only_run(home)["run_id"])
     without = massgen(home, "--automation", "--resume", run_id)
     assert (without.returncode, without.stdout) == (CONFIG_ERROR, "")

@@ -209,7 +209,7 @@ async def test_an_interrupted_run_says_which_key_it_lacks_and_goes_on_with_it(ho
 
 async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:
     run_id = await start(home, home.config("stuck", STUCK))
-    command = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+    command = [home.python, "-m", SERVER_MODULE, "watch", run_id]
     async with spawned(home, *command, stderr=subprocess.PIPE) as watching:
         assert watching.stdout
         assert watching.stderr
@@ -222,7 +222,7 @@ async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:
 
 async def test_a_reader_that_has_seen_enough_ends_a_watch_quietly(home: TempHome) -> None:
     run_id = await start(home, SCRIPTED)
-    line = f"{sys.executable} -m {SERVER_MODULE} watch {run_id} | head -1"
+    line = f"{home.python} -m {SERVER_MODULE} watch {run_id} | head -1"
     done = await anyio.run_process(["bash", "-c", line], env=home.environ)
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == b""

@@ -149,7 +149,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="golden-") as directory:
         work = Path(directory) / "work"
         work.mkdir()
-        home = TempHome(Path(directory) / "home", work)
+        home = TempHome(Path(directory) / "home", work, starts_anew=True)
         try:
             anyio.run(make, home, Path(sys.argv[1]))
         finally:

@@ -89,7 +89,7 @@ async def outlive(home: TempHome, disk: Disk) -> None:
 def main() -> None:
     work = Path(sys.argv[1]) / "small"
     work.mkdir()
-    home = TempHome(Path(sys.argv[1]) / "disk", work)
+    home = TempHome(Path(sys.argv[1]) / "disk", work, starts_anew=True)
     try:
         anyio.run(outlive, home, Disk(home, mounted="mount" in sys.argv))
     finally:

@@ -14,6 +14,7 @@ import pytest
 from mcp import MCPError
 
 from tests.harness import (
+    PATIENCE_SECONDS,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
@@ -143,7 +144,7 @@ anyio.run(main)
     with (home.work / "client.log").open("ab") as log:
         async with spawned(home, sys.executable, "-c", code, slow(home), stderr=log) as client:
             assert client.stdout
-            with anyio.fail_after(30):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 run_id = (await client.stdout.receive()).decode().strip()
             await at_work(home, run_id)
             assert len(home.processes()) == 3, "client, server, runner"
@@ -320,7 +321,7 @@ async def test_an_idle_runner_leaves_and_the_next_run_gets_a_new_one(home: TempH
         for _ in range(2):
             started = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
             assert started["status"] == "completed"
-            await wait_until(lambda: not home.processes(RUNNER_MODULE), 10)
+            await wait_until(lambda: not home.processes(RUNNER_MODULE))
 
 
 async def test_a_client_of_a_killed_server_hears_that_the_connection_is_gone(home: TempHome) -> None:

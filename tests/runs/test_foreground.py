@@ -3,12 +3,12 @@
 import json
 import signal
 import subprocess
-import sys
 
 import pytest
 
 from tests.commands import run_command
 from tests.harness import (
+    PATIENCE_SECONDS,
     RUNNER_MODULE,
     SERVER_MODULE,
     TempHome,
@@ -38,7 +38,8 @@ def test_a_run_of_a_killed_command_line_is_listed_and_resumed_without_paying_twi
     assert called[: len(before)] == before
     assert len(called) == len(set(called)), "no reply was paid for twice"
     assert (directory / "final").is_dir(), "its files are where the person wanted them"
-    assert json.loads((directory / "status.json").read_text())["coordination"]["completion_percentage"] == 100
+    status = directory / "status.json"  # it is written after the last event, which is what is waited for
+    poll_until(lambda: json.loads(status.read_text())["coordination"]["completion_percentage"] == 100)
 
 
 async def test_a_server_shows_and_resumes_a_run_of_a_killed_command_line(home: TempHome) -> None:
@@ -70,7 +71,7 @@ async def test_a_run_of_a_living_command_line_is_steered_and_cancelled_from_else
             waited = await call(client, "wait_run", run_id=row["run_id"], timeout_seconds=30)
             assert waited["status"] == "cancelled"
         massgen.send_signal(signal.SIGCONT)
-        assert massgen.wait(timeout=30) == 4
+        assert massgen.wait(timeout=PATIENCE_SECONDS) == 4
 
 
 def test_a_finished_run_of_the_command_line_is_never_too_old_and_goes_when_it_is_named(home: TempHome) -> None:
@@ -107,13 +108,13 @@ def test_a_run_of_a_living_command_line_is_watched_and_not_taken_from_it(home: T
         directory = log_directory(massgen)
         poll_until(lambda: happened(directory, "answer_submitted"))
         run_id = str(the_only_run(home)["run_id"])
-        watch = [sys.executable, "-m", SERVER_MODULE, "watch", run_id]
+        watch = [home.python, "-m", SERVER_MODULE, "watch", run_id]
         with subprocess.Popen(watch, env=home.environ, stdout=subprocess.PIPE, text=True) as watching:
             assert watching.stdout
             assert any("agent_a: new answer agent1.1: early" in line for line in watching.stdout)
             assert run_command(home, SERVER_MODULE, "resume", run_id).stdout == f"{run_id}: running\n"
             run_command(home, SERVER_MODULE, "cancel", run_id)
             assert "cancelled" in watching.stdout.read()
-            assert watching.wait(timeout=30) == 1
-        assert massgen.wait(timeout=30) == 4
+            assert watching.wait(timeout=PATIENCE_SECONDS) == 1
+        assert massgen.wait(timeout=PATIENCE_SECONDS) == 4
     assert not happened(directory, "run_resumed")

@@ -1,7 +1,6 @@
 """How long runs are kept: workspaces go first, results later, and what was a run says so; nothing young goes at all."""
 
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -182,7 +181,7 @@ async def test_a_runner_prunes_by_itself_and_an_expired_run_says_so_to_a_client(
 def test_a_limit_that_is_no_number_is_an_error_at_the_start(home: TempHome, value: str) -> None:
 
     environ = home.with_variables(MASSGEN_MCP_KEEP_WORKSPACES_HOURS=value).environ
-    command = [sys.executable, "-m", "massgen_mcp.cli.massgen_mcp.main"]
+    command = [home.python, "-m", "massgen_mcp.cli.massgen_mcp.main"]
     done = subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "MASSGEN_MCP_KEEP_WORKSPACES_HOURS" in done.stderr

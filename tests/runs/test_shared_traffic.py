@@ -15,7 +15,7 @@ from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.views.snapshot import RunSnapshot
 from tests.busy_double import busy_server
-from tests.harness import TempHome, call, home
+from tests.harness import PATIENCE_SECONDS, TempHome, call, home
 from tests.raw_double import reply, sse
 
 __all__ = ["home"]
@@ -122,7 +122,7 @@ async def test_a_pause_longer_than_the_run_ends_it_with_its_cause(tmp_path: Path
     )
     async with busy_server(busy) as server:
         timeouts = {"orchestrator_timeout_seconds": 30}
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             (run,) = await run_together(
                 tmp_path, server.url, runs=1, limiters=[ProviderLimiters()], timeout_settings=timeouts
             )

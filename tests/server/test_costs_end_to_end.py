@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import TempHome, call, events_of
+from tests.harness import TempHome, call, events_of, poll_until
 from tests.raw_double import raw_server, reply, sse
 from tests.wire_double import Aimock
 
@@ -67,7 +67,14 @@ def bill(event: dict[str, Any]) -> Decimal:
 
 
 def status_of(run: Path) -> dict[str, Any]:
-    status: dict[str, Any] = json.loads((run / "status.json").read_text())
+    """The last one, which is written after the last event."""
+
+    def last() -> dict[str, Any] | None:
+        status: dict[str, Any] = json.loads((run / "status.json").read_text())
+        return status if status["coordination"]["completion_percentage"] == 100 else None
+
+    status = poll_until(last)
+    assert status is not None
     return status
 
 

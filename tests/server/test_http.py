@@ -3,7 +3,6 @@
 import re
 import stat
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import anyio.abc
 import httpx2
 import pytest
 
-from tests.harness import MODES, SERVER_MODULE, HttpServer, Mode, TempHome, agent, call, http_server
+from tests.harness import MODES, PATIENCE_SECONDS, SERVER_MODULE, HttpServer, Mode, TempHome, agent, call, http_server
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -27,7 +26,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 @asynccontextmanager
 async def knocking() -> AsyncGenerator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(trust_env=False, timeout=20, headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS, headers=ACCEPT) as http:
         yield http
 
 
@@ -106,7 +105,7 @@ async def test_a_body_beyond_the_limit_is_refused_and_the_server_goes_on(home: T
 async def test_the_http_server_leaves_on_sigterm(home: TempHome) -> None:
     async with http_server(home) as server:
         server.process.terminate()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             assert await server.process.wait() == 0
 
 
@@ -189,8 +188,10 @@ async def closed(connection: anyio.abc.SocketStream) -> bool:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104 - it must be refused
 def test_any_bind_but_loopback_is_refused_as_a_usage_error(home: TempHome, host: str) -> None:
-    command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--host", host]
-    done = subprocess.run(command, env=home.environ, capture_output=True, text=True, timeout=30, check=False)
+    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--host", host]
+    done = subprocess.run(
+        command, env=home.environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert done.returncode == 1
     assert "ERROR invalid_arguments" in done.stderr
     assert host in done.stderr
@@ -200,7 +201,7 @@ def test_any_bind_but_loopback_is_refused_as_a_usage_error(home: TempHome, host:
 async def test_a_port_that_is_taken_is_a_usage_error(home: TempHome) -> None:
     async with http_server(home) as server:
         port = server.authority.rpartition(":")[2]
-        command = [sys.executable, "-m", SERVER_MODULE, "--transport", "http", "--port", port]
+        command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", port]
         done = await anyio.run_process(command, env=home.environ, check=False)
     assert done.returncode == 1
     assert port in done.stderr.decode()

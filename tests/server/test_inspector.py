@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[st
     node = npm_tool("node/bin/node")
     launcher = npm_tool("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
     ours = {name: value for name, value in home.environ.items() if name.startswith("MASSGEN_")}
-    server = [sys.executable, "-m", SERVER_MODULE]
+    server = [home.python, "-m", SERVER_MODULE]
     command = [node, launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
     environ = {**os.environ, "HOME": str(home.work), "NO_COLOR": "1"}
     done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)

@@ -5,13 +5,30 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import anyio
 import pytest
 
-from tests.harness import SERVER_MODULE, RawServer, TempHome, agent, end, raw_server, spawned, wait_until
+from tests.harness import (
+    PATIENCE_SECONDS,
+    SERVER_MODULE,
+    RawServer,
+    TempHome,
+    agent,
+    end,
+    raw_server,
+    spawned,
+    wait_until,
+)
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+
+
+@pytest.fixture
+def home(home: TempHome) -> TempHome:
+    """How a process ends is seen on processes that were started as a user starts them."""
+    return replace(home, starts_anew=True)
 
 
 async def begin_waiting(home: TempHome, server: RawServer) -> None:
@@ -40,7 +57,7 @@ async def test_a_signal_ends_the_server_although_its_input_stays_open(
         if busy:
             await begin_waiting(home, server)
         server.process.send_signal(sign)
-        assert await server.leave(2) == 0
+        assert await server.leave() == 0
 
 
 async def test_sigint_and_sigterm_a_moment_later_end_the_server(home: TempHome) -> None:
@@ -51,7 +68,7 @@ async def test_sigint_and_sigterm_a_moment_later_end_the_server(home: TempHome) 
             await server.process.wait()
         if server.process.returncode is None:
             end(server.process.pid, signal.SIGTERM)
-        assert await server.leave(2) == 0
+        assert await server.leave() == 0
 
 
 async def test_the_server_goes_away_when_its_parent_was_killed(home: TempHome) -> None:
@@ -64,11 +81,11 @@ async def test_the_server_goes_away_when_its_parent_was_killed(home: TempHome) -
             hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
             message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
             os.write(writer, json.dumps(message).encode() + b"\n")
-            with anyio.fail_after(20):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 assert b"serverInfo" in await parent.stdout.receive()
             (server,) = home.processes(SERVER_MODULE)
             end(parent.pid, signal.SIGKILL)
-            await wait_until(lambda: server not in home.processes(), 10)
+            await wait_until(lambda: server not in home.processes())
     finally:
         os.close(reader)
         os.close(writer)

@@ -44,7 +44,7 @@ def main(names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="massgen-soak-") as directory:
             work = Path(directory) / "work"
             work.mkdir()
-            home = TempHome(Path(directory) / "home", work)
+            home = TempHome(Path(directory) / "home", work, starts_anew=True)
             began = time.monotonic()
             try:
                 told = anyio.run(HARNESSES[name], home)

@@ -3,7 +3,6 @@ code of the closed list; none comes late, and afterwards the server is alive wit
 """
 
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -93,7 +92,7 @@ class _Judge:
 
 @asynccontextmanager
 async def _client(home: TempHome, module: str) -> AsyncGenerator[Client]:
-    server = StdioServerParameters(command=sys.executable, args=["-m", module], env=home.environ)
+    server = StdioServerParameters(command=home.python, args=["-m", module], env=home.environ)
     with (home.work / "server.log").open("a") as log:
         async with Client(stdio_client(server, errlog=log)) as client:
             yield client

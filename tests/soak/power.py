@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,7 +49,7 @@ async def power_cuts(home: TempHome, *, cuts: int, seed: int = 1) -> str:
     for number, moment in enumerate(chosen):
         disk = disk_model.Disk(home.path.parent)
         disk.feed(lines[: moment.lines])
-        place = TempHome(home.work / f"after-{number}" / home.path.name, home.work, home.extra)
+        place = replace(home, path=home.work / f"after-{number}" / home.path.name)
         disk.cut_power(place.path.parent)
         try:
             replies += await _judge(disk, home, place, moment)

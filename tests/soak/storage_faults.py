@@ -8,7 +8,7 @@ import random
 import shutil
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -99,7 +99,7 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
 
     async def trial(number: int, fault: Fault) -> None:
         async with limiter:
-            place = TempHome(home.path / f"fault-{number}", home.work, home.extra)
+            place = replace(home, path=home.path / f"fault-{number}")
             try:
                 await _try(place, config, fault, findings)
             finally:
@@ -116,7 +116,7 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
 
 async def count_calls(home: TempHome, config: str) -> dict[str, int]:
     """How often the busiest thread makes the calls of each kind in a run without a fault."""
-    place = TempHome(home.path / "counted", home.work, home.extra)
+    place = replace(home, path=home.path / "counted")
     log = home.work / "calls"
     await _under_strace(place, config, ["-ff", "-o", str(log), "-e", f"trace={','.join(KINDS.values())}"])
     place.close()

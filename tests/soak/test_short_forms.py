@@ -1,6 +1,7 @@
 """Every long harness in a short form, and its known-bad twin, which must fail."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -109,7 +110,7 @@ def on_a_disk(home: TempHome) -> TempHome:
     """A home that is all there is on its disk, for a model of that."""
     disk = home.path.with_name("disk")
     disk.mkdir()
-    return TempHome(disk / "home", home.work, home.extra)
+    return replace(home, path=disk / "home")
 
 
 WARMING_KIB = 100
