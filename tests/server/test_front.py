@@ -70,7 +70,7 @@ async def replies(home: TempHome, messages: Sequence[dict[str, Any]], **environ:
     lines: list[str] = []
     environment = {**home.environ, **environ}
     command = [sys.executable, "-m", SERVER_MODULE]
-    async with await anyio.open_process(command, env=environment, stderr=subprocess.DEVNULL) as server:
+    async with await anyio.open_process(command, cwd=home.work, env=environment, stderr=subprocess.DEVNULL) as server:
         assert server.stdin
         assert server.stdout
         await server.stdin.send(sent)
@@ -91,7 +91,8 @@ def snapshots(home: TempHome) -> list[Path]:
 async def started_before(home: TempHome, **environ: str) -> None:
     """A server was here, and left what it says first."""
     known = len(snapshots(home))
-    async with spawned(home, "env", *(f"{k}={v}" for k, v in environ.items()), sys.executable, "-m", SERVER_MODULE):
+    variables = (f"{name}={value}" for name, value in environ.items())
+    async with spawned(home, "env", *variables, sys.executable, "-m", SERVER_MODULE, cwd=home.work):
         await wait_until(lambda: len(snapshots(home)) > known, 30)
 
 
