@@ -21,6 +21,7 @@ from massgen_mcp.events import (
     ModelCallAborted,
     ModelCallStarted,
     ModelReplied,
+    PresentationStarted,
     RunCompleted,
     RunResumed,
     RunTimedOut,
@@ -166,6 +167,36 @@ async def test_a_tool_that_remembers_stands_where_it_stood() -> None:
         rest = await play([planner], journaled(whole.events[:cut]))
         again = [event for event in rest.events if isinstance(event, ToolFinished)][-1]
         assert again.result == shown.result
+
+
+class FinishesEarly(EventList):
+    """A journal whose reader wants the end as soon as the first tool has run."""
+
+    conductor: Conductor | None = None
+
+    def record(self, event: EventT) -> EventT:
+        recorded = super().record(event)
+        if isinstance(event, ToolFinished) and self.conductor is not None:
+            self.conductor.finish_now()
+        return recorded
+
+
+async def test_a_final_answer_that_interrupts_its_authors_round_goes_on_where_it_was_cut_off() -> None:
+    scripts = ([{"answer": "one"}, PLAN, SHOW, SHOW, SHOW, {"say": "the end"}], [{"answer": "two"}, {"vote": "one"}])
+    journal = FinishesEarly()
+
+    def listen(conductor: Conductor) -> None:
+        journal.conductor = conductor
+
+    tools = planning_tools(max_tasks=5, workspace=None)
+    whole = await perform(*scripts, tools=tools, journal=journal, during=listen)
+    begun = next(place for place, event in enumerate(whole.events, 1) if isinstance(event, PresentationStarted))
+    for cut in range(begun, len(whole.events)):
+        before = whole.events[:cut]
+        rest = await perform(*scripts, tools=planning_tools(max_tasks=5, workspace=None), past=journaled(before))
+        replied = Counter(event.call_id for event in (*before, *rest.events) if isinstance(event, ModelReplied))
+        assert set(replied.values()) == {1}, (cut, replied)
+        assert rest.events[-1] == whole.events[-1]
 
 
 async def test_the_time_a_run_lay_interrupted_does_not_count() -> None:
