@@ -284,9 +284,9 @@ class Conductor:
             return debug, True
         if self._may_reuse(winner):
             return standing, True
-        past = tuple(self.state.resume_point.presentation)
-        if past and isinstance(past[-1], PresentationFailed):
+        if self.state.resume_point.presentation_broke_off:
             return standing, True
+        past = tuple(self.state.resume_point.presentation)
         try:
             return await present(self._run_spec.member(winner.agent), self._this_attempt(), past), False
         except BackendError as error:

@@ -49,6 +49,11 @@ class ResumePoint:
     """How long the run has been worked on; the time it lay interrupted does not count."""
     _until: float | None = None
 
+    @property
+    def presentation_broke_off(self) -> bool:
+        """The winner could not write the final answer of this attempt."""
+        return bool(self.presentation) and isinstance(self.presentation[-1], PresentationFailed)
+
     def count_time(self, record: LogRecord) -> None:
         if self._until is not None and not isinstance(record.event, RunResumed):
             self.seconds += max(0.0, record.time - self._until)
