@@ -32,7 +32,7 @@ from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.live_run import Journal, LiveRun
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
-from massgen_mcp.orchestration.replay import memory_of
+from massgen_mcp.orchestration.replay import past_work
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.facts import Final
 from massgen_mcp.tools.base import decoded
@@ -72,11 +72,11 @@ class Conductor:
 
     async def _fast_forward(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
-        memory = memory_of(member.name, (record.event for record in self._past))
+        work = past_work(member.name, (record.event for record in self._past))
         try:
             if isinstance(member.backend, Replayable):
-                member.backend.fast_forward(memory.calls)
-            for call in memory.tools:
+                member.backend.fast_forward(work.calls)
+            for call in work.tools:
                 for tool in member.tools:
                     if tool.keeps_state and tool.spec.name == call.name:
                         await tool.run(decoded(call))
@@ -93,7 +93,7 @@ class Conductor:
 
     def raise_budget(self, control: int, max_usd: float) -> None:
         """Set the cap of the whole run, in US dollars. Does nothing unless it is above the present cap."""
-        if self._live_run.caller.has_done(control) or max_usd <= self.state.budget.max_usd:
+        if self._live_run.caller.carried_out(control) or max_usd <= self.state.budget.max_usd:
             return
         self._live_run.record(BudgetRaised(control=control, max_usd=max_usd))
         if self._live_run.caller.asked is not None and self._live_run.caller.asked.kind == "budget_reached":
@@ -101,7 +101,7 @@ class Conductor:
 
     def steer(self, control: int, message: str) -> None:
         """Have every agent read this at its next step. The same `control` number twice is one message."""
-        if not self._live_run.caller.has_done(control):
+        if not self._live_run.caller.carried_out(control):
             self._live_run.record(CallerSaid(control=control, message=message))
 
     def answer(self, decision: str) -> None:

@@ -19,7 +19,7 @@ from massgen_mcp.events import (
 
 
 @dataclass
-class Memory:
+class PastWork:
     """Mutable while being folded; treat it as read-only."""
 
     calls: list[PastCall] = field(default_factory=list[PastCall])
@@ -56,9 +56,9 @@ class Memory:
                 return
 
 
-def memory_of(agent: str, events: Iterable[Event]) -> Memory:
-    memory = Memory()
+def past_work(agent: str, events: Iterable[Event]) -> PastWork:
+    work = PastWork()
     for event in events:
         if getattr(event, "agent", None) == agent:
-            memory.take_in(event)
-    return memory
+            work.take_in(event)
+    return work

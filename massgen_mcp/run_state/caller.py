@@ -26,7 +26,7 @@ class Caller:
         """What the caller decided when this was asked."""
         return self.decisions.get((agent, question))
 
-    def has_done(self, control: int) -> bool:
+    def carried_out(self, control: int) -> bool:
         """Whether the control of this number, a message or a raise of the budget, has been carried out."""
         return control in self.said or control in self.raises
 
