@@ -8,7 +8,7 @@ and no clocks. A call of unknown price counts with its tokens only.
 import math
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import BudgetMark, BudgetRaised, BudgetReached, Event, RunStarted
+from massgen_mcp.events import BudgetMark, BudgetRaised, Event, RunStarted
 from massgen_mcp.money.spending import Spending, Spent
 
 MARKS = (50, 75, 90)
@@ -24,8 +24,6 @@ class Budget:
     spending: Spending = field(default_factory=Spending)
     announced: int = 0
     """The highest mark that has been told."""
-    reached: bool = False
-    """The run has been told to come to its end with what it has."""
 
     @property
     def spent(self) -> Spent:
@@ -49,8 +47,6 @@ class Budget:
                 self.max_tokens = self.max_tokens if event.max_tokens is None else event.max_tokens
             case BudgetMark():
                 self.announced = event.percent
-            case BudgetReached():
-                self.reached = True
             case BudgetRaised():
                 self._raise(event.max_usd)
             case _:
@@ -60,5 +56,5 @@ class Budget:
         """A new bound of money; the bound of tokens grows in the same proportion."""
         if math.isfinite(self.max_usd):
             self.max_tokens = self.max_tokens * max_usd / self.max_usd
-        self.max_usd, self.reached = max_usd, False
+        self.max_usd = max_usd
         self.announced = max((mark for mark in MARKS if mark <= self.share * 100), default=0)

@@ -32,7 +32,7 @@ async def admit(
         if reservations.may_fit(estimate, share):
             await reservations.change()
         elif (
-            reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget.reached
+            reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
         ):
             await _ask(live_run)
         else:
@@ -42,7 +42,7 @@ async def admit(
 def _at_cap(live_run: LiveRun, member: Member) -> BackendError:
     """The error for a call that does not fit; the first one of a run is recorded."""
     message = _told(live_run)
-    if not live_run.state.budget.reached:
+    if not live_run.state.budget_reached:
         live_run.record(BudgetReached(agent=member.name, message=message))
     return BackendError("budget", message)
 

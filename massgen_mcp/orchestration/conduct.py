@@ -171,7 +171,7 @@ class Conductor:
             )
 
     def _is_closing(self) -> bool:
-        return self._live_run.coordination.finish_requested or self.state.budget.reached
+        return self._live_run.coordination.finish_requested or self.state.budget_reached
 
     def _open(self, begun: AttemptStarted) -> None:
         """A further attempt knows what the one before came to."""

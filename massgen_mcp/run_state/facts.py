@@ -203,5 +203,10 @@ class RunFacts:
         return self.budget.max_usd if math.isfinite(self.budget.max_usd) else None
 
     @property
+    def budget_reached(self) -> bool:
+        """The run has been told to come to its end with what it has."""
+        return self.coordination.closing
+
+    @property
     def spent(self) -> Spent:
         return self.budget.spent

@@ -41,7 +41,7 @@ def dollars(usd: float) -> str:
 def money_notes(run: RunState) -> list[str]:
     """What the sums alone do not tell about the budget."""
     notes: list[str] = []
-    if run.budget.reached:
+    if run.budget_reached:
         notes.append(f"The budget was reached at {dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")

@@ -41,6 +41,7 @@ from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.run_state.state import RunState
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
 
@@ -102,10 +103,10 @@ class Trial:
         return [event for event in self.events if isinstance(event, kinds)]
 
     @property
-    def counted(self) -> Budget:
+    def counted(self) -> RunState:
         """What the events alone tell."""
         config = BudgetConfig(max_usd=self.cap)
-        return conductor_of(self.providers, config, EventList(), journaled(self.events)).state.budget
+        return conductor_of(self.providers, config, EventList(), journaled(self.events)).state
 
     @property
     def bound(self) -> float:
@@ -421,7 +422,7 @@ async def test_a_raise_that_raises_nothing_is_no_raise() -> None:
 async def test_what_is_spent_is_known_from_the_events_alone() -> None:
     ended = await trial(29, agents=4, cap=1.0, lies=0.2)
     assert ended.counted.spent.usd == pytest.approx(sum(event.cost.usd or 0 for event in ended.of(ModelReplied)))
-    assert ended.counted.reached == bool(ended.of(BudgetReached))
+    assert ended.counted.budget_reached == bool(ended.of(BudgetReached))
 
 
 async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_lost() -> None:
