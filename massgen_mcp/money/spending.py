@@ -52,17 +52,11 @@ class Spent:
         """`known_usd` without the noise of adding up; nothing that anybody bills is lost."""
         return None if self.known_usd is None else round(self.known_usd, 9)
 
-    def add_reply(self, usage: Usage | None, cost: Cost, seconds: float) -> None:
-        self.calls += 1
-        self.calls_without_usage += usage is None or usage.estimated
-        self.seconds += seconds
-        self._add(usage or Usage(), cost)
-
-    def add_lost(self, usage: Usage, cost: Cost) -> None:
-        self.lost_calls += 1
-        self._add(usage, cost)
-
-    def _add(self, usage: Usage, cost: Cost) -> None:
+    def add(self, usage: Usage, cost: Cost, seconds: float | None) -> None:
+        """What a reply that took `seconds` cost; None: a try that brought none."""
+        self.calls += seconds is not None
+        self.lost_calls += seconds is None
+        self.seconds += seconds or 0.0
         self.input_tokens += usage.input_tokens
         self.cached_input_tokens += usage.cached_input_tokens
         self.cache_write_tokens += usage.cache_write_tokens
@@ -82,7 +76,8 @@ class Spending:
 
     def add_reply(self, event: ModelReplied) -> None:
         for spent in self._sums(event.agent, event.model):
-            spent.add_reply(event.usage, event.cost, event.seconds)
+            spent.calls_without_usage += event.usage is None or event.usage.estimated
+            spent.add(event.usage or Usage(), event.cost, event.seconds)
 
     def add_lost(
         self, event: ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted, model: str
@@ -90,7 +85,7 @@ class Spending:
         """What a try without a reply has to be paid for, if anything. `model`: the configured one."""
         if event.usage is not None and event.cost is not None:
             for spent in self._sums(event.agent, model):
-                spent.add_lost(event.usage, event.cost)
+                spent.add(event.usage, event.cost, None)
 
     def _sums(self, agent: str, model: str) -> tuple[Spent, Spent, Spent]:
         return self.total, self.by_agent.setdefault(agent, Spent()), self.by_model.setdefault(model, Spent())

@@ -72,11 +72,11 @@ class Conductor:
 
     async def _fast_forward(self, member: Member) -> BackendError | None:
         """Bring what an agent keeps in memory to where it stood; the fault, if that cannot be done."""
-        work = past_work(member.name, (record.event for record in self._past))
+        tries, used = past_work(member.name, (record.event for record in self._past))
         try:
             if isinstance(member.backend, Replayable):
-                member.backend.fast_forward(work.calls)
-            for call in work.tools:
+                member.backend.fast_forward(tries)
+            for call in used:
                 for tool in member.tools:
                     if tool.keeps_state and tool.spec.name == call.name:
                         await tool.run(decoded(call))

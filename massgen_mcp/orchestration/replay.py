@@ -4,7 +4,6 @@ Not the run's state but an agent's memory: read from the journal once, when a ru
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from massgen_mcp.backends.base import PastCall, ToolCall
 from massgen_mcp.events import (
@@ -16,49 +15,27 @@ from massgen_mcp.events import (
     ModelReplied,
     ToolFinished,
 )
+from massgen_mcp.orchestration.conversation import calls_of
 
 
-@dataclass
-class PastWork:
-    """Mutable while being folded; treat it as read-only."""
-
-    calls: list[PastCall] = field(default_factory=list[PastCall])
-    """Every try to call its model that has ended, in order."""
-    tools: list[ToolCall] = field(default_factory=list[ToolCall])
-    """Every ordinary tool call that did what it should, in order."""
-    _purpose: str = ""
-    _pending: list[ToolCall] = field(default_factory=list[ToolCall])
-
-    def take_in(self, event: Event) -> None:
-        """Fold one more event of the agent in."""
+def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list[ToolCall]]:
+    """Every try to call the agent's model that has ended, and every ordinary tool call that did what it should; both in
+    order.
+    """
+    tries, used, unfinished, coordinates = list[PastCall](), list[ToolCall](), list[ToolCall](), False
+    for event in (event for event in events if getattr(event, "agent", None) == agent):
         match event:
             case ModelCallStarted():
-                self._purpose = event.purpose
+                coordinates = event.purpose == "coordinate"
             case ModelReplied():
-                self._pending = [ToolCall(call.id, call.name, call.arguments) for call in event.tool_calls]
-                self._tried(tuple(self._pending))
+                unfinished = [*calls_of(event)]
+                tries.append(PastCall(coordinates, calls_of(event)))
             case ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
-                self._tried()
+                tries.append(PastCall(coordinates))
             case ToolFinished():
-                self._used(event)
+                for call in [call for call in unfinished if (call.id, call.name) == (event.call_id, event.name)][:1]:
+                    unfinished.remove(call)
+                    used += [] if event.is_error else [call]
             case _:
                 pass
-
-    def _tried(self, calls: tuple[ToolCall, ...] = ()) -> None:
-        self.calls.append(PastCall(self._purpose == "coordinate", calls))
-
-    def _used(self, event: ToolFinished) -> None:
-        for place, call in enumerate(self._pending):
-            if call.id == event.call_id and call.name == event.name:
-                self._pending.pop(place)
-                if not event.is_error:
-                    self.tools.append(call)
-                return
-
-
-def past_work(agent: str, events: Iterable[Event]) -> PastWork:
-    work = PastWork()
-    for event in events:
-        if getattr(event, "agent", None) == agent:
-            work.take_in(event)
-    return work
+    return tries, used

@@ -26,6 +26,13 @@ from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
 
+_ENDED: dict[str, RunStatus] = {
+    "run_completed": "completed",
+    "run_failed": "failed",
+    "run_cancelled": "cancelled",
+    "run_timed_out": "timed_out",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Final:
@@ -78,17 +85,8 @@ class RunFacts:
         """`queued` until the run's first event."""
         if self.store_state is not None:
             return self.store_state
-        match self.end:
-            case RunCompleted():
-                return "completed"
-            case RunFailed():
-                return "failed"
-            case RunCancelled():
-                return "cancelled"
-            case RunTimedOut():
-                return "timed_out"
-            case None:
-                pass
+        if self.end is not None:
+            return _ENDED[self.end.type]
         if self.caller.asked is not None:
             return "input_required"
         return "queued" if self.started_at is None else "running"
