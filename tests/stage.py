@@ -92,9 +92,9 @@ async def perform(
     run_spec = RunSpec(
         question, team, rules or Rules(seed="test"), Limits(), NullAnswerStore(), policy or RunPolicy(), history=history
     )
-    conductor = Conductor(run_spec, journal)
+    conductor = Conductor(run_spec, journal, past)
     if past:
-        await conductor.resume(past)
+        await conductor.resume()
     during(conductor)
     await conductor.conduct()
     return Performance(listeners, journal.events)

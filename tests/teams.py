@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.views.snapshot import RunSnapshot
 
 EventT = TypeVar("EventT", bound=Event)
 
@@ -42,7 +42,7 @@ def silent_team(size: int) -> Config:
 class Ended:
     """A run that has ended: what it looks like, everything that happened, and where it lies."""
 
-    snapshot: RunSnapshot
+    snapshot: RunState
     records: list[LogRecord]
     directory: RunDirectory
 

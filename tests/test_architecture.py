@@ -3,10 +3,21 @@
 import ast
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from massgen_mcp.coordination.state import Coordination, Seat
+from massgen_mcp.events import AnyEvent
+from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.spending import Spending
+from massgen_mcp.run_state.agents import AgentState
+from massgen_mcp.run_state.caller import Caller
+from massgen_mcp.run_state.facts import RunFacts
+from massgen_mcp.run_state.resume_point import ResumePoint
+from massgen_mcp.run_state.state import RunState
 from tests.harness import ROOT
 
 PACKAGE = ROOT / "massgen_mcp"
@@ -80,10 +91,119 @@ def test_a_name_in_a_table_occurs_in_a_file_of_its_row() -> None:
     assert lost == []
 
 
-def test_each_fold_is_a_class_in_the_file_that_the_page_names() -> None:
-    for row in rows(section("Several folds over one journal")):
-        text = "\n".join(place(name).read_text() for name in re.findall(r"`([^`]+)`", row[1]))
-        assert all(f"class {name}" in text for name in re.findall(r"`([^`]+)`", row[0]))
+# -- one state, one owner of each fact ---------------------------------------------------------------------------------
+
+PARTS = (RunFacts, AgentState, Caller, ResumePoint, Coordination, Seat, Budget, Spending)
+"""The classes that the state of a run is put together from."""
+BETWEEN = {"coordination", "budget", "agents", "caller", "resume_point", "seats", "spending"}
+"""Their fields that hold another part, and no fact."""
+
+
+def owners() -> list[tuple[str, str, str]]:
+    """Module, class and attribute of each fact, as the page has them."""
+    owned: list[tuple[str, str, str]] = []
+    for _, part, owner in (row for row in rows(section("The state of a run")) if len(row) == 3):
+        (file,), (owning, *attributes) = (re.findall(r"`([^`]+)`", cell) for cell in (part, owner))
+        owned += [(f"massgen_mcp.{file.removesuffix('.py').replace('/', '.')}", owning, name) for name in attributes]
+    return owned
+
+
+def test_every_fact_of_a_run_has_one_owner_and_the_page_names_it() -> None:
+    facts = [(part.__module__, part.__name__, field.name) for part in PARTS for field in fields(part)]
+    assert sorted(owners()) == sorted(fact for fact in facts if not fact[2].startswith("_") and fact[2] not in BETWEEN)
+
+
+def test_the_state_is_put_together_from_these_parts_alone() -> None:
+    """A class that is added to the folder, or to a part, is a part itself: then its facts need an owner on the page."""
+    defined = {node.name for file in (PACKAGE / "run_state").glob("*.py") for node in classes_of(file)}
+    assert defined == {"RunState", "Final", "Answer", "Vote"} | {part.__name__ for part in PARTS[:4]}
+    assert {field.name for part in PARTS for field in fields(part)} >= BETWEEN
+    assert {name for name in vars(RunState) if not callable(getattr(RunState, name)) and name[:2] != "__"} == set()
+
+
+EVENTS = {event.__name__: event.model_fields["type"].default for event in get_args(get_args(AnyEvent)[0])}
+
+
+def classes_of(file: Path) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
+
+
+def names_in(node: ast.AST) -> set[str]:
+    parsed = [*ast.walk(node)]
+    quoted = [part.value for part in parsed if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    words = {word for text in quoted for word in re.findall(r"\w+", text)}
+    attributes = {part.attr for part in parsed if isinstance(part, ast.Attribute)}
+    return words | attributes | {part.id for part in parsed if isinstance(part, ast.Name)}
+
+
+def tells_events_apart(body: ast.AST) -> bool:
+    """By `match`, by `isinstance`, or by the name of the type."""
+    for node in ast.walk(body):
+        match node:
+            case ast.MatchClass(cls=kind) if names_in(kind) & EVENTS.keys():
+                return True
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kinds]) if names_in(kinds) & {*EVENTS, "TERMINAL"}:
+                return True
+            case ast.Constant(value=str(word)) if word in EVENTS.values():
+                return True
+            case _:
+                pass
+    return False
+
+
+def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool) -> bool:
+    """Whether it is given events or records: one by one, or (`many`) a collection of them."""
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    for annotation in (parameter.annotation for parameter in given if parameter.annotation is not None):
+        of_many = isinstance(annotation, ast.Subscript) and "Callable" not in names_in(annotation.value)
+        if (of_many or not many) and names_in(annotation) & {"LogRecord", "Event", "AnyEvent", "UnknownEvent", *EVENTS}:
+            return True
+    return False
+
+
+def folds(source: str) -> list[str]:
+    """The functions that make facts of a run's events: methods and functions within functions, which can remember, that
+    are given them one by one and tell them apart, and functions of any kind that go through a collection of them.
+    """
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [
+        function.name
+        for function in functions
+        if takes_events(function, many=function in tree.body) and tells_events_apart(function)
+    ]
+
+
+def test_nothing_but_the_state_folds_events_into_facts_about_a_run() -> None:
+    told = [row for row in rows(section("The state of a run")) if len(row) == 2]
+    listed = {name for row in told for name in re.findall(r"`([\w/]+\.py)`", row[0])}
+    owning = {f"{module.removeprefix('massgen_mcp.').replace('.', '/')}.py" for module, *_ in owners()}
+    folding = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if folds(file.read_text())}
+    assert folding - owning - listed - {"run_state/state.py"} == set()
+    assert listed <= folding, "the page names a file that folds nothing"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        (
+            "class Tally:\n def heard(self, record: LogRecord) -> None:\n"
+            "  match record.event:\n   case VoteCast() as vote: self.votes[vote.agent] = vote"
+        ),
+        "class Tally:\n def heard(self, event: 'Event') -> None:\n  if isinstance(event, VoteCast): self.votes += 1",
+        (
+            "class Tally:\n def heard(self, vote: VoteCast | AnswerSubmitted) -> None:\n"
+            "  if vote.type == 'vote_cast': self.votes += 1"
+        ),
+        "def votes_in(records: Iterable[LogRecord]):\n return [r for r in records if isinstance(r.event, VoteCast)]",
+        (
+            "def counter():\n count = 0\n def heard(record: LogRecord):\n"
+            "  nonlocal count\n  count += isinstance(record.event, VoteCast)\n return heard"
+        ),
+    ],
+)
+def test_a_second_owner_is_found(second: str) -> None:
+    assert folds(second) != []
 
 
 def test_one_fact_has_one_row() -> None:

@@ -19,11 +19,11 @@ from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
 from massgen_mcp.runs.project import LOGS, own_place
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
@@ -80,10 +80,10 @@ def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
             continue
 
 
-async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -> RunSnapshot:
+async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -> RunState:
     """To the run's own end, also when the caller is cancelled: then the run is cancelled first, and ends as such."""
     handles: list[RunHandle] = []
-    ended: list[RunSnapshot | Exception] = []
+    ended: list[RunState | Exception] = []
     abandoned = False
 
     def started(handle: RunHandle) -> None:
@@ -115,7 +115,7 @@ async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -
     return outcome
 
 
-def _result(asked: Asked, run: RunSnapshot, directory: RunDirectory | None) -> dict[str, Any]:
+def _result(asked: Asked, run: RunState, directory: RunDirectory | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
@@ -145,7 +145,7 @@ def _result(asked: Asked, run: RunSnapshot, directory: RunDirectory | None) -> d
     return result
 
 
-def _not_completed(run: RunSnapshot, result: dict[str, Any]) -> RunNotCompleted:
+def _not_completed(run: RunState, result: dict[str, Any]) -> RunNotCompleted:
     match run.end:
         case RunFailed(reason=reason, message=message):
             return RunNotCompleted(

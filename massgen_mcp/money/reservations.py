@@ -1,6 +1,6 @@
 """Reservations: no model is called before the most that the call can cost is set aside within the budget.
 
-What has been spent is a fold over the run's events (`money.budget`); what is set aside for calls in flight is here, and
+What has been spent is a part of the run's state (`money.spending`); what is set aside for calls in flight is here, and
 lives only as long as this process. docs/budget.md states what this guarantees.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from massgen_mcp.events import BudgetMark, BudgetRaised, Cost, Event, FinishRequested, ReservationExceeded, Usage
+from massgen_mcp.events import BudgetMark, Cost, ReservationExceeded, Usage
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 
@@ -82,11 +82,6 @@ class Reservations:
     _reserved: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
-    def note(self, event: Event) -> None:
-        self.budget = self.budget.after(event)
-        if isinstance(event, BudgetRaised | FinishRequested):
-            self._wake()
-
     def reserve(self, call_id: str, estimate: CallEstimate, share: float) -> Reservation | None:
         """Set aside what a call needs, out of that share of the budget; None if it does not fit now."""
         for output, sent in estimate.outputs:
@@ -111,7 +106,7 @@ class Reservations:
 
     def release(self, call_id: str) -> None:
         self._reserved.pop(call_id, None)
-        self._wake()
+        self.wake()
 
     def exceeded(self, agent: str, call_id: str, usage: Usage, cost: Cost) -> ReservationExceeded | None:
         """The fact, if a call has used more than was set aside for it."""
@@ -131,9 +126,8 @@ class Reservations:
         )
 
     def due(self) -> list[BudgetMark]:
-        return [
-            BudgetMark(percent=mark, usd=self.budget.usd, tokens=self.budget.tokens) for mark in self.budget.due_marks
-        ]
+        spent = self.budget.spent
+        return [BudgetMark(percent=mark, usd=spent.usd, tokens=spent.tokens) for mark in self.budget.due_marks]
 
     async def change(self) -> None:
         """Return when something set aside came back, or the budget was raised."""
@@ -147,8 +141,8 @@ class Reservations:
         """Money and tokens that are neither spent nor set aside."""
         budget, reserved = self.budget, self._reserved.values()
         return (
-            budget.max_usd * share - budget.usd - sum(reservation.usd for reservation in reserved),
-            budget.max_tokens * share - budget.tokens - sum(reservation.tokens for reservation in reserved),
+            budget.max_usd * share - budget.spent.usd - sum(reservation.usd for reservation in reserved),
+            budget.max_tokens * share - budget.spent.tokens - sum(reservation.tokens for reservation in reserved),
         )
 
     def _fits(self, reservation: Reservation, share: float, *, alone: bool = False) -> bool:
@@ -158,6 +152,7 @@ class Reservations:
             tokens += sum(other.tokens for other in self._reserved.values())
         return reservation.usd <= usd and reservation.tokens <= tokens
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Have those who wait for a change look again."""
         self._changed.set()
         self._changed = anyio.Event()

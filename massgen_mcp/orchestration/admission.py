@@ -7,7 +7,7 @@ not know what is asked or answered.
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import BudgetReached, CallPurpose, InputRequired
 from massgen_mcp.money.reservations import CallEstimate, Reservation
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
 
 ANSWERS_SHARE = 0.8
@@ -17,53 +17,55 @@ VOTES_SHARE = 0.9
 
 
 async def admit(
-    floor: Floor, member: Member, estimate: CallEstimate, purpose: CallPurpose, call_id: str
+    live_run: LiveRun, member: Member, estimate: CallEstimate, purpose: CallPurpose, call_id: str
 ) -> Reservation:
     """Set aside what the call may cost, waiting for calls in flight if need be. `release` it afterwards.
 
     Raises `BackendError` with reason "budget" when it does not fit; then the run is at its cap, and knows it.
     """
     await member.tariff.ready()
-    reservations = floor.reservations
+    reservations = live_run.reservations
     while True:
-        share = share_of(floor, member, purpose)
+        share = share_of(live_run, member, purpose)
         if reservation := reservations.reserve(call_id, estimate, share):
             return reservation
         if reservations.may_fit(estimate, share):
             await reservations.change()
-        elif reservations.asks_first and not floor.state.finish_requested and not reservations.budget.reached:
-            await _ask(floor)
+        elif (
+            reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
+        ):
+            await _ask(live_run)
         else:
-            raise _at_cap(floor, member)
+            raise _at_cap(live_run, member)
 
 
-def _at_cap(floor: Floor, member: Member) -> BackendError:
+def _at_cap(live_run: LiveRun, member: Member) -> BackendError:
     """The error for a call that does not fit; the first one of a run is recorded."""
-    message = _told(floor)
-    if not floor.reservations.budget.reached:
-        floor.record(BudgetReached(agent=member.name, message=message))
+    message = _told(live_run)
+    if not live_run.state.budget_reached:
+        live_run.record(BudgetReached(agent=member.name, message=message))
     return BackendError("budget", message)
 
 
-def share_of(floor: Floor, member: Member, purpose: CallPurpose) -> float:
+def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
     """The part of the budget that must not be left by this call."""
-    if purpose != "coordinate" or len(floor.state.seats) == 1:
+    if purpose != "coordinate" or len(live_run.coordination.seats) == 1:
         return 1.0
-    return ANSWERS_SHARE if floor.state.may_answer(member.name) else VOTES_SHARE
+    return ANSWERS_SHARE if live_run.coordination.may_answer(member.name) else VOTES_SHARE
 
 
-async def _ask(floor: Floor) -> None:
+async def _ask(live_run: LiveRun) -> None:
     """Have the caller raise the budget or finish, unless an agent's question is still open."""
-    if floor.asked is None:
-        text = f"{_told(floor)} Raise it with raise_budget, or decide with the existing answers by finish_now."
-        floor.record(InputRequired(kind="budget_reached", text=text))
-        await floor.settle()
-    await floor.change()
+    if live_run.caller.asked is None:
+        text = f"{_told(live_run)} Raise it with raise_budget, or decide with the existing answers by finish_now."
+        live_run.record(InputRequired(kind="budget_reached", text=text))
+        await live_run.settle()
+    await live_run.change()
 
 
-def _told(floor: Floor) -> str:
-    budget = floor.reservations.budget
+def _told(live_run: LiveRun) -> str:
+    budget = live_run.state.budget
     return (
-        f"the next call does not fit into the budget: ${budget.usd:.4f} of ${budget.max_usd:g} (max_usd) and "
-        f"{budget.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent."
+        f"the next call does not fit into the budget: ${budget.spent.usd:.4f} of ${budget.max_usd:g} (max_usd) and "
+        f"{budget.spent.tokens:,} of {budget.max_tokens:,.0f} tokens (max_tokens) are spent."
     )

@@ -32,7 +32,7 @@ class Round:
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
         self._member = member
         self._run_spec = attempt.run_spec
-        self._floor = attempt.floor
+        self._live_run = attempt.live_run
         self._attempt = attempt.number
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
         self._violations = 0
@@ -44,20 +44,20 @@ class Round:
 
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
-        floor, notes = attempt.floor, attempt.run_spec.shared_notes
-        shown = [floor.state.content(entry.label) for entry in work.ballot.entries]
-        opening, nonce = attempt.nonces(member.name, [*shown, *floor.said, notes("")])
+        live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
+        shown = [live_run.coordination.content(entry.label) for entry in work.ballot.entries]
+        opening, nonce = attempt.nonces(member.name, [*shown, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
             agent=member.name,
             round=number,
             revision=work.ballot.revision,
             ballot=work.ballot.entries,
-            heard=len(floor.said),
+            heard=len(live_run.caller.messages),
             notes=notes(nonce),
             opening=opening,
             nonce=nonce,
         )
-        floor.record(opened)
+        live_run.record(opened)
         return cls(member, attempt, opened)
 
     @classmethod
@@ -98,7 +98,7 @@ class Round:
         That is so when an agent that may only vote has an outdated ballot: its vote would be refused as stale.
         """
         failure: BackendError | None = None
-        might_answer = self._floor.state.may_answer(self._member.name)
+        might_answer = self._live_run.coordination.may_answer(self._member.name)
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
@@ -107,7 +107,7 @@ class Round:
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
-        must_vote_now = might_answer and not self._floor.state.may_answer(self._member.name)
+        must_vote_now = might_answer and not self._live_run.coordination.may_answer(self._member.name)
         if failure and failure.reason == "budget" and must_vote_now and self._ballot.entries:
             return  # no answer is begun any more; a vote may still fit
         if failure:
@@ -116,8 +116,8 @@ class Round:
             self._talk.steps += 1
 
     async def _when_outdated(self, scope: anyio.CancelScope) -> None:
-        while not self._floor.state.outdated(self._member.name):
-            await self._floor.change()
+        while not self._live_run.coordination.outdated(self._member.name):
+            await self._live_run.change()
         scope.cancel()
 
     def _take_in(self, event: Event) -> None:
@@ -159,7 +159,7 @@ class Round:
     def _tools(self) -> tuple[ToolSpec, ...]:
         """Only what is valid now: no vote without answers, no new answer beyond the limit."""
         workflow: list[ToolSpec] = []
-        if self._floor.state.may_answer(self._member.name):
+        if self._live_run.coordination.may_answer(self._member.name):
             workflow.append(prompts.NEW_ANSWER)
         if self._ballot.entries:
             workflow.append(prompts.vote_tool(self._ballot))
@@ -168,7 +168,7 @@ class Round:
     def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
         self._talk.listen()
-        name, state = self._member.name, self._floor.state
+        name, state = self._member.name, self._live_run.coordination
         if state.outdated(name):
             ballot = state.ballot(name)
             nonce = draw_nonce(state.content(entry.label) for entry in ballot.entries)
@@ -176,7 +176,7 @@ class Round:
 
     def _show_ballot(self, heading: str, nonce: str) -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
-        state, entries = self._floor.state, self._ballot.entries
+        state, entries = self._live_run.coordination, self._ballot.entries
         if not entries:
             return
         answers = [(entry.name, state.content(entry.label)) for entry in entries]
@@ -185,7 +185,7 @@ class Round:
             text = f"{text}\n\n{prompts.VOTE_ONLY}"
         self._talk.tell(text)
         if self._member.workspace is not None:
-            self._member.workspace.set_peers(self._floor.files_of(entries, self._run_spec.answer_store))
+            self._member.workspace.set_peers(self._live_run.files_of(entries, self._run_spec.answer_store))
 
     # -- what the model does ------------------------------------------------------------------------------------
 
@@ -228,11 +228,11 @@ class Round:
             return self._refused(call, "bad_arguments", str(error))
         if isinstance(action, NewAnswer):
             return await self._submit(call, action)
-        vote = self._floor.state.vote(self._member.name, action.agent_id, action.reason)
+        vote = self._live_run.coordination.vote(self._member.name, action.agent_id, action.reason)
         if isinstance(vote, Violation):
             return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
-        self._floor.record(vote)
-        await self._floor.settle()
+        self._live_run.record(vote)
+        await self._live_run.settle()
         return True
 
     async def _submit(self, call: ToolCall, action: NewAnswer) -> bool:
@@ -240,7 +240,7 @@ class Round:
         be kept the answer stands without them, because it was paid for, and the agent falls out.
         """
         name = self._member.name
-        verdict = self._floor.state.answer(name, action.content)
+        verdict = self._live_run.coordination.answer(name, action.content)
         path, fault = None, None
         if not isinstance(verdict, Violation):
             try:
@@ -248,14 +248,14 @@ class Round:
                     self._attempt, name, action.content, self._member.workspace
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-                fault = self._floor.fault(error)
-            verdict = self._floor.state.answer(name, action.content)
+                fault = self._live_run.fault(error)
+            verdict = self._live_run.coordination.answer(name, action.content)
         if isinstance(verdict, Violation):
             return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
-        self._floor.record(verdict.model_copy(update={"path": path}))
+        self._live_run.record(verdict.model_copy(update={"path": path}))
         if fault is not None:
             raise fault
-        await self._floor.settle()
+        await self._live_run.settle()
         return True
 
     def _refused(self, call: ToolCall, code: str, message: str, *, counts: bool = True) -> bool:
@@ -275,5 +275,5 @@ class Round:
             self._talk.tell(event.message)
 
     def _record(self, event: Event) -> None:
-        self._floor.record(event)
+        self._live_run.record(event)
         self._take_in(event)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.events import InputGiven, InputRequired
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, parse_arguments, tool_spec
 
@@ -24,33 +24,33 @@ class Question(Arguments):
 
 
 class CallerQuestions:
-    """One per run. Agents may ask once the floor is there."""
+    """One per run. Agents may ask once the run is there."""
 
     def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
         self._wait_seconds = wait_seconds
         self._one_at_a_time = anyio.Lock()
-        self._floor: Floor | None = None
+        self._live_run: LiveRun | None = None
 
-    def open(self, floor: Floor) -> None:
-        self._floor = floor
+    def open(self, live_run: LiveRun) -> None:
+        self._live_run = live_run
 
     async def ask(self, agent: str, question: str) -> str:
         """The decision; in a resumed run the one that is in the journal already."""
-        floor = self._floor
-        if floor is None:
+        live_run = self._live_run
+        if live_run is None:
             raise ToolRefused("the run does not take questions yet; try again")
         async with self._one_at_a_time:
-            if (decision := floor.decision_on(agent, question)) is not None:
+            if (decision := live_run.caller.decision_on(agent, question)) is not None:
                 return decision
-            if floor.asked is None:
-                floor.record(InputRequired(kind="question", agent=agent, text=question))
-                await floor.settle()
+            if live_run.caller.asked is None:
+                live_run.record(InputRequired(kind="question", agent=agent, text=question))
+                await live_run.settle()
             with anyio.move_on_after(self._wait_seconds):
-                while floor.asked is not None:
-                    await floor.change()
-            if floor.asked is not None:
-                floor.record(InputGiven(kind="question", text=NO_DECISION))
-            return floor.decision_on(agent, question) or NO_DECISION
+                while live_run.caller.asked is not None:
+                    await live_run.change()
+            if live_run.caller.asked is not None:
+                live_run.record(InputGiven(kind="question", text=NO_DECISION))
+            return live_run.caller.decision_on(agent, question) or NO_DECISION
 
 
 class QuestionTool:

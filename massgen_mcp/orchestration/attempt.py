@@ -1,4 +1,4 @@
-"""What every phase of one attempt needs: the spec of the run, the floor, and how its conversations open."""
+"""What every phase of one attempt needs: the spec of the run, the live run, and how its conversations open."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import RunSpec
 
 
@@ -24,7 +24,7 @@ class Attempt:
     """`number` counts from 1. `briefing` is what the attempt before left, if there was one."""
 
     run_spec: RunSpec
-    floor: Floor
+    live_run: LiveRun
     number: int
     briefing: Briefing | None = None
 
@@ -48,7 +48,7 @@ class Attempt:
 
     def opening_nonce(self, agent: str, texts: Iterable[str]) -> str:
         """The one that the agent has, unless a text holds it."""
-        kept = self.floor.opening_of(agent)
+        kept = self.live_run.state.agents[agent].opening
         known = [*texts]
         if kept and not any(kept in text.casefold() for text in known):
             return kept

@@ -44,7 +44,7 @@ class Conversation:
         self._fruitless = 0
         """`fruitless` before the last reply."""
         self._member = member
-        self._floor = attempt.floor
+        self._live_run = attempt.live_run
         self._limits = attempt.run_spec.limits
         self._name = name
         self._heard = 0
@@ -79,10 +79,10 @@ class Conversation:
 
     def listen(self) -> None:
         """Show the agent what the caller has said since."""
-        if new := self._floor.said[self._heard :]:
+        if new := self._live_run.caller.messages[self._heard :]:
             nonce = draw_nonce(new)
-            shown = MessagesShown(agent=self._member.name, heard=len(self._floor.said), nonce=nonce)
-            self._floor.record(shown)
+            shown = MessagesShown(agent=self._member.name, heard=len(self._live_run.caller.messages), nonce=nonce)
+            self._live_run.record(shown)
             self.take_in(shown)
 
     async def ask(
@@ -94,7 +94,7 @@ class Conversation:
             ModelRequest(system, tuple(self.messages), tools, must_call_tool=must_call_tool),
             call_id=f"{self._name}.{self.steps + 1}",
             purpose=purpose,
-            floor=self._floor,
+            live_run=self._live_run,
             limits=self._limits,
         )
         self.take_in(reply)
@@ -102,11 +102,11 @@ class Conversation:
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""
         done = len(self.results)
-        async for event in run_tools(self._member, calls, self._floor, done=done, only_plan=only_plan):
+        async for event in run_tools(self._member, calls, self._live_run, done=done, only_plan=only_plan):
             self.take_in(event)
 
     def _say_what_was_said(self, heard: int, nonce: str) -> None:
-        new = self._floor.said[self._heard : heard]
+        new = self._live_run.caller.messages[self._heard : heard]
         self._heard = max(self._heard, heard)
         if new:
             self.tell(prompts.caller_block(new, nonce))

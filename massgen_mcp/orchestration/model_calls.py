@@ -26,7 +26,7 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration.admission import admit, share_of
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Limits, Member
 
 DELTA_CHARACTERS = 400
@@ -35,7 +35,7 @@ DELTA_SECONDS = 0.1
 
 
 async def ask(
-    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, floor: Floor, limits: Limits
+    member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
 ) -> ModelReplied:
     """Call the model. That the call is made is durable before it is, and the reply before it is returned.
 
@@ -44,15 +44,15 @@ async def ask(
     meter = Meter(request)
     estimate = CallEstimate(member.tariff, meter.input_tokens)
     while True:
-        reservation = await admit(floor, member, estimate, purpose, call_id)
+        reservation = await admit(live_run, member, estimate, purpose, call_id)
         limited = replace(request, max_output_tokens=reservation.limit)
         try:
-            return await _ask(member, limited, meter, call_id, purpose, floor, limits)
+            return await _ask(member, limited, meter, call_id, purpose, live_run, limits)
         except BackendError as error:
             if error.reason != "budget":
                 raise  # else a further try did not fit any more, and there may be room again
         finally:
-            floor.reservations.release(call_id)
+            live_run.reservations.release(call_id)
 
 
 async def _ask(
@@ -61,20 +61,20 @@ async def _ask(
     meter: Meter,
     call_id: str,
     purpose: CallPurpose,
-    floor: Floor,
+    live_run: LiveRun,
     limits: Limits,
 ) -> ModelReplied:
-    repeated = floor.was_in_flight(member.name, call_id)
+    repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
     lost = _estimate(member, meter) if repeated else _NOTHING
-    floor.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
-    await floor.settle()
+    live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
+    await live_run.settle()
     began = time.monotonic()
-    deltas = _Deltas(member.name, call_id, floor)
+    deltas = _Deltas(member.name, call_id, live_run)
 
     def on_retry(attempt: int, error: BackendError, wait_seconds: float) -> None:
         deltas.drop()
         _record_bill(
-            floor,
+            live_run,
             ModelCallRetried(
                 agent=member.name,
                 call_id=call_id,
@@ -86,12 +86,12 @@ async def _ask(
             ),
         )
         meter.wait()
-        if not floor.reservations.holds(share_of(floor, member, purpose)):
+        if not live_run.reservations.holds(share_of(live_run, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
     def on_wait(obstacle: Obstacle | None) -> None:
         if obstacle is not None:
-            floor.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
+            live_run.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
 
     try:
         reply = await call_model(
@@ -107,9 +107,9 @@ async def _ask(
             on_part=meter.hear,
         )
     except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
-        fault = floor.fault(error)
+        fault = live_run.fault(error)
         _record_bill(
-            floor,
+            live_run,
             ModelCallFailed(
                 agent=member.name,
                 call_id=call_id,
@@ -123,25 +123,25 @@ async def _ask(
     except anyio.get_cancelled_exc_class():
         seconds = time.monotonic() - began
         bill = _bill(member, meter)
-        _record_bill(floor, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
+        _record_bill(live_run, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
         raise
     deltas.flush()
-    event = _record_bill(floor, _replied(member, call_id, purpose, reply, meter))
-    await floor.settle()
+    event = _record_bill(live_run, _replied(member, call_id, purpose, reply, meter))
+    await live_run.settle()
     return event
 
 
 BillT = TypeVar("BillT", ModelReplied, ModelCallRetried, ModelCallFailed, ModelCallAborted)
 
 
-def _record_bill(floor: Floor, event: BillT) -> BillT:
+def _record_bill(live_run: LiveRun, event: BillT) -> BillT:
     """What a call came to, and what that means for the budget. Returns the event as it is recorded."""
-    event = floor.record(event)
+    event = live_run.record(event)
     if event.usage is not None and event.cost is not None:
-        if exceeded := floor.reservations.exceeded(event.agent, event.call_id, event.usage, event.cost):
-            floor.record(exceeded)
-        for mark in floor.reservations.due():
-            floor.record(mark)
+        if exceeded := live_run.reservations.exceeded(event.agent, event.call_id, event.usage, event.cost):
+            live_run.record(exceeded)
+        for mark in live_run.reservations.due():
+            live_run.record(mark)
     return event
 
 
@@ -188,10 +188,10 @@ def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, m
 class _Deltas:
     """Puts a stream's small pieces of text together, so that a journal is not one line per token."""
 
-    def __init__(self, agent: str, call_id: str, floor: Floor) -> None:
+    def __init__(self, agent: str, call_id: str, live_run: LiveRun) -> None:
         self._agent = agent
         self._call_id = call_id
-        self._floor = floor
+        self._live_run = live_run
         self._pieces: list[str] = []
         self._size = 0
         self._flushed = time.monotonic()
@@ -204,7 +204,7 @@ class _Deltas:
 
     def flush(self) -> None:
         if self._pieces:
-            self._floor.record(TextDelta(agent=self._agent, call_id=self._call_id, text="".join(self._pieces)))
+            self._live_run.record(TextDelta(agent=self._agent, call_id=self._call_id, text="".join(self._pieces)))
         self.drop()
 
     def drop(self) -> None:

@@ -12,9 +12,10 @@ from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, Presentatio
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 
 
@@ -26,7 +27,7 @@ async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) 
     try:
         return await _present(member, attempt, past)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-        raise attempt.floor.fault(error) from None
+        raise attempt.live_run.fault(error) from None
 
 
 async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> str:
@@ -34,10 +35,10 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
     if not isinstance(started, PresentationStarted):
         raise TypeError("a presentation begins with PresentationStarted")
     if not past:
-        attempt.floor.record(started)
+        attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
-    if attempt.floor.state.answered:
-        talk.tell(_record(member, attempt.floor, started.nonce))
+    if attempt.live_run.coordination.answered:
+        talk.tell(_record(member, attempt.live_run, started.nonce))
     for event in later:
         talk.take_in(event)
     seconds = attempt.run_spec.limits.round_seconds
@@ -47,11 +48,13 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
 
 
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
-    floor = attempt.floor
-    answers = [floor.state.content(entry.label) for entry in floor.state.ballot(member.name).entries]
-    reasons = [vote.reason for vote in floor.standing_votes]
-    opening, nonce = attempt.nonces(member.name, [*answers, *reasons, *floor.said])
-    return PresentationStarted(agent=member.name, heard=len(floor.said), opening=opening, nonce=nonce)
+    live_run = attempt.live_run
+    answers = [
+        live_run.coordination.content(entry.label) for entry in live_run.coordination.ballot(member.name).entries
+    ]
+    reasons = [vote.reason for vote in _votes(live_run)]
+    opening, nonce = attempt.nonces(member.name, [*answers, *reasons, *live_run.caller.messages])
+    return PresentationStarted(agent=member.name, heard=len(live_run.caller.messages), opening=opening, nonce=nonce)
 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
@@ -92,15 +95,21 @@ def _complete(text: str, stop: str) -> str:
     return text
 
 
-def _record(member: Member, floor: Floor, nonce: str) -> str:
+def _record(member: Member, live_run: LiveRun, nonce: str) -> str:
     """All answers and votes under the presenter's own neutral names."""
-    state = floor.state
+    state = live_run.coordination
     ballot = state.ballot(member.name)
     names = {entry.label: entry.name for entry in ballot.entries}
     own = prompts.CHOSEN.format(name=names[state.label(member.name)])
     answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries], nonce)
-    votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in floor.standing_votes], nonce)
+    votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in _votes(live_run)], nonce)
     return f"{answers}\n\n{votes}\n\n{own}"
+
+
+def _votes(live_run: LiveRun) -> list[Vote]:
+    """The standing votes, in the order of the config."""
+    votes = live_run.state.votes
+    return [votes[agent] for agent in live_run.coordination.seats if agent in votes]
 
 
 class _Restart(Arguments):
@@ -123,12 +132,12 @@ async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvalu
             request,
             call_id=f"{member.name}.{attempt.number}.evaluate",
             purpose="evaluate",
-            floor=attempt.floor,
+            live_run=attempt.live_run,
             limits=attempt.run_spec.limits,
         )
         return verdict(member, reply)
     except Exception as error:  # noqa: BLE001 - the final answer stands, whatever goes wrong with its judgement
-        fault = attempt.floor.fault(error)
+        fault = attempt.live_run.fault(error)
         return _judged(member, f"the judgement failed ({fault.reason}): {fault}")
 
 

@@ -10,8 +10,11 @@ from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn
 from massgen_mcp.coordination.state import Rules
+from massgen_mcp.events import AgentInfo
+from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.faults import Report, name_only
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
 
@@ -103,6 +106,12 @@ class RunSpec:
     """Where agents may ask the caller, if they may."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
+
+    def begin(self) -> RunState:
+        """The state of a run like this before its first event, which tells more about the agents."""
+        agents = (AgentInfo(name=each.name, id=each.name, backend="", model=each.backend.model) for each in self.team)
+        caps = self.budget
+        return RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.max_tokens) if caps else Budget())
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)

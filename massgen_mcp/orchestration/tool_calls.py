@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events import ToolFinished
 from massgen_mcp.markers import draw_nonce
-from massgen_mcp.orchestration.floor import Floor
+from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.tools.base import ToolRefused, ToolResult, decoded
 
@@ -18,7 +18,7 @@ MAX_CALLS_PER_REPLY = 32
 
 
 async def run_tools(
-    member: Member, calls: tuple[ToolCall, ...], floor: Floor, *, done: int = 0, only_plan: bool = False
+    member: Member, calls: tuple[ToolCall, ...], live_run: LiveRun, *, done: int = 0, only_plan: bool = False
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
     ones a refusal.
@@ -33,7 +33,7 @@ async def run_tools(
         else:
             result, valid = await _run(member, call, only_plan=only_plan)
         text = _cut(result.text)
-        yield floor.record(
+        yield live_run.record(
             ToolFinished(
                 agent=member.name,
                 call_id=call.id,

@@ -24,26 +24,22 @@ from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
     LogRecord,
-    RunCancelled,
-    RunCompleted,
     RunFailed,
     RunStarted,
-    RunTimedOut,
     public_agent_name,
 )
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
-from massgen_mcp.orchestration.past import best_in
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Control
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot
 from massgen_mcp.views.status_json import status_json
 
 logger = logging.getLogger("massgen_mcp.run")
@@ -59,7 +55,8 @@ class RunHandle:
     """What others may do with a run while it is executed, from the same event loop."""
 
     conductor: Conductor
-    snapshot: RunSnapshot
+    state: RunState
+    """The one that the conductor decides on; always up to date."""
     past: tuple[LogRecord, ...] = ()
     """What had happened before this process went on with the run."""
 
@@ -92,7 +89,7 @@ async def execute_run(
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
     limiters: ProviderLimiters | None = None,
-) -> RunSnapshot:
+) -> RunState:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
@@ -103,23 +100,15 @@ async def execute_run(
     request = run.read_request()
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
-    snapshot = RunSnapshot()
     async with AsyncExitStack() as cleanup:
         past = run.event_log.read_to_continue()
         journal = run.event_log.append(redactor=redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
-        fold = guarded(snapshot.apply, log)
-        for record in past:
-            fold(record)
         if past and isinstance(past[-1].event, TERMINAL):
-            snapshot.end_with(past[-1].event)
-            _write_records(run, snapshot, journal, log)  # the process was lost after the run had ended
-            return snapshot
-        end = _End()
-        for listener in (end.heard, snapshot.apply, log.heard, on_record):
-            journal.listen(guarded(listener, log))
-        await _trace(run_id, config, environ, journal, log, cleanup)
+            state = folded(past)
+            _write_records(run, state, journal, log)  # the process was lost after the run had ended
+            return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
             for place, agent in enumerate(config.agents)
@@ -132,14 +121,18 @@ async def execute_run(
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
             run.write_metadata(_metadata(run_id, question, config))
-        conductor = Conductor(run_spec, journal)
-        on_start(RunHandle(conductor, snapshot, tuple(past)))
-        status = _StatusFile(run, snapshot, journal, log)
+        conductor = Conductor(run_spec, journal, past)
+        state = conductor.state
+        for listener in (log.heard, on_record):
+            journal.listen(guarded(listener, log))
+        await _trace(run_id, config, environ, journal, log, cleanup)
+        on_start(RunHandle(conductor, state, tuple(past)))
+        status = _StatusFile(run, state, journal, log)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(status.keep_fresh)
             try:
                 if past:
-                    await conductor.resume(past)
+                    await conductor.resume()
                 else:
                     journal.record(_started(run_id, question, config))
                 await conductor.conduct()
@@ -147,32 +140,20 @@ async def execute_run(
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
                 told = log.report(error)
-                if end.event is None:
-                    journal.record(_failed(conductor, told))
+                if state.end is None:
+                    journal.record(_failed(state, told))
                 await journal.settle()
             tasks.cancel_scope.cancel()
-        if end.event is not None:
-            snapshot.end_with(end.event)
-            _write_records(run, snapshot, journal, log)
-    return snapshot
+        if state.end is not None:
+            _write_records(run, state, journal, log)
+    return state
 
 
-class _End:
-    """How the run ended, as soon as it has."""
-
-    def __init__(self) -> None:
-        self.event: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
-
-    def heard(self, record: LogRecord) -> None:
-        if isinstance(record.event, TERMINAL):
-            self.event = record.event
-
-
-def _failed(conductor: Conductor, message: str) -> RunFailed:
+def _failed(state: RunState, message: str) -> RunFailed:
     """The end of a run by a fault of ours, with the best answer that can still be had."""
     winner = answer = None
     with suppress(Exception):
-        winner, answer = conductor.best()
+        winner, answer = state.best()
     return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
 
 
@@ -217,34 +198,31 @@ def _told_in(log: RunLog) -> Generator[None]:
         log.report(error)
 
 
-async def break_off(
-    directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]
-) -> RunSnapshot:
+async def break_off(directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]) -> RunState:
     """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
 
     Raises `JournalNewer`.
     """
-    snapshot = RunSnapshot()
+    state = RunState()
     try:
-        records = directory.event_log.read_to_continue()
-        for record in records:
-            snapshot.apply(record)
-        if snapshot.state not in TERMINAL_STATES:
+        for record in directory.event_log.read_to_continue():
+            state.apply(record)
+        if state.end is None:
             journal = directory.event_log.append(redactor=redactor_for(environ))
-            journal.listen(snapshot.apply)
+            journal.listen(state.apply)
             try:
-                winner, answer = best_in(records)
+                winner, answer = state.best()
                 journal.record(RunFailed(reason=reason, message=message, winner=winner, answer=answer))
                 await journal.settle()
             finally:
                 journal.close()
     except JournalNewer:
         raise
-    except Exception as further:  # noqa: BLE001 - what broke the run may break its folds, too; whoever runs it goes on
+    except Exception as further:  # noqa: BLE001 - what broke the run may break its fold, too; whoever runs it goes on
         logger.warning("the journal of a broken run cannot be written: %s", further)
-    if snapshot.state not in TERMINAL_STATES:
-        snapshot.state = "failed"
-    return snapshot
+    if state.end is None:
+        state.end_with(RunFailed(reason=reason, message=message))
+    return state
 
 
 def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
@@ -256,13 +234,13 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunFiles, snapshot: RunSnapshot, journal: EventWriter, log: RunLog) -> None:
+def _write_records(run: RunFiles, state: RunState, journal: EventWriter, log: RunLog) -> None:
     """What is written once, when everything has happened."""
     records = run.event_log.read()
     with _told_in(log):
-        run.write_record(coordination_events(snapshot, records), coordination_table(snapshot, records))
+        run.write_record(coordination_events(state, records), coordination_table(state, records))
     with _told_in(log):
-        _StatusFile(run, snapshot, journal, log).write()
+        _StatusFile(run, state, journal, log).write()
 
 
 def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
@@ -290,16 +268,16 @@ def _limiters(
 class _StatusFile:
     """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
 
-    def __init__(self, run: RunFiles, snapshot: RunSnapshot, journal: EventWriter, log: RunLog) -> None:
+    def __init__(self, run: RunFiles, state: RunState, journal: EventWriter, log: RunLog) -> None:
         self._run = run
-        self._snapshot = snapshot
+        self._state = state
         self._journal = journal
         self._log = log
         self._failed = False
 
     def write(self) -> None:
         document = status_json(
-            self._snapshot, log_dir=str(self._run.path), session_id=self._run.path.name, now=time.time()
+            self._state, log_dir=str(self._run.path), session_id=self._run.path.name, now=time.time()
         )
         self._run.write_status(document)
 
@@ -307,8 +285,8 @@ class _StatusFile:
         written, written_at = -1, 0.0
         while True:
             overdue = anyio.current_time() - written_at >= STATUS_HEARTBEAT
-            if self._snapshot.seq != written or overdue:
-                written, written_at = self._snapshot.seq, anyio.current_time()
+            if self._state.seq != written or overdue:
+                written, written_at = self._state.seq, anyio.current_time()
                 self._try_to_write()
                 with suppress(OSError, MassgenError):  # whoever must have the journal on disk will hear of it
                     await self._journal.drain()

@@ -19,12 +19,12 @@ from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import RunFiles, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.views.snapshot import RunSnapshot
 
 CONTROL_INTERVAL = 0.5
 """Seconds between two looks at what is wanted of the run."""
@@ -47,7 +47,7 @@ class ForegroundRun:
         *,
         on_start: Callable[[RunHandle], None] = lambda _: None,
         on_record: Callable[[LogRecord], None] = lambda _: None,
-    ) -> RunSnapshot:
+    ) -> RunState:
         """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does."""
         handles: list[RunHandle] = []
 
@@ -56,7 +56,7 @@ class ForegroundRun:
             on_start(handle)
 
         failure: Exception | None = None
-        snapshot = RunSnapshot()
+        snapshot = RunState()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._heed_controls, handles)
             try:
@@ -74,7 +74,7 @@ class ForegroundRun:
             self._note_end(await break_off(self.directory, "internal", told, self._environ))
         raise failure
 
-    def _note_end(self, snapshot: RunSnapshot) -> None:
+    def _note_end(self, snapshot: RunState) -> None:
         """If the store cannot be told now, whoever looks at the run next tells it."""
         if self._store is not None:
             with suppress(MassgenError):

@@ -21,6 +21,8 @@ from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.checks import check_action, check_question, check_text, checked_raise, is_unicode
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import Engine, FileStore
@@ -38,7 +40,6 @@ from massgen_mcp.runs.engine.rows import (
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import RunView, RunWatch
 from massgen_mcp.runs.sessions import History, recall
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
@@ -183,7 +184,7 @@ class RunManager:
     async def recent(
         self,
         *,
-        state: RunState | None = None,
+        state: RunStatus | None = None,
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
@@ -366,7 +367,7 @@ class RunManager:
         if row.state not in TERMINAL_STATES:
             with suppress(MassgenError):
                 return self._watch(row.run_id).look()
-        snapshot = RunSnapshot(run_id=row.run_id, question=row.question, state=row.state)
+        snapshot = RunState(run_id=row.run_id, question=row.question, store_state=row.state)
         return RunView(row, snapshot, self._files.of(row))
 
     def _watch(self, run_id: str) -> RunWatch:
@@ -380,7 +381,7 @@ def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
     return storage_fault(error) is not None and files.created(run_id)
 
 
-def _is_so(view: RunView, state: RunState | None) -> bool:
+def _is_so(view: RunView, state: RunStatus | None) -> bool:
     """Whether a run that the store gave for this state is in it; it alone knows that it waits for its caller."""
     return state not in ("running", "input_required") or view.state == state
 

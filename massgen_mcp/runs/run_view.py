@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles
 from massgen_mcp.runs.engine.rows import RunRow, unknown_run
 from massgen_mcp.runs.retention import expired_run
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 from massgen_mcp.workspace.guard import safe_id
 
 
@@ -22,7 +23,7 @@ class RunView:
     """
 
     row: RunRow
-    snapshot: RunSnapshot
+    snapshot: RunState
     directory: RunFiles
     held_up_by: str | None = None
     """Why an interrupted run does not go on by itself; None where a new runner is on its way."""
@@ -33,7 +34,7 @@ class RunView:
     """Why nobody here may work on it: a newer version did, and the snapshot may lack what only that one knows."""
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> RunStatus:
         return self.snapshot.state
 
     @property
@@ -61,7 +62,7 @@ class RunWatch:
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._held_up = held_up
         self._reader: EventReader | None = None
-        self._folded = RunSnapshot()
+        self._folded = RunState()
         self._damage: MassgenError | None = None
 
     def row(self) -> RunRow:
@@ -83,9 +84,10 @@ class RunWatch:
             if row.state == "interrupted" and (newer or self._held_up(row)):
                 self._store.end(self._run_id, snapshot)  # nobody comes to write the last of its files
         elif row.state != "running" or snapshot.state == "queued":
-            snapshot.state = row.state  # a running run knows better itself what it does
+            snapshot.store_state = row.state  # a running run knows better itself what it does
         if snapshot.input_required and any(control.action != "steer" for control in self._store.controls([row.run_id])):
-            snapshot.state, snapshot.input_required = row.state, None  # decided, and about to be heard
+            snapshot.store_state = row.state
+            snapshot.caller = replace(snapshot.caller, asked=None)  # decided, and about to be heard
         held_up_by = None
         if snapshot.state == "interrupted":
             held_up_by = str(newer) if newer else self._held_up(row)

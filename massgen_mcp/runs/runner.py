@@ -28,12 +28,12 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import Engine, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.retention import prune
-from massgen_mcp.views.snapshot import RunSnapshot
 
 logger = logging.getLogger("massgen_mcp.runner")
 
@@ -55,7 +55,7 @@ class Runner:
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._limiters = ProviderLimiters()
         self._active: dict[str, RunHandle | None] = {}
-        self._ended: dict[str, RunSnapshot] = {}
+        self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
         self._news = anyio.Event()
 

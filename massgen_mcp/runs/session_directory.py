@@ -22,13 +22,13 @@ from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.home import sync_directory
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import replace_file, write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.locks import acquire, is_held
 from massgen_mcp.runs.project import SESSIONS
 from massgen_mcp.views.coordination_record import coordination_events
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.snapshot import take_snapshot
 
@@ -195,7 +195,7 @@ class Session:
             raise MassgenError("store_unavailable", f"cannot begin a turn: {error.strerror}") from error
         return OpenTurn(path, metadata)
 
-    def end_turn(self, turn: "OpenTurn", run: RunFiles, snapshot: RunSnapshot) -> Turn:
+    def end_turn(self, turn: "OpenTurn", run: RunFiles, snapshot: RunState) -> Turn:
         """Keep what came of a turn. Raises `MassgenError` store_unavailable; the turn does not count then."""
         try:
             _write_outputs(turn.path, run, snapshot)
@@ -328,7 +328,7 @@ def _write_metadata(directory: Path, metadata: _Metadata) -> None:
     write_durably(directory / "metadata.json", metadata.model_dump_json(indent=2).encode("utf-8", "replace"))
 
 
-def _write_outputs(directory: Path, run: RunFiles, snapshot: RunSnapshot) -> None:
+def _write_outputs(directory: Path, run: RunFiles, snapshot: RunState) -> None:
     """`agent_outputs/<agent>.txt`, `coordination_log.json` and the winner's `workspace/`."""
     outputs = directory / "agent_outputs"
     outputs.mkdir(mode=0o700, exist_ok=True)
@@ -353,7 +353,7 @@ def _copy_files(source: Path, target: Path) -> None:
         directory.chmod(0o700)
 
 
-def _winner(snapshot: RunSnapshot) -> str | None:
+def _winner(snapshot: RunState) -> str | None:
     """Who wrote the turn's answer, as the config calls it."""
     name = getattr(snapshot.end, "winner", None)
     return snapshot.agents[name].info.id if name in snapshot.agents else None

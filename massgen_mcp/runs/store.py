@@ -13,6 +13,8 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
 from massgen_mcp.runs.engine.rows import (
     Action,
@@ -27,7 +29,6 @@ from massgen_mcp.runs.engine.rows import (
     unknown_run,
 )
 from massgen_mcp.runs.fair_queue import QueueDepth, allocate
-from massgen_mcp.views.snapshot import TERMINAL_STATES, RunSnapshot, RunState
 
 QUESTION_PREVIEW = 200
 
@@ -130,7 +131,7 @@ class Store:
     def recent(
         self,
         *,
-        state: RunState | None = None,
+        state: RunStatus | None = None,
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
@@ -197,12 +198,12 @@ class Store:
         with self._database.reading() as db:
             return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
 
-    def at_work(self) -> list[tuple[str, RunState, str | None]]:
+    def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         with self._database.reading() as db:
             query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {_RUNNING} OR {_WAITING}"
             return db.execute(query).fetchall()
 
-    def end(self, run_id: str, end: RunSnapshot) -> None:
+    def end(self, run_id: str, end: RunState) -> None:
         winner = end.winner.agent if end.winner else None
         with self._database.transaction() as db:
             db.execute(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from massgen_mcp.views.snapshot import Phase, RunState
+from massgen_mcp.run_state.status import Phase, RunStatus
 
 
 class Model(BaseModel):
@@ -21,7 +21,7 @@ class Member(Model):
 
 class Started(Model):
     run_id: str | None
-    status: RunState | Literal["planned"]
+    status: RunStatus | Literal["planned"]
     reused: bool = False
     team: list[Member]
     source: str
@@ -35,7 +35,7 @@ class Started(Model):
 
 class Status(Model):
     run_id: str
-    status: RunState
+    status: RunStatus
     phase: Phase
     progress_percent: int
     elapsed_seconds: float
@@ -52,7 +52,7 @@ class Status(Model):
 
 class Controlled(Model):
     run_id: str
-    status: RunState
+    status: RunStatus
     next_step: str
 
 
@@ -94,7 +94,7 @@ class Usage(Model):
 
 class Result(Model):
     run_id: str
-    status: RunState
+    status: RunStatus
     answer: str | None
     truncated: bool
     next_offset: int | None = None
@@ -115,7 +115,7 @@ class Result(Model):
 
 class RunLine(Model):
     run_id: str
-    status: RunState
+    status: RunStatus
     question: str
     source: str
     started: float

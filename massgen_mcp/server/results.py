@@ -14,6 +14,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
+from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.reply_models import (
     ConfigLine,
@@ -32,7 +33,7 @@ from massgen_mcp.server.reply_models import (
     Waited,
 )
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.snapshot import AgentView, VoteView
+from massgen_mcp.views.spent import money_notes
 
 POLL_MS = 3_000
 MAX_POLL_MS = 15_000
@@ -211,7 +212,7 @@ def _status(view: RunView) -> dict[str, object]:
     }
 
 
-def _line(agent: AgentView, vote: VoteView | None) -> str:
+def _line(agent: AgentState, vote: Vote | None) -> str:
     """One agent in one short line, so that a status of ten stays under a kilobyte."""
     count = len(agent.answers)
     answers = f"{count} answer{'' if count == 1 else 's'}"
@@ -265,7 +266,7 @@ def _salvage(view: RunView) -> str:
 
 def _note(view: RunView) -> str | None:
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
-    return " ".join([*view.snapshot.money_notes, *newer]) or None
+    return " ".join([*money_notes(view.snapshot), *newer]) or None
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:

@@ -21,12 +21,12 @@ from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.team import Named, Team, choose_team
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import OnConflict
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
-from massgen_mcp.views.snapshot import RunState
 
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
@@ -157,7 +157,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
-        state: RunState | None = None,
+        state: RunStatus | None = None,
         session_id: str | None = None,
         since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
         cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1), BOUNDED] = None,

@@ -3,9 +3,9 @@
 import re
 
 from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.figures import clock, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, Style, wrap
 
 MAX_WIDTH = 100
@@ -50,7 +50,7 @@ def _marked(row: str) -> Line:
     return tuple(spans)
 
 
-def outcome_line(run: RunSnapshot) -> Line:
+def outcome_line(run: RunState) -> Line:
     """How the run ended, in a line above its answer."""
     figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
@@ -67,16 +67,16 @@ def outcome_line(run: RunSnapshot) -> Line:
             return (Span(plain(f"✗ Failed{best}{why}"), "bad"),)
 
 
-def _author(run: RunSnapshot) -> str:
+def _author(run: RunState) -> str:
     name = getattr(run.end, "winner", None)
     return run.agents[name].info.id if name in run.agents else "the team"
 
 
-def _agreement(run: RunSnapshot) -> str:
+def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
     return f"{run.winner.outcome}, {run.winner.votes.get(run.winner.label, 0)} of {len(run.agents)} votes"
 
 
-def _best(run: RunSnapshot) -> str:
+def _best(run: RunState) -> str:
     return "; there is no answer yet" if run.best_answer is None else f"; the best answer so far is {_author(run)}'s"

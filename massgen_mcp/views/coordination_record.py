@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, sentence_of
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_json, spent_text
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
@@ -21,7 +21,7 @@ _TIME, _AGENT = 9, 9
 _MAX_DETAIL = 120
 
 
-def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[str, Any]:
+def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str, Any]:
     """`{session_metadata, vote_results, answers, events}`; an event has timestamp, event_type, agent_id (or null),
     details (one sentence) and context (the facts). Paths are relative to the run directory.
     """
@@ -54,7 +54,7 @@ def coordination_events(run: RunSnapshot, records: Iterable[LogRecord]) -> dict[
     }
 
 
-def coordination_table(run: RunSnapshot, records: Iterable[LogRecord], *, width: int = WIDTH) -> str:
+def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: int = WIDTH) -> str:
     """The run as a table of at most `width` columns (between 40 and 100): seconds since its start, who, and what."""
     width = max(MIN_WIDTH, min(WIDTH, width))
     lines = [f"Question: {preview(run.question, width - 10)}"]

@@ -1,6 +1,7 @@
 """Time, tokens and money in a few characters."""
 
-from massgen_mcp.views.spent import Spent, dollars
+from massgen_mcp.money.spending import Spent
+from massgen_mcp.views.spent import dollars
 
 
 def clock(seconds: float) -> str:

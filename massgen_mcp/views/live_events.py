@@ -1,10 +1,10 @@
 """Beside the live view's frame: one line for each event that a person who follows a run wants to keep."""
 
 from massgen_mcp.events import LogRecord
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.figures import clock
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import Tone, sentence_of
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, Style, columns, line, width_of
 
 _MAX_NAME = 20
@@ -22,7 +22,7 @@ _STYLES: dict[Tone, Style] = {
 }
 
 
-def event_line(record: LogRecord, run: RunSnapshot) -> Line | None:
+def event_line(record: LogRecord, run: RunState) -> Line | None:
     """What a person who follows the run wants to keep; `run` is the snapshot with `record` folded in. None: nothing."""
     said = sentence_of(record.event)
     if said.live is None:

@@ -4,10 +4,11 @@ Pure: from a snapshot, a size and a time to styled lines.
 """
 
 from massgen_mcp.events import InputKind
+from massgen_mcp.run_state.agents import AgentState
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.figures import clock, cost_of, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.snapshot import AgentView, RunSnapshot
 from massgen_mcp.views.styled import (
     Line,
     Span,
@@ -35,7 +36,7 @@ _TAIL = 6
 
 
 def live_view(
-    run: RunSnapshot, doing: Activities, *, width: int, height: int, now: float, typed: str | None = None
+    run: RunState, doing: Activities, *, width: int, height: int, now: float, typed: str | None = None
 ) -> list[Line]:
     """The frame, at most `width` columns and `height` - 1 lines, so that it never outgrows the window.
 
@@ -64,12 +65,12 @@ _LABELS: dict[InputKind | None, str] = {
 # -- the frame --------------------------------------------------------------------------------------------------------
 
 
-def _phase(run: RunSnapshot) -> Line:
+def _phase(run: RunState) -> Line:
     again = f"Attempt {run.attempt} · " if run.attempt > 1 else ""
     return (Span(again + phase_name(run), "title"),)
 
 
-def phase_name(run: RunSnapshot) -> str:
+def phase_name(run: RunState) -> str:
     """What is going on, in the words of the interactive mode."""
     if run.state == "input_required":
         return "Waiting for you"
@@ -84,7 +85,7 @@ def phase_name(run: RunSnapshot) -> str:
             return "Evaluation"
 
 
-def _title(run: RunSnapshot, now: float, width: int) -> Line:
+def _title(run: RunState, now: float, width: int) -> Line:
     """The phase, and as many of the figures as there is room for."""
     figures = _figures(run, now)
     while True:
@@ -94,7 +95,7 @@ def _title(run: RunSnapshot, now: float, width: int) -> Line:
         figures.pop()
 
 
-def _figures(run: RunSnapshot, now: float) -> list[str]:
+def _figures(run: RunState, now: float) -> list[str]:
     """Time, votes and costs, the most important first."""
     figures = [clock(run.elapsed(now))]
     if len(run.agents) > 1:
@@ -102,11 +103,11 @@ def _figures(run: RunSnapshot, now: float) -> list[str]:
     return [*figures, *spent_figures(run.spent)]
 
 
-def _live(run: RunSnapshot) -> int:
+def _live(run: RunState) -> int:
     return sum(1 for view in run.agents.values() if view.dropped is None)
 
 
-def _foot(run: RunSnapshot, typed: str | None, width: int) -> Line:
+def _foot(run: RunState, typed: str | None, width: int) -> Line:
     """What is being typed, the end of it if it is long; else the keys that there are."""
     if typed is not None:
         label = _LABELS[run.input_required.kind if run.input_required else None]
@@ -115,7 +116,7 @@ def _foot(run: RunSnapshot, typed: str | None, width: int) -> Line:
     return tuple(span for key, what in keys for span in (Span(key, "strong"), Span(what, "dim")))
 
 
-def _widths(run: RunSnapshot, width: int) -> tuple[int, int, int, int, int, int]:
+def _widths(run: RunState, width: int) -> tuple[int, int, int, int, int, int]:
     """Of name, status, answer, vote, cost and what is written last; 0 for what there is no room for."""
     name = min(_MAX_NAME, max([5, *(width_of(view.info.id) for view in run.agents.values())]))
     rest = width - name - 1 - _STATUS
@@ -134,12 +135,12 @@ def _cells(widths: tuple[int, ...], cells: tuple[Span, ...]) -> Line:
     return columns([(cell, width) for cell, width in zip(cells, widths, strict=True) if width])
 
 
-def _head(run: RunSnapshot, width: int) -> Line:
+def _head(run: RunState, width: int) -> Line:
     titles = ("Agent", "Status", "Answer", "Vote", "Cost", "Latest")
     return _cells(_widths(run, width), tuple(Span(title, "dim") for title in titles))
 
 
-def _row(run: RunSnapshot, view: AgentView, doing: Activities, width: int) -> Line:
+def _row(run: RunState, view: AgentState, doing: Activities, width: int) -> Line:
     word, style = status_of(run, view)
     return _cells(
         _widths(run, width),
@@ -154,7 +155,7 @@ def _row(run: RunSnapshot, view: AgentView, doing: Activities, width: int) -> Li
     )
 
 
-def status_of(run: RunSnapshot, view: AgentView) -> tuple[str, Style]:
+def status_of(run: RunState, view: AgentState) -> tuple[str, Style]:
     """What an agent is at, in a word."""
     if view.dropped is not None:
         return (f"Failed ✗ {view.dropped.reason}" if view.status == "error" else "Timed out ✗"), "bad"
@@ -173,7 +174,7 @@ def status_of(run: RunSnapshot, view: AgentView) -> tuple[str, Style]:
             return "Waiting", "dim"
 
 
-def _status_after_the_vote(run: RunSnapshot, view: AgentView) -> tuple[str, Style]:
+def _status_after_the_vote(run: RunState, view: AgentState) -> tuple[str, Style]:
     if run.winner is not None and run.winner.agent == view.info.name:
         if view.status == "streaming":
             return ("Evaluating…" if run.phase == "evaluating" else "Presenting…"), "busy"
@@ -184,7 +185,7 @@ def _status_after_the_vote(run: RunSnapshot, view: AgentView) -> tuple[str, Styl
     return ("Voted ✓" if vote else "Complete ✓"), "dim"
 
 
-def _vote(run: RunSnapshot, view: AgentView) -> str:
+def _vote(run: RunState, view: AgentState) -> str:
     vote = run.votes.get(view.info.name)
     if vote is None:
         return "-"
@@ -192,12 +193,12 @@ def _vote(run: RunSnapshot, view: AgentView) -> str:
     return "Self" if author == view.info.name else run.agents[author].info.id
 
 
-def _cost(run: RunSnapshot, view: AgentView) -> str:
-    spent = run.spent_by_agent.get(view.info.name)
+def _cost(run: RunState, view: AgentState) -> str:
+    spent = run.budget.spending.by_agent.get(view.info.name)
     return cost_of(spent).removeprefix("cost ") if spent else "-"
 
 
-def _latest(view: AgentView, doing: Activities) -> str:
+def _latest(view: AgentState, doing: Activities) -> str:
     """The last words it wrote, else what it is doing, else its answer."""
     now = doing.of(view.info.name)
     if view.dropped is not None:
@@ -209,7 +210,7 @@ def _latest(view: AgentView, doing: Activities) -> str:
     return preview(view.answers[-1].content) if view.answers else ""
 
 
-def _tail(run: RunSnapshot, doing: Activities, width: int, most: int) -> list[Line]:
+def _tail(run: RunState, doing: Activities, width: int, most: int) -> list[Line]:
     """The end of the final answer while it is being written."""
     text = doing.of(run.winner.agent).writing if run.winner else ""
     if run.phase != "presenting" or most < 2 or not text.strip():

@@ -1,65 +1,9 @@
-"""What model calls used and cost: the sums, and how they are told."""
+"""How what model calls used and cost is told."""
 
-from dataclasses import dataclass
 from typing import Any
 
-from massgen_mcp.events import Cost, Usage
-
-
-@dataclass
-class Spent:
-    """Whole replies, their tokens and time; tokens and money of tries without a reply are in the sums, too.
-
-    `usd` is the known part. A call of which nobody knows the price is in `unpriced_calls`, and not in `usd`.
-    """
-
-    calls: int = 0
-    calls_without_usage: int = 0
-    """Their tokens are our estimate."""
-    lost_calls: int = 0
-    """Tries that had to be paid for and brought no reply: cut off by us, or broken in the middle. All estimated."""
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    usd: float = 0.0
-    unpriced_calls: int = 0
-    seconds: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-    @property
-    def known_usd(self) -> float | None:
-        """None when calls were made and the price of none is known."""
-        priced = self.calls + self.lost_calls > self.unpriced_calls
-        return self.usd if priced or not self.unpriced_calls else None
-
-    @property
-    def rounded_usd(self) -> float | None:
-        """`known_usd` without the noise of adding up; nothing that anybody bills is lost."""
-        return None if self.known_usd is None else round(self.known_usd, 9)
-
-    def add_reply(self, usage: Usage | None, cost: Cost, seconds: float) -> None:
-        self.calls += 1
-        self.calls_without_usage += usage is None or usage.estimated
-        self.seconds += seconds
-        self._add(usage or Usage(), cost)
-
-    def add_lost(self, usage: Usage, cost: Cost) -> None:
-        self.lost_calls += 1
-        self._add(usage, cost)
-
-    def _add(self, usage: Usage, cost: Cost) -> None:
-        self.input_tokens += usage.input_tokens
-        self.cached_input_tokens += usage.cached_input_tokens
-        self.cache_write_tokens += usage.cache_write_tokens
-        self.output_tokens += usage.output_tokens
-        self.reasoning_tokens += usage.reasoning_tokens
-        self.usd += cost.usd or 0.0
-        self.unpriced_calls += cost.usd is None
+from massgen_mcp.money.spending import Spent
+from massgen_mcp.run_state.state import RunState
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:
@@ -92,3 +36,13 @@ def spent_text(spent: Spent) -> str:
 def dollars(usd: float) -> str:
     """Enough digits that nothing looks free: `$1.25`, `$0.0412`, `$0.000018`."""
     return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.2g}" if usd < 0.001 else f"${usd:.4f}"
+
+
+def money_notes(run: RunState) -> list[str]:
+    """What the sums alone do not tell about the budget."""
+    notes: list[str] = []
+    if run.budget_reached:
+        notes.append(f"The budget was reached at {dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}.")
+    if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
+        notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
+    return notes

@@ -5,14 +5,15 @@ Must not know files or clocks: the caller passes the time and writes the file.
 
 from typing import Any
 
-from massgen_mcp.views.snapshot import AgentView, RunSnapshot
+from massgen_mcp.run_state.agents import AgentState
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import spent_json
 
 PREVIEW = 200
 REASON_PREVIEW = 100
 
 
-def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) -> dict[str, Any]:
+def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> dict[str, Any]:
     """The status document. `now` and all times in it are seconds since the epoch."""
     return {
         "meta": {
@@ -37,13 +38,13 @@ def status_json(run: RunSnapshot, *, log_dir: str, session_id: str, now: float) 
         },
         "telemetry": {
             "total_calls": run.spent.calls,
-            "by_model": {model: spent_json(spent) for model, spent in run.spent_by_model.items()},
-            "by_agent": {agent: spent_json(spent) for agent, spent in run.spent_by_agent.items()},
+            "by_model": {model: spent_json(spent) for model, spent in run.budget.spending.by_model.items()},
+            "by_agent": {agent: spent_json(spent) for agent, spent in run.budget.spending.by_agent.items()},
         },
     }
 
 
-def _phase(run: RunSnapshot) -> str:
+def _phase(run: RunState) -> str:
     match run.phase:
         case "answering":
             return "initial_answer"
@@ -53,13 +54,13 @@ def _phase(run: RunSnapshot) -> str:
             return "presentation"
 
 
-def _active_agent(run: RunSnapshot) -> str | None:
+def _active_agent(run: RunState) -> str | None:
     """The one agent that is at work, if it is just one."""
     streaming = [name for name, view in run.agents.items() if view.status == "streaming"]
     return streaming[0] if len(streaming) == 1 else None
 
 
-def _agent(run: RunSnapshot, view: AgentView) -> dict[str, Any]:
+def _agent(run: RunState, view: AgentState) -> dict[str, Any]:
     vote = run.votes.get(view.info.name)
     error = view.dropped and {
         "type": "timeout" if view.dropped.reason == "timeout" else "error",

@@ -6,10 +6,10 @@ Must not know where a run lies; paths in it are relative to the run directory un
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.run_state.state import RunState
 
 
-def vote_results(run: RunSnapshot) -> dict[str, Any]:
+def vote_results(run: RunState) -> dict[str, Any]:
     """The standing votes: vote_counts by agent (of everybody with an answer), voter_details, winner, is_tie,
     total_votes, agents_with_answers, agents_voted.
     """
@@ -30,7 +30,7 @@ def vote_results(run: RunSnapshot) -> dict[str, Any]:
     }
 
 
-def answers(run: RunSnapshot, directory: Path | None = None) -> list[dict[str, Any]]:
+def answers(run: RunState, directory: Path | None = None) -> list[dict[str, Any]]:
     """Every answer: label, agent_id (public), answer_path (its directory, below the run's `directory`), content."""
     return [
         {
@@ -43,6 +43,6 @@ def answers(run: RunSnapshot, directory: Path | None = None) -> list[dict[str, A
     ]
 
 
-def agent_mapping(run: RunSnapshot) -> dict[str, str]:
+def agent_mapping(run: RunState) -> dict[str, str]:
     """Public name to the config's id."""
     return {name: view.info.id for name, view in run.agents.items()}

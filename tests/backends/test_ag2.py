@@ -30,10 +30,10 @@ from massgen_mcp.config.models import Ag2BackendConfig, Config, ProviderBackendC
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
 from massgen_mcp.events import Usage
 from massgen_mcp.money.tariff import tariff_of
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
-from massgen_mcp.views.snapshot import RunSnapshot
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse
 from tests.wire_double import Aimock, aimock, aimock_server
@@ -277,7 +277,7 @@ async def test_a_turn_that_is_left_ends_at_once_with_everything_it_began(leave: 
 # -- in a run ---------------------------------------------------------------------------------------------------------
 
 
-async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunSnapshot, RunDirectory]:
+async def run_it(path: Path, config: Config, environ: dict[str, str] = ENVIRON) -> tuple[RunState, RunDirectory]:
     directory = RunDirectory.create(path / "run", "What is six times seven?", config)
     return await execute_run(directory, "run-1", environ=environ), directory
 
@@ -306,7 +306,7 @@ async def test_it_answers_votes_and_presents_in_a_team(tmp_path: Path) -> None:
     assert run.final_answer == "Forty-two."
     assert {answer.content for answer in run.answers} == {"It is 42, by multiplication.", "41"}
     assert len(run.votes) == 2
-    assert (run.spent_by_agent["agent_a"].tokens, len(asked)) == (3 * 120, 3)
+    assert (run.budget.spending.by_agent["agent_a"].tokens, len(asked)) == (3 * 120, 3)
     assert all(seen.body["messages"][0]["content"].startswith("You are a coder.\n") for seen in asked)
     assert "Forty-two." in written(directory)
     assert KEY not in written(directory)

@@ -37,9 +37,9 @@ from massgen_mcp.config.loader import config_from_data, missing_keys, require_ke
 from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
 from massgen_mcp.events import LogRecord, RunCancelled
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
-from massgen_mcp.views.snapshot import RunSnapshot
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
 from tests.harness import TempHome, call, home, wait_until
@@ -382,7 +382,7 @@ def team_of(*others: dict[str, Any]) -> Config:
     return config_from_data({"agents": [claude, *others]}, "test")
 
 
-async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunSnapshot, RunDirectory]:
+async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[RunState, RunDirectory]:
     directory = RunDirectory.create(path / "run", "What is six times seven?", config)
     return await execute_run(directory, "run-1", environ=environ), directory
 

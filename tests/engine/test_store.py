@@ -8,10 +8,10 @@ from typing import TypeVar
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import RunCompleted, WinnerChosen
+from massgen_mcp.events import LogRecord, RunCompleted, WinnerChosen
+from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
-from massgen_mcp.views.snapshot import RunSnapshot
 from tests.engine.machine import Machine
 
 ResultT = TypeVar("ResultT")
@@ -31,10 +31,10 @@ def claimed(store: RunStore, of: str = OURS, *, room: int = 100, absent: Sequenc
     return [row.run_id for row in store.claim(of, f"runner of {of}", max_running=room, absent=absent)]
 
 
-def completed(seq: int = 7) -> RunSnapshot:
+def completed(seq: int = 7) -> RunState:
     winner = WinnerChosen(agent="agent_a", outcome="consensus", label="agent_a.1", votes={})
     end = RunCompleted(winner="agent_a", outcome="consensus", answer="42")
-    return RunSnapshot(state="completed", winner=winner, end=end, seq=seq)
+    return folded(LogRecord(seq=seq, time=1.0, event=event) for event in (winner, end))
 
 
 def refusal(call: Callable[[], object]) -> str:

@@ -1,6 +1,6 @@
 """A run never costs more than its cap, but for what providers charge beyond the worst that a call may cost."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -36,10 +36,12 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.reservations import LEAST_OUTPUT, THRIFTY_OUTPUT, Reservations
+from massgen_mcp.money.spending import Spending, Spent
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.run_state.state import RunState
 
 PRICE = Price(input_usd_per_million=3, output_usd_per_million=15)
 
@@ -101,11 +103,10 @@ class Trial:
         return [event for event in self.events if isinstance(event, kinds)]
 
     @property
-    def counted(self) -> Budget:
-        budget = Budget(max_usd=self.cap)
-        for event in self.events:
-            budget = budget.after(event)
-        return budget
+    def counted(self) -> RunState:
+        """What the events alone tell."""
+        config = BudgetConfig(max_usd=self.cap)
+        return conductor_of(self.providers, config, EventList(), journaled(self.events)).state
 
     @property
     def bound(self) -> float:
@@ -114,7 +115,13 @@ class Trial:
         return self.cap + sum(max(0.0, usd) for usd in excess[: len(self.providers)])
 
 
-def conductor_of(providers: list[Provider], budget: BudgetConfig, journal: EventList, **tariff: Any) -> Conductor:
+def journaled(events: list[Event]) -> list[LogRecord]:
+    return [LogRecord.model_construct(seq=n, time=0.0, event=event) for n, event in enumerate(events, start=1)]
+
+
+def conductor_of(
+    providers: list[Provider], budget: BudgetConfig, journal: EventList, past: Sequence[LogRecord] = (), **tariff: Any
+) -> Conductor:
     settings: dict[str, Any] = {"price": PRICE, **tariff}
     team = tuple(
         Member(public_agent_name(place), provider, tariff=Tariff("m", **settings))
@@ -123,7 +130,7 @@ def conductor_of(providers: list[Provider], budget: BudgetConfig, journal: Event
     limits = Limits(retry=RetryPolicy(attempts=3, first_wait=0.0))
     rules = Rules(seed="s", early_decision="off")
     run_spec = RunSpec("What is six times seven?", team, rules, limits, NullAnswerStore(), budget=budget)
-    return Conductor(run_spec, journal)
+    return Conductor(run_spec, journal, past)
 
 
 async def trial(
@@ -151,9 +158,9 @@ async def test_a_run_of_ten_agents_never_ends_above_the_stated_bound(lies: float
     for seed in range(200):
         ended = await trial(seed, cap=caps(seed), lies=lies, breaks=0.05, output=(100, 12_000))
         assert ended.billed <= ended.bound + 1e-9, f"seed {seed}"
-        assert ended.counted.usd >= ended.billed - 1e-9, "what was not told is estimated, upwards"
+        assert ended.counted.spent.usd >= ended.billed - 1e-9, "what was not told is estimated, upwards"
         if not lies:
-            assert ended.counted.usd <= ended.cap, f"seed {seed}"
+            assert ended.counted.spent.usd <= ended.cap, f"seed {seed}"
         reached += bool(ended.of(BudgetReached))
         (end,) = ended.of(RunCompleted, RunFailed)
         if ended.of(AnswerSubmitted):
@@ -168,7 +175,7 @@ async def test_without_setting_aside_a_run_would_go_far_beyond(monkeypatch: pyte
     """The known-bad twin: it looks at what is spent, and forgets what is in flight."""
 
     def fits(reservations: Reservations, *_: object, **__: object) -> bool:
-        return reservations.budget.usd < reservations.budget.max_usd
+        return reservations.budget.spent.usd < reservations.budget.max_usd
 
     monkeypatch.setattr(Reservations, "_fits", fits)
     worst = [await trial(seed, cap=0.2, output=(8_000, 12_000)) for seed in range(10)]
@@ -414,8 +421,8 @@ async def test_a_raise_that_raises_nothing_is_no_raise() -> None:
 
 async def test_what_is_spent_is_known_from_the_events_alone() -> None:
     ended = await trial(29, agents=4, cap=1.0, lies=0.2)
-    assert ended.counted.usd == pytest.approx(sum(event.cost.usd or 0 for event in ended.of(ModelReplied)))
-    assert ended.counted.reached == bool(ended.of(BudgetReached))
+    assert ended.counted.spent.usd == pytest.approx(sum(event.cost.usd or 0 for event in ended.of(ModelReplied)))
+    assert ended.counted.budget_reached == bool(ended.of(BudgetReached))
 
 
 async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_lost() -> None:
@@ -423,7 +430,6 @@ async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_
     cut = next(n for n, event in enumerate(begun.events) if isinstance(event, AnswerSubmitted)) + 1
     past = begun.events[:cut]
     spent = sum(event.cost.usd or 0 for event in past if isinstance(event, ModelReplied))
-    records = [LogRecord.model_construct(seq=n, time=0.0, event=event) for n, event in enumerate(past, start=1)]
     replied = {event.call_id for event in past if isinstance(event, ModelReplied)}
     lost = {event.call_id for event in past if isinstance(event, ModelCallStarted)} - replied
     assert spent
@@ -432,22 +438,23 @@ async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_
     providers = [Provider(Random(random.random()), output=(2_000, 2_000)) for _ in range(3)]
     journal = EventList()
     cap = spent + 0.05
-    conductor = conductor_of(providers, BudgetConfig(max_usd=cap), journal)
-    await conductor.resume(records)
+    conductor = conductor_of(providers, BudgetConfig(max_usd=cap), journal, journaled(past))
+    await conductor.resume()
     await conductor.conduct()
     ended = Trial([*past, *journal.events], providers, cap)
     again = [event for event in ended.of(ModelCallStarted) if event.repeated]
     assert {event.call_id for event in again} <= lost
     assert all(event.usage.estimated and event.cost.usd > 0 for event in again)
-    assert spent < ended.counted.usd <= cap
+    assert spent < ended.counted.spent.usd <= cap
     assert spent + ended.billed <= cap
     assert ended.of(RunCompleted)
 
 
 def test_tokens_grow_with_the_money() -> None:
-    raised = Budget(max_usd=2.0, max_tokens=1_000, usd=1.9, announced=90).raised(8.0)
-    assert (raised.max_usd, raised.max_tokens) == (8.0, 4_000)
-    assert (raised.due_marks, raised.announced) == ((), 0)
+    budget = Budget(max_usd=2.0, max_tokens=1_000, spending=Spending(Spent(usd=1.9)), announced=90)
+    budget.apply(BudgetRaised(control=1, max_usd=8.0))
+    assert (budget.max_usd, budget.max_tokens) == (8.0, 4_000)
+    assert (budget.due_marks, budget.announced) == ((), 0)
 
 
 async def test_the_end_of_a_reply_is_part_of_the_try_that_brought_it() -> None:

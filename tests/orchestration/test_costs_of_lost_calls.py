@@ -25,7 +25,7 @@ from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
-from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.run_state.state import RunState
 
 PRICE = Price(input_usd_per_million=1000, output_usd_per_million=10_000)
 ANSWER = ToolCallPart(ToolCall("c", "new_answer", '{"content": "42"}'))
@@ -54,12 +54,12 @@ class Faulty:
         """Nothing is open."""
 
 
-async def alone(model: Faulty, *, call_seconds: float = 30) -> tuple[list[Event], RunSnapshot]:
+async def alone(model: Faulty, *, call_seconds: float = 30) -> tuple[list[Event], RunState]:
     member = Member("agent_a", model, tariff=Tariff("faulty", PRICE))
     limits = Limits(call_seconds=call_seconds, retry=RetryPolicy(attempts=3, first_wait=0))
     journal = EventList()
     await Conductor(RunSpec("q?", (member,), Rules(seed="s"), limits, NullAnswerStore()), journal).conduct()
-    run = RunSnapshot()
+    run = RunState()
     begin = RunStarted(
         run_id="r", question="q?", agents=(AgentInfo(name="agent_a", id="a", backend="scripted", model="faulty"),)
     )
@@ -87,7 +87,7 @@ async def test_a_reply_that_broke_in_the_middle_is_paid_for_and_so_is_the_next_t
     assert retried.cost.usd > 500 * 10_000 / 1e6
     assert (run.spent.calls, run.spent.lost_calls, run.spent.unpriced_calls) == (1, 1, 0)
     assert run.spent.usd == pytest.approx(GOOD_USD + retried.cost.usd)
-    assert run.spent_by_agent["agent_a"].usd == run.spent_by_model["faulty"].usd == run.spent.usd
+    assert run.budget.spending.by_agent["agent_a"].usd == run.budget.spending.by_model["faulty"].usd == run.spent.usd
 
 
 @pytest.mark.parametrize("reason", ["rate_limited", "provider_error", "unreachable"])

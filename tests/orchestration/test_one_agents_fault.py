@@ -41,7 +41,6 @@ from massgen_mcp.tools.files import FileTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.tools.planning import PlanTool
 from massgen_mcp.tools.skills import SkillTool
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.workspace.directory import Workspace
 from tests.teams import Act, Ended, run_team
 
@@ -320,7 +319,6 @@ def nothing(_: pytest.MonkeyPatch) -> None:
 
 VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("a listener", nothing, Curious()),
-    ("the fold of the run", lambda m: m.setattr(RunSnapshot, "apply", breaks), None),
     ("the log", lambda m: m.setattr(run_log, "log_line", breaks), None),
     ("status.json", lambda m: m.setattr(execute, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
@@ -354,13 +352,13 @@ def check_others_by_events(run: Ended) -> None:
 async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fold without which there is no run: the budget's, once the first vote is cast."""
-    after = Budget.after
+    """A part of the run's state breaks, the budget's, once the first vote is cast."""
+    fold = Budget.apply
 
-    def break_at_a_vote(self: Budget, event: Any) -> Budget:
-        return breaks() if isinstance(event, VoteCast | AgentDropped) else after(self, event)
+    def break_at_a_vote(self: Budget, event: Any) -> None:
+        return breaks() if isinstance(event, VoteCast | AgentDropped) else fold(self, event)
 
-    monkeypatch.setattr(Budget, "after", break_at_a_vote)
+    monkeypatch.setattr(Budget, "apply", break_at_a_vote)
     run = await run_team(tmp_path, agents(), environ=ENVIRON)
     (failed,) = run.of(RunFailed)
     assert (failed.reason, failed.winner is not None) == ("internal", True)
@@ -374,12 +372,12 @@ async def test_a_run_that_breaks_as_a_whole_still_carries_its_best_answer(
 
 
 async def test_a_caller_in_python_gets_the_best_answer_of_a_run_that_broke(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = Budget.after
+    fold = Budget.apply
 
-    def break_at_a_vote(self: Budget, event: Any) -> Budget:
-        return breaks() if isinstance(event, VoteCast | AgentDropped) else after(self, event)
+    def break_at_a_vote(self: Budget, event: Any) -> None:
+        return breaks() if isinstance(event, VoteCast | AgentDropped) else fold(self, event)
 
-    monkeypatch.setattr(Budget, "after", break_at_a_vote)
+    monkeypatch.setattr(Budget, "apply", break_at_a_vote)
     config = {"agents": [{"backend": {"type": "scripted", "script": [{"answer": "42"}]}} for _ in range(2)]}
     with pytest.raises(RunNotCompleted) as caught:
         await massgen_mcp.run("six times seven?", config_dict=config)

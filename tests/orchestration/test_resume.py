@@ -21,6 +21,7 @@ from massgen_mcp.events import (
     ModelCallAborted,
     ModelCallStarted,
     ModelReplied,
+    PresentationStarted,
     RunCompleted,
     RunResumed,
     RunTimedOut,
@@ -28,7 +29,6 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
-from massgen_mcp.orchestration.past import past_of
 from massgen_mcp.orchestration.team import RunPolicy
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
@@ -169,13 +169,50 @@ async def test_a_tool_that_remembers_stands_where_it_stood() -> None:
         assert again.result == shown.result
 
 
+class FinishesEarly(EventList):
+    """A journal whose reader wants the end as soon as the first tool has run."""
+
+    conductor: Conductor | None = None
+
+    def record(self, event: EventT) -> EventT:
+        recorded = super().record(event)
+        if isinstance(event, ToolFinished) and self.conductor is not None:
+            self.conductor.finish_now()
+        return recorded
+
+
+async def test_a_final_answer_that_interrupts_its_authors_round_goes_on_where_it_was_cut_off() -> None:
+    scripts = ([{"answer": "one"}, PLAN, SHOW, SHOW, SHOW, {"say": "the end"}], [{"answer": "two"}, {"vote": "one"}])
+    journal = FinishesEarly()
+
+    def listen(conductor: Conductor) -> None:
+        journal.conductor = conductor
+
+    tools = planning_tools(max_tasks=5, workspace=None)
+    whole = await perform(*scripts, tools=tools, journal=journal, during=listen)
+    begun = next(place for place, event in enumerate(whole.events, 1) if isinstance(event, PresentationStarted))
+    for cut in range(begun, len(whole.events)):
+        before = whole.events[:cut]
+        rest = await perform(*scripts, tools=planning_tools(max_tasks=5, workspace=None), past=journaled(before))
+        replied = Counter(event.call_id for event in (*before, *rest.events) if isinstance(event, ModelReplied))
+        assert set(replied.values()) == {1}, (cut, replied)
+        assert rest.events[-1] == whole.events[-1]
+
+
 async def test_the_time_a_run_lay_interrupted_does_not_count() -> None:
     whole = await play(SCRIPTS)
     first, second, *rest = journaled(whole.events[:6])
     late = [first, second, *(r.model_copy(update={"time": r.time + 100_000}) for r in rest)]
     worked = [*late[:2], LogRecord(seq=3, time=late[2].time, event=RunResumed()), *late[2:]]
-    assert past_of(worked).seconds == 4
-    assert past_of(late).seconds == 100_005
+    assert await seconds_of(worked) == 4
+    assert await seconds_of(late) == 100_005
+
+
+async def seconds_of(past: Sequence[LogRecord]) -> float:
+    """How long a run with this journal was worked on."""
+    found: list[float] = []
+    await perform(*SCRIPTS, past=past, during=lambda conductor: found.append(conductor.state.resume_point.seconds))
+    return found[0]
 
 
 async def test_a_resumed_run_that_has_used_up_its_time_ends_at_once_with_its_best_answer() -> None:

@@ -10,10 +10,10 @@ from massgen_mcp.backends.limiter import LimiterPolicy, ProviderLimiters
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import ModelCallWaiting
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import JournalReader
-from massgen_mcp.views.snapshot import RunSnapshot
 from tests.busy_double import busy_server
 from tests.harness import PATIENCE_SECONDS, TempHome, call, home
 from tests.raw_double import reply, sse
@@ -41,10 +41,10 @@ def agents(url: str, count: int = 1) -> list[dict[str, Any]]:
 
 async def run_together(
     path: Path, url: str, *, runs: int, team: int = 1, limiters: list[ProviderLimiters], **settings: Any
-) -> list[RunSnapshot]:
+) -> list[RunState]:
     """Execute that many runs at once, each with the next of `limiters`."""
     config = config_from_data({"agents": agents(url, team), **settings}, "test")
-    ended: list[RunSnapshot] = []
+    ended: list[RunState] = []
 
     async def one(number: int) -> None:
         directory = RunDirectory.create(path / f"run{number}", "What is six times seven?", config)

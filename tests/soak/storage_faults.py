@@ -18,10 +18,10 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import RunCompleted, RunFailed
 from massgen_mcp.home import Home
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
-from massgen_mcp.views.snapshot import TERMINAL_STATES
 from tests.harness import TempHome, agent
 from tests.soak.subject import QUESTION
 

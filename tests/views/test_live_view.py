@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.events import LogRecord, RuleViolated, TextDelta
+from massgen_mcp.money.spending import Spent
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.figures import clock, cost_of, count
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import live_view
-from massgen_mcp.views.snapshot import RunSnapshot
-from massgen_mcp.views.spent import Spent
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
 from tests.harness import without_escapes
 from tests.teams import Ended, Script, run_team, team
@@ -27,8 +27,8 @@ EVIL = "\x1b[31mred\x1b]0;title\x07\x9b1m\u202e\r\n wide: 漢字 🤖 e\u0301"
 SIZES = [(10, 5), (24, 8), (40, 12), (79, 20), (80, 24), (120, 40), (300, 100)]
 
 
-def moments(ended: Ended) -> Iterator[tuple[RunSnapshot, Activities, LogRecord]]:
-    run, doing = RunSnapshot(), Activities()
+def moments(ended: Ended) -> Iterator[tuple[RunState, Activities, LogRecord]]:
+    run, doing = RunState(), Activities()
     for record in ended.records:
         run.apply(record)
         doing.apply(record)

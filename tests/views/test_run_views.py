@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.events import AnswerSubmitted, RunCompleted, VoteCast, WinnerChosen
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.status_json import status_json
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 from tests.teams import Ended, run_team, team
@@ -20,9 +20,9 @@ CHANGED_MIND = (
 )
 
 
-def moments(ended: Ended) -> Iterator[tuple[RunSnapshot, dict[str, Any]]]:
+def moments(ended: Ended) -> Iterator[tuple[RunState, dict[str, Any]]]:
     """The snapshot after each event, and the status document then."""
-    run = RunSnapshot()
+    run = RunState()
     for record in ended.records:
         run.apply(record)
         yield run, status_json(run, log_dir="/log", session_id="s", now=record.time)
@@ -112,7 +112,7 @@ async def test_times_restarted_counts_the_rounds_that_changed_answers_caused(tmp
 async def test_calls_and_tokens_add_up_over_agents_and_models(tmp_path: Path) -> None:
     run = (await run_team(tmp_path, team(*CHANGED_MIND))).snapshot
     assert run.spent.calls == 7
-    for parts in (run.spent_by_agent, run.spent_by_model):
+    for parts in (run.budget.spending.by_agent, run.budget.spending.by_model):
         assert sum(part.calls for part in parts.values()) == run.spent.calls
         assert sum(part.input_tokens for part in parts.values()) == run.spent.input_tokens
         assert sum(part.output_tokens for part in parts.values()) == run.spent.output_tokens

@@ -7,12 +7,12 @@ import pytest
 from opentelemetry.trace import NoOpTracer
 
 from massgen_mcp.events import AgentInfo, AnyEvent, Event, LogRecord, RunStarted
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.log_text import log_line
 from massgen_mcp.views.sentences import sentence_of
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spans import Spans
 
 AGENT = AgentInfo(name="agent_a", id="first", backend="scripted", model="scripted")
@@ -26,8 +26,8 @@ class Moved(Event):
     agent: str = "agent_a"
 
 
-def snapshot() -> RunSnapshot:
-    run = RunSnapshot()
+def snapshot() -> RunState:
+    run = RunState()
     run.apply(LogRecord(seq=1, time=1.0, event=RunStarted(run_id="r", question="q", agents=(AGENT,))))
     return run
 

@@ -25,6 +25,8 @@ from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
@@ -34,12 +36,11 @@ from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.snapshot import RunSnapshot, RunState
 from massgen_mcp.views.styled import Line, Span, text_of
 
 PIPE_WIDTH = 100
 
-_CODES: dict[RunState, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
+_CODES: dict[RunStatus, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
 
 
 async def chat(options: Options) -> int:
@@ -76,7 +77,7 @@ class _Conversation:
         self._sessions = sessions
         self._session = session
         """None until the first question: a conversation without one leaves nothing behind."""
-        self._last: tuple[RunSnapshot, RunFiles] | None = None
+        self._last: tuple[RunState, RunFiles] | None = None
 
     async def hold(self) -> int:
         self._greet()
@@ -147,7 +148,7 @@ class _Conversation:
             continued.end(snapshot)
         self._show_result(snapshot)
 
-    def _show_result(self, run: RunSnapshot) -> None:
+    def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
         self._show([outcome_line(run)])
         if answer is not None and self._terminal is not None:

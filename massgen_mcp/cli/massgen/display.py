@@ -20,7 +20,7 @@ class Display(Protocol):
     """Everything here is called in the run's own event loop; nothing may block it."""
 
     def started(self, run: RunHandle) -> None:
-        """The run begins; `run.snapshot` is always up to date."""
+        """The run begins; `run.state` is always up to date."""
         ...
 
     def record(self, record: LogRecord) -> None:

@@ -23,12 +23,12 @@ from prompt_toolkit.renderer import CPR_Support
 from massgen_mcp.cli.massgen.live_words import Words
 from massgen_mcp.cli.massgen.terminal import Terminal
 from massgen_mcp.events import InputRequired, LogRecord, TextDelta
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import live_view
-from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.styled import Line, Span, clip_line, text_of, wrap
 
 REFRESH_SECONDS = 0.1
@@ -55,9 +55,9 @@ class LiveView:
     def started(self, run: RunHandle) -> None:
         self._run = run
         self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
-        open_question = run.snapshot.input_required
+        open_question = run.state.input_required
         for record in self.records:
-            if record.event is open_question and (told := event_line(record, run.snapshot)):
+            if record.event is open_question and (told := event_line(record, run.state)):
                 self._waiting += self._kept(record, told)
         self._words.started(run)
 
@@ -66,7 +66,7 @@ class LiveView:
         if isinstance(record.event, TextDelta) or self._run is None:
             return
         self.records.append(record)
-        if told := event_line(record, self._run.snapshot):
+        if told := event_line(record, self._run.state):
             self._waiting += self._kept(record, told)
         self._words.record(record)
 
@@ -133,7 +133,7 @@ class LiveView:
                 running()
 
     def _frame(self) -> FormattedText:
-        if self._run is None or not self._run.snapshot.agents or self._changed_at is not None:
+        if self._run is None or not self._run.state.agents or self._changed_at is not None:
             return FormattedText()
         return self._terminal.formatted(self._lines())
 
@@ -141,7 +141,7 @@ class LiveView:
         if self._run is None:
             return []
         width, height = self._terminal.width, self._terminal.height
-        run, now = self._run.snapshot, time.time()
+        run, now = self._run.state, time.time()
         return live_view(run, self._doing, width=width, height=height, now=now, typed=self._words.typed)
 
     # -- the window ---------------------------------------------------------------------------------------------------
@@ -192,10 +192,10 @@ class LiveView:
         if self._run is not None:
             pressed.app.renderer.erase()
             self._flush()
-            self._terminal.print(history_lines(self._run.snapshot, self.records, self._terminal.width))
+            self._terminal.print(history_lines(self._run.state, self.records, self._terminal.width))
 
 
-def history_lines(run: RunSnapshot, records: Sequence[LogRecord], width: int) -> list[Line]:
+def history_lines(run: RunState, records: Sequence[LogRecord], width: int) -> list[Line]:
     """The whole coordination history as a table of at most `width` columns."""
     title = (Span("Coordination history", "title"),)
     table = coordination_table(run, records, width=width)

@@ -21,7 +21,7 @@ class Words:
     def started(self, run: RunHandle) -> None:
         self._run = run
         self._order = min((_order(record) for record in run.past), default=0)
-        if run.snapshot.input_required is not None:
+        if run.state.input_required is not None:
             self.typed = ""
 
     def record(self, record: LogRecord) -> None:
@@ -72,7 +72,7 @@ class Words:
                 pass
 
     def _asked(self) -> InputKind | None:
-        asked = self._run.snapshot.input_required if self._run else None
+        asked = self._run.state.input_required if self._run else None
         return asked.kind if asked else None
 
 

@@ -23,6 +23,7 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
@@ -30,8 +31,7 @@ from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
 from massgen_mcp.runs.project import LOGS, own_place
 from massgen_mcp.runs.session_directory import Session
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.snapshot import RunSnapshot
-from massgen_mcp.views.spent import spent_text
+from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.workspace.snapshot import remove_tree
 
 MAX_LINES = 20
@@ -100,12 +100,12 @@ def entered(directory: RunFiles, question: str, team: Team, options: Options) ->
         yield run
 
 
-async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunSnapshot:
+async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunState:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
     handles: list[RunHandle] = []
-    snapshot = RunSnapshot()
+    snapshot = RunState()
 
     def started(handle: RunHandle) -> None:
         handles.append(handle)
@@ -178,7 +178,7 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunSnapshot, directory: RunFiles, options: Options, note: str) -> int:
+def _report(run: RunState, directory: RunFiles, options: Options, note: str) -> int:
     """Tell how it ended, and write the output file. `note` comes first among the warnings."""
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
@@ -195,7 +195,7 @@ def _report(run: RunSnapshot, directory: RunFiles, options: Options, note: str) 
     return code
 
 
-def _closing(run: RunSnapshot, directory: RunFiles, options: Options) -> tuple[list[str], int]:
+def _closing(run: RunState, directory: RunFiles, options: Options) -> tuple[list[str], int]:
     """The lines from the winner on, and the exit code."""
     seconds = run.elapsed(run.updated_at or 0.0)
     winner = run.winner.agent if run.winner and run.final_answer else None
@@ -219,15 +219,15 @@ def _closing(run: RunSnapshot, directory: RunFiles, options: Options) -> tuple[l
             return [*lines, f"FAILED: {_cause(run)}"], EXIT_EXECUTION
 
 
-def _warnings(run: RunSnapshot, limit: int) -> list[str]:
+def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     if run.budget_reached:  # calls of unknown price are in the line of the cost already
-        told += run.money_notes
+        told += money_notes(run)
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
 
 
-def _cause(run: RunSnapshot) -> str:
+def _cause(run: RunState) -> str:
     match run.end:
         case RunFailed() as end:
             return f"{end.reason}: {preview(end.message, 500)}"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from massgen_mcp.cli.run_manager import run_manager
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.foreground import ForegroundRun, continued
 from massgen_mcp.runs.project import PROJECT_FILES
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.session_directory import OpenTurn, Session, session_of_killed_turn
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.snapshot import RunSnapshot
 
 QUESTION_CHARACTERS = 40
 
@@ -29,7 +29,7 @@ class ContinuedRun:
     session: Session | None
     turn: OpenTurn | None
 
-    def end(self, snapshot: RunSnapshot) -> None:
+    def end(self, snapshot: RunState) -> None:
         """The run has ended, and with it the turn. Raises `MassgenError` store_unavailable."""
         if self.session and self.turn:
             self.session.end_turn(self.turn, self.run.directory, snapshot)

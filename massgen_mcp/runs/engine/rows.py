@@ -8,7 +8,7 @@ from typing import Literal
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Outcome
-from massgen_mcp.views.snapshot import RunState
+from massgen_mcp.run_state.status import RunStatus
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
@@ -32,7 +32,7 @@ class RunRow:
 
     number: int
     run_id: str
-    state: RunState
+    state: RunStatus
     question: str
     config: str
     fingerprint: str
@@ -63,7 +63,7 @@ class WorkRow:
     """
 
     run_id: str
-    state: RunState
+    state: RunStatus
     fingerprint: str
     started: float
     kept: Kept

@@ -4,8 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, OnConflict, RunRow, WorkRow
-from massgen_mcp.views.snapshot import RunSnapshot, RunState
 
 
 class RunStore(Protocol):
@@ -56,7 +57,7 @@ class RunStore(Protocol):
     def recent(
         self,
         *,
-        state: RunState | None = None,
+        state: RunStatus | None = None,
         session_id: str | None = None,
         since: float | None = None,
         before: int | None = None,
@@ -90,11 +91,11 @@ class RunStore(Protocol):
         """How many runs a runner with these credentials could take."""
         ...
 
-    def at_work(self) -> list[tuple[str, RunState, str | None]]:
+    def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
         ...
 
-    def end(self, run_id: str, end: RunSnapshot) -> None:
+    def end(self, run_id: str, end: RunState) -> None:
         """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed."""
         ...
 

@@ -1,0 +1,99 @@
+"""The run that this process executes: its one `RunState`, its journal, and whoever waits for a change.
+
+Every fact passes through the journal, in one order; the state hears it before anybody else. Holds no facts of its own.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.errors import BackendError
+from massgen_mcp.events import BallotEntry, BudgetRaised, EventT, FinishRequested, InputGiven, LogRecord
+from massgen_mcp.money.reservations import Reservations
+from massgen_mcp.orchestration.faults import Report, fault_of, name_only
+from massgen_mcp.orchestration.team import AnswerStore
+from massgen_mcp.run_state.caller import Caller
+from massgen_mcp.run_state.state import RunState
+
+
+class Journal(Protocol):
+    """The run's event log as orchestration sees it."""
+
+    def listen(self, listener: Callable[[LogRecord], None]) -> None:
+        """Call `listener` with every record from now on, in order, before anything else happens."""
+        ...
+
+    def record(self, event: EventT) -> EventT:
+        """Append an event; its order among others is fixed now. Returns it as it is recorded: without keys."""
+        ...
+
+    async def settle(self) -> None:
+        """Return when everything recorded so far would survive a power cut."""
+        ...
+
+
+class LiveRun:
+    def __init__(
+        self, state: RunState, journal: Journal, *, asks_first: bool = False, report: Report = name_only
+    ) -> None:
+        """`asks_first`: at the cap the caller decides, instead of the run coming to its end."""
+        self.state = state
+        self.reservations = Reservations(state.budget, asks_first=asks_first)
+        self._journal = journal
+        self._report = report
+        self._changed = anyio.Event()
+        journal.listen(state.apply)
+
+    @property
+    def coordination(self) -> Coordination:
+        return self.state.coordination
+
+    @property
+    def caller(self) -> Caller:
+        return self.state.caller
+
+    def record(self, event: EventT) -> EventT:
+        """Append an event to the journal, and so to the state. Continue with the event that is returned: a resumed run
+        will read that one. If it decides the coordination, the winner is recorded right after it.
+        """
+        before = self.coordination
+        event = self._journal.record(event)
+        if isinstance(event, BudgetRaised | FinishRequested):
+            self.reservations.wake()
+        if self.coordination is not before:
+            self.decide()
+        elif not isinstance(event, InputGiven):
+            return event
+        self._changed.set()
+        self._changed = anyio.Event()
+        return event
+
+    def decide(self) -> None:
+        """Record a decision that is due: the process that should have done so may have been lost just then."""
+        if winner := self.coordination.decision():
+            self._journal.record(winner)
+
+    def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
+        """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
+        paths = {answer.label: answer.path for answer in self.state.current_answers}
+        found: dict[str, Path] = {}
+        for entry in entries:
+            path = paths.get(entry.label)
+            files = answer_store.files(path) if path else None
+            if files is not None:
+                found[entry.name] = files
+        return found
+
+    def fault(self, error: Exception) -> BackendError:
+        """Why the agent in whose work `error` was raised is dropped (see `faults`), with the trace in the run's log."""
+        return fault_of(error, self._report)
+
+    async def settle(self) -> None:
+        await self._journal.settle()
+
+    async def change(self) -> None:
+        """Return at the next change of the coordination, or when the caller has decided something."""
+        await self._changed.wait()

@@ -1,0 +1,41 @@
+"""What one agent had done before its run was resumed, for a backend and tools that keep their place in memory.
+
+Not the run's state but an agent's memory: read from the journal once, when a run is resumed.
+"""
+
+from collections.abc import Iterable
+
+from massgen_mcp.backends.base import PastCall, ToolCall
+from massgen_mcp.events import (
+    Event,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelReplied,
+    ToolFinished,
+)
+from massgen_mcp.orchestration.conversation import calls_of
+
+
+def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list[ToolCall]]:
+    """Every try to call the agent's model that has ended, and every ordinary tool call that did what it should; both in
+    order.
+    """
+    tries, used, unfinished, coordinates = list[PastCall](), list[ToolCall](), list[ToolCall](), False
+    for event in (event for event in events if getattr(event, "agent", None) == agent):
+        match event:
+            case ModelCallStarted():
+                coordinates = event.purpose == "coordinate"
+            case ModelReplied():
+                unfinished = [*calls_of(event)]
+                tries.append(PastCall(coordinates, calls_of(event)))
+            case ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
+                tries.append(PastCall(coordinates))
+            case ToolFinished():
+                for call in [call for call in unfinished if (call.id, call.name) == (event.call_id, event.name)][:1]:
+                    unfinished.remove(call)
+                    used += [] if event.is_error else [call]
+            case _:
+                pass
+    return tries, used

@@ -1,0 +1,45 @@
+"""What a run and its caller have to say to each other."""
+
+from dataclasses import dataclass, field
+
+from massgen_mcp.events import BudgetRaised, CallerSaid, InputGiven, InputRequired
+
+
+@dataclass
+class Caller:
+    """Mutable while being folded; treat it as read-only."""
+
+    asked: InputRequired | None = None
+    """What the caller has to decide before the run continues."""
+    decisions: dict[tuple[str | None, str], str] = field(default_factory=dict[tuple[str | None, str], str])
+    """What the caller decided, by the agent that asked and its question."""
+    said: dict[int, str] = field(default_factory=dict[int, str])
+    """The caller's messages to the team, by the number of the control, in order."""
+    raises: set[int] = field(default_factory=set[int])
+    """The numbers of the controls that raised the budget."""
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return tuple(self.said.values())
+
+    def decision_on(self, agent: str | None, question: str) -> str | None:
+        """What the caller decided when this was asked."""
+        return self.decisions.get((agent, question))
+
+    def carried_out(self, control: int) -> bool:
+        """Whether the control of this number, a message or a raise of the budget, has been carried out."""
+        return control in self.said or control in self.raises
+
+    def apply(self, event: CallerSaid | BudgetRaised | InputRequired | InputGiven) -> None:
+        """Fold one more event in."""
+        match event:
+            case CallerSaid():
+                self.said[event.control] = event.message
+            case BudgetRaised():
+                self.raises.add(event.control)
+            case InputRequired():
+                self.asked = event
+            case InputGiven():
+                if self.asked is not None:
+                    self.decisions[self.asked.agent, self.asked.text] = event.text
+                self.asked = None

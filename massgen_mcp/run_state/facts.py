@@ -1,0 +1,210 @@
+"""What is known of a run at one moment, and the questions that several readers ask of it.
+
+A fact that the rules or the budget own is asked of them; a field here is a fact of its own.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from massgen_mcp.coordination.state import Coordination, Rules
+from massgen_mcp.events import (
+    AgentDropped,
+    AttemptStarted,
+    InputRequired,
+    Outcome,
+    PresentationFailed,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunTimedOut,
+    WinnerChosen,
+)
+from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.spending import Spent
+from massgen_mcp.run_state.agents import AgentState, Answer, Vote
+from massgen_mcp.run_state.caller import Caller
+from massgen_mcp.run_state.resume_point import ResumePoint
+from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
+
+_ENDED: dict[str, RunStatus] = {
+    "run_completed": "completed",
+    "run_failed": "failed",
+    "run_cancelled": "cancelled",
+    "run_timed_out": "timed_out",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """An attempt's final answer, and what the coordination that led to it came to."""
+
+    agent: str
+    outcome: Outcome
+    answer: str
+
+
+@dataclass
+class RunFacts:
+    """Mutable while being folded; treat it as read-only."""
+
+    run_id: str = ""
+    question: str = ""
+    seq: int = 0
+    phase: Phase = "answering"
+    coordination: Coordination = field(default_factory=lambda: Coordination.begin((), Rules()))
+    budget: Budget = field(default_factory=Budget)
+    agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
+    caller: Caller = field(default_factory=Caller)
+    resume_point: ResumePoint = field(default_factory=ResumePoint)
+    attempt_started: AttemptStarted | None = None
+    """The attempt that goes on, or went on last."""
+    earlier_answers: list[Answer] = field(default_factory=list[Answer])
+    """Those of the attempts before this one."""
+    cast: dict[str, Vote] = field(default_factory=dict[str, Vote])
+    """Each agent's last vote in this attempt, in the order of voting; the rules know which of them stand."""
+    final: Final | None = None
+    """The latest final answer, of this attempt or an earlier one."""
+    earlier_final: Final | None = None
+    """The final answer of the attempts before this one."""
+    presentation_failed: PresentationFailed | None = None
+    end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
+    started_at: float | None = None
+    updated_at: float | None = None
+    ended_at: float | None = None
+    resumed: int = 0
+    """How often another process had to go on with the run."""
+    repeated_calls: int = 0
+    """Model calls made once more because their reply was lost with a process."""
+    store_state: RunStatus | None = None
+    """What the run store says where it knows better than the events: nobody has begun the run, or nobody goes on."""
+
+    # -- the run --------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RunStatus:
+        """`queued` until the run's first event."""
+        if self.store_state is not None:
+            return self.store_state
+        if self.end is not None:
+            return _ENDED[self.end.type]
+        if self.caller.asked is not None:
+            return "input_required"
+        return "queued" if self.started_at is None else "running"
+
+    @property
+    def attempt(self) -> int:
+        return self.attempt_started.attempt if self.attempt_started else 1
+
+    @property
+    def progress(self) -> int:
+        """Percent of the way, 100 only when the run has ended. Restarts may take it back: votes that became void count
+        as work to be done again.
+        """
+        if self.state in TERMINAL_STATES:
+            return 100
+        live = [agent for agent in self.agents.values() if agent.dropped is None]
+        if not live:
+            return 0
+        done = sum(1 for agent in live if agent.answers) + len(self.votes)
+        return min(99, round(100 * done / (2 * len(live) + 1))) if self.winner is None else 95
+
+    def elapsed(self, now: float) -> float:
+        if self.started_at is None:
+            return 0.0
+        return max(0.0, (self.ended_at or now) - self.started_at)
+
+    @property
+    def dropped(self) -> list[AgentDropped]:
+        """Who takes part no more and why, in the order of time."""
+        gone = [agent for agent in self.agents.values() if agent.dropped is not None]
+        return [agent.dropped for agent in sorted(gone, key=lambda agent: agent.dropped_at or 0.0) if agent.dropped]
+
+    # -- answers and votes ----------------------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Every answer ever given: earlier attempts first, agents in the order of the config."""
+        return [*self.earlier_answers, *(answer for agent in self.agents.values() for answer in agent.answers)]
+
+    @property
+    def current_answers(self) -> list[Answer]:
+        return [agent.answers[-1] for agent in self.agents.values() if agent.answers]
+
+    @property
+    def votes(self) -> dict[str, Vote]:
+        """The standing votes by voter, in the order in which they were cast."""
+        seats = self.coordination.seats
+        return {agent: vote for agent, vote in self.cast.items() if seats[agent].vote is not None}
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """Standing votes by label of the current answers; superseded votes are not there."""
+        return self.coordination.tally
+
+    @property
+    def winner(self) -> WinnerChosen | None:
+        return self.coordination.winner
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def best(self) -> tuple[str | None, str | None]:
+        """Whose answer is the best one so far, and its text: a presented one is better than a winner's draft, and that
+        is better than any other draft. None for both where there is none.
+        """
+        if self.final is not None:
+            return self.final.agent, self.final.answer
+        winner = self.winner or self.coordination.best_so_far()
+        return (winner.agent, self.coordination.content(winner.label)) if winner else (None, None)
+
+    @property
+    def final_answer(self) -> str | None:
+        """Only a completed run has one."""
+        return self.end.answer if isinstance(self.end, RunCompleted) else None
+
+    @property
+    def best_answer(self) -> str | None:
+        """The final answer, or the best one that a run had which did not come to one."""
+        return self.end.answer if self.end is not None else None
+
+    @property
+    def unkept(self) -> str:
+        """Why the final answer has no files of its own in the run directory; empty where it has."""
+        return self.end.unkept if isinstance(self.end, RunCompleted) else ""
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How good the agreement was; whatever a run had that did not complete is the best so far."""
+        if isinstance(self.end, RunCompleted):
+            return self.end.outcome
+        return "best_so_far" if self.best_answer is not None else None
+
+    @property
+    def degraded(self) -> list[tuple[str, str, str]]:
+        """(agent, reason, message) of everybody who was dropped, and of what else was lost on the way."""
+        rows = [(d.agent, d.reason, d.message) for agent in self.agents.values() if (d := agent.dropped)]
+        if failed := self.presentation_failed:
+            rows.append((failed.agent, failed.reason, f"presentation: {failed.message}"))
+        if isinstance(self.end, RunCompleted) and self.unkept:
+            rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.unkept}"))
+        return rows
+
+    # -- the caller and the budget --------------------------------------------------------------------------------
+
+    @property
+    def input_required(self) -> InputRequired | None:
+        """What the caller has to decide before the run continues; None: nothing."""
+        return self.caller.asked
+
+    @property
+    def max_usd(self) -> float | None:
+        """The cap as it stands; None where the run has none."""
+        return self.budget.max_usd if math.isfinite(self.budget.max_usd) else None
+
+    @property
+    def budget_reached(self) -> bool:
+        """The run has been told to come to its end with what it has."""
+        return self.coordination.closing
+
+    @property
+    def spent(self) -> Spent:
+        return self.budget.spent

@@ -1,0 +1,105 @@
+"""Where a run stands in the middle of its work: what a process needs that goes on with it after another one was lost.
+
+Kept small, because every process that executes or shows a run folds it: a round's events are dropped when it ends.
+"""
+
+from dataclasses import dataclass, field
+
+from massgen_mcp.events import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    AttemptStarted,
+    BallotChanged,
+    Event,
+    LogRecord,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    PresentationFailed,
+    PresentationStarted,
+    RoundStarted,
+    RuleViolated,
+    RunResumed,
+    ToolFinished,
+    VoteCast,
+    WinnerChosen,
+)
+
+
+@dataclass
+class ResumePoint:
+    """Mutable while being folded; treat it as read-only."""
+
+    open_rounds: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
+    """By agent, those events of its unfinished round that its model was told of, `RoundStarted` first."""
+    presentation: list[Event] = field(default_factory=list[Event])
+    """The same of this attempt's final answer being written, `PresentationStarted` first; empty once it is there."""
+    presented: bool = False
+    """This attempt has its final answer."""
+    judging: ModelReplied | None = None
+    """The reply in which the winner judged the final answer of this attempt."""
+    judged: AnswerEvaluated | None = None
+    in_flight: dict[str, str] = field(default_factory=dict[str, str])
+    """By agent, the id of the model call that was made and has not ended."""
+    seconds: float = 0.0
+    """How long the run has been worked on; the time it lay interrupted does not count."""
+    _until: float | None = None
+
+    @property
+    def presentation_broke_off(self) -> bool:
+        """The winner could not write the final answer of this attempt."""
+        return bool(self.presentation) and isinstance(self.presentation[-1], PresentationFailed)
+
+    def count_time(self, record: LogRecord) -> None:
+        if self._until is not None and not isinstance(record.event, RunResumed):
+            self.seconds += max(0.0, record.time - self._until)
+        self._until = record.time
+
+    def apply(self, event: Event) -> None:  # noqa: C901 - one case per event, nothing else
+        """Fold one more event in."""
+        match event:
+            case AttemptStarted():
+                self.open_rounds, self.presentation = {}, []
+                self.presented, self.judging, self.judged = False, None, None
+            case RoundStarted():
+                self.open_rounds[event.agent] = [event]
+            case AnswerSubmitted() | VoteCast() | AgentDropped():
+                self.open_rounds.pop(event.agent, None)
+            case WinnerChosen():
+                self.open_rounds = {}
+            case PresentationStarted():
+                self.presentation = [event]
+            case PresentationFailed():
+                self.presentation.append(event)
+            case AnswerPresented():
+                self.presented, self.presentation = True, []
+            case AnswerEvaluated():
+                self.judged = event
+            case ModelCallStarted():
+                self.in_flight[event.agent] = event.call_id
+            case ModelReplied() | ModelCallFailed() | ModelCallAborted():
+                self._end_call(event)
+            case ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
+                self._keep(event)
+            case _:
+                pass
+
+    def _end_call(self, event: ModelReplied | ModelCallFailed | ModelCallAborted) -> None:
+        self.in_flight.pop(event.agent, None)
+        if isinstance(event, ModelReplied) and event.purpose == "evaluate":
+            self.judging = event
+        elif not isinstance(event, ModelCallFailed):
+            self._keep(event)
+
+    def _keep(
+        self, event: ModelReplied | ModelCallAborted | ToolFinished | BallotChanged | MessagesShown | RuleViolated
+    ) -> None:
+        """It belongs to the agent's open round, or else to the presentation."""
+        if event.agent in self.open_rounds:
+            self.open_rounds[event.agent].append(event)
+        elif self.presentation:
+            self.presentation.append(event)
