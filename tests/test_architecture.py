@@ -156,7 +156,14 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
     given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     for annotation in (parameter.annotation for parameter in given if parameter.annotation is not None):
         of_many = isinstance(annotation, ast.Subscript) and "Callable" not in names_in(annotation.value)
-        if (of_many or not many) and names_in(annotation) & {"LogRecord", "Event", "AnyEvent", "UnknownEvent", *EVENTS}:
+        if (of_many or not many) and names_in(annotation) & {
+            "LogRecord",
+            "Event",
+            "EventT",
+            "AnyEvent",
+            "UnknownEvent",
+            *EVENTS,
+        }:
             return True
     return False
 

@@ -11,7 +11,7 @@ import anyio
 
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import BallotEntry, BudgetRaised, EventT, FinishRequested, InputGiven, LogRecord
+from massgen_mcp.events import BallotEntry, EventT, LogRecord
 from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only
 from massgen_mcp.orchestration.team import AnswerStore
@@ -59,13 +59,12 @@ class LiveRun:
         """Append an event to the journal, and so to the state. Continue with the event that is returned: a resumed run
         will read that one. If it decides the coordination, the winner is recorded right after it.
         """
-        before = self.coordination
+        coordination, asked = self.coordination, self.caller.asked
         event = self._journal.record(event)
-        if isinstance(event, BudgetRaised | FinishRequested):
-            self.reservations.wake()
-        if self.coordination is not before:
+        if self.coordination is not coordination:
             self.decide()
-        elif not isinstance(event, InputGiven):
+            self.reservations.wake()
+        elif self.caller.asked is asked:
             return event
         self._changed.set()
         self._changed = anyio.Event()
@@ -95,5 +94,5 @@ class LiveRun:
         await self._journal.settle()
 
     async def change(self) -> None:
-        """Return at the next change of the coordination, or when the caller has decided something."""
+        """Return at the next change of the coordination, or of what the caller is asked."""
         await self._changed.wait()
