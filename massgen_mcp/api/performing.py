@@ -12,13 +12,12 @@ from typing import Any
 
 import anyio
 
-from massgen_mcp.api.asked import Asked
+from massgen_mcp.api.request import Prepared
 from massgen_mcp.api.sessions import SESSIONS
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
-from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
@@ -27,27 +26,24 @@ from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
-async def perform(asked: Asked, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
+async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
     """Run it to its end; returns the dictionary that `run` promises.
 
     Raises `RunNotCompleted` when there is no final answer, and `MassgenError` store_unavailable.
     """
-    with _place(asked.keep_logs) as parent:
-        directory = _new_run_directory(parent, asked)
-        with _entered(directory, asked) as run:
-            snapshot = await _execute(run, on_record)
-    result = _result(asked, snapshot, directory if asked.keep_logs else None)
+    request = run.request
+    with _place(run.keep_logs) as parent:
+        directory = _new_run_directory(parent, request)
+        with _entered(directory, run) as here:
+            snapshot = await _execute(here, on_record)
+    result = _result(run, snapshot, directory if run.keep_logs else None)
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
-    if asked.output_file is not None:
-        _write(asked.output_file, snapshot.final_answer)
-    turn = EarlierTurn(question=_redactor(asked).text(asked.question), answer=snapshot.final_answer)
-    SESSIONS.add(asked.session_id, turn, asked.history)
+    if request.output_file is not None:
+        _write(request.output_file.path, snapshot.final_answer)
+    turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
+    SESSIONS.add(request.session_id or "", turn, request.history)
     return result
-
-
-def _redactor(asked: Asked) -> Redactor:
-    return redactor_for(os.environ, [agent.backend for agent in asked.config.agents])
 
 
 @contextmanager
@@ -61,21 +57,21 @@ def _place(keep: bool) -> Generator[Path]:
 
 
 @contextmanager
-def _entered(directory: RunDirectory, asked: Asked) -> Generator[ForegroundRun]:
+def _entered(directory: RunDirectory, run: Prepared) -> Generator[ForegroundRun]:
     """The run, in the list of this machine's runs if its files stay."""
-    if not asked.keep_logs:
+    if not run.keep_logs:
         yield unlisted(directory, os.environ)
         return
-    with listed(directory, asked.question, asked.config, source=asked.config_used, environ=os.environ) as run:
-        yield run
+    with listed(directory, run.request) as here:
+        yield here
 
 
-def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
+def _new_run_directory(parent: Path, request: RunRequest) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment."""
     while True:
         try:
-            name = f"log_{timestamp()}"
-            return RunDirectory.create(parent / name, asked.question, asked.config, asked.history, _redactor(asked))
+            path = parent / f"log_{timestamp()}"
+            return RunDirectory.create(path, request.question, request.config, request.history, request.redactor)
         except FileExistsError:
             continue
 
@@ -115,12 +111,12 @@ async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -
     return outcome
 
 
-def _result(asked: Asked, run: RunSnapshot, directory: RunDirectory | None) -> dict[str, Any]:
+def _result(prepared: Prepared, run: RunSnapshot, directory: RunDirectory | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
-        "config_used": asked.config_used,
-        "session_id": asked.session_id,
+        "config_used": prepared.config_used,
+        "session_id": prepared.request.session_id,
         "usage": {
             "prompt_tokens": run.spent.input_tokens,
             "completion_tokens": run.spent.output_tokens,

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import RunFiles, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
@@ -97,19 +96,17 @@ def unlisted(directory: RunFiles, environ: Mapping[str, str]) -> ForegroundRun:
 
 
 @contextmanager
-def listed(
-    directory: RunFiles, question: str, config: Config, *, source: str, environ: Mapping[str, str]
-) -> Generator[ForegroundRun]:
+def listed(directory: RunFiles, request: RunRequest) -> Generator[ForegroundRun]:
     """A new run in the store, in the directory that was made for it. Where the store cannot be used the run works all
     the same, and its `note` says that it is in no list.
     """
     run_id, store, note = new_run_id(), None, ""
     with ExitStack() as cleanup:
         try:
-            store = _enter(directory, run_id, question, config, source, environ, cleanup)
+            store = _enter(directory, run_id, request, cleanup)
         except MassgenError as error:
             note = f"this run is in no list: {error}"
-        yield ForegroundRun(run_id, directory, note, environ, store)
+        yield ForegroundRun(run_id, directory, note, request.team.environ, store)
 
 
 @contextmanager
@@ -134,22 +131,15 @@ def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foregroun
         yield ForegroundRun(row.run_id, directory, "", environ, engine.store)
 
 
-def _enter(
-    directory: RunFiles,
-    run_id: str,
-    question: str,
-    config: Config,
-    source: str,
-    environ: Mapping[str, str],
-    cleanup: ExitStack,
-) -> RunStore:
+def _enter(directory: RunFiles, run_id: str, request: RunRequest, cleanup: ExitStack) -> RunStore:
     """Lock the directory first, then enter the run: who sees it sees whether it is alive."""
     refuse_network(directory.path)
+    environ = request.team.environ
     home = find_home(environ).ensure()
     engine = local_engine(home)
     cleanup.enter_context(engine.liveness.hold_foreground(directory))
     cleanup.callback(engine.close)
-    keyless = redactor_for(environ, [agent.backend for agent in config.agents]).text(question)
-    run = NewRun(run_id, keyless, source, identity(config, environ, home), request_hash="")
+    fingerprint = identity(request.config, environ, home)
+    run = NewRun(run_id, request.question, request.source, fingerprint, request_hash="")
     engine.store.add_foreground(run, directory.path)
     return engine.store

@@ -21,7 +21,9 @@ from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.checks import check_action, check_question, check_text, checked_raise, is_unicode
+from massgen_mcp.request.question import check_text, is_unicode
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.runs.checks import check_action, checked_raise
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.engine import Engine, FileStore
 from massgen_mcp.runs.engine.rows import (
@@ -29,7 +31,6 @@ from massgen_mcp.runs.engine.rows import (
     Action,
     Added,
     NewRun,
-    OnConflict,
     RunRow,
     SessionMoved,
     new_run_id,
@@ -70,34 +71,18 @@ class RunManager:
         """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
         self._waiting_ends = True
 
-    async def start(
-        self,
-        question: str,
-        config: Config,
-        *,
-        source: str,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "use_existing",
-        session_id: str | None = None,
-    ) -> tuple[RunView, bool]:
+    async def start(self, request: RunRequest) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
         `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
         and answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, missing_key, key_refused, idempotency_conflict, session_busy,
-        queue_full, disk_full, store_unavailable.
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, disk_full,
+        store_unavailable.
         """
-        check_question(question)
-        if session_id is not None:
-            safe_id(session_id, "session id")
-        if idempotency_key is not None:
-            check_text("idempotency_key", idempotency_key)
-        require_keys(config, self._environ)
-        question = self._redactor(config).text(question)
-        added, history = await anyio.to_thread.run_sync(
-            self._enqueue, question, config, source, idempotency_key, on_conflict, session_id
-        )
+        if request.session_id is not None:
+            safe_id(request.session_id, "session id")
+        added, history = await anyio.to_thread.run_sync(self._enqueue, request)
         view = await self.look(added.row.run_id)
         await anyio.to_thread.run_sync(self._see_to, view)
         if added.replaced is not None:
@@ -245,36 +230,28 @@ class RunManager:
 
     # -- plumbing -------------------------------------------------------------------------------------------------
 
-    def _enqueue(
-        self,
-        question: str,
-        config: Config,
-        source: str,
-        key: str | None,
-        on_conflict: OnConflict,
-        session_id: str | None,
-    ) -> tuple[Added, History]:
+    def _enqueue(self, request: RunRequest) -> tuple[Added, History]:
         """Directory first, row last: a run that the store knows is whole."""
         self._engine.home.ensure()
         run = NewRun(
             new_run_id(),
-            question,
-            source,
-            fingerprint=self._identity(config),
-            request_hash=_hash(question, config, session_id),
-            idempotency_key=key,
-            session_id=session_id,
+            request.question,
+            request.source,
+            fingerprint=self._identity(request.config),
+            request_hash=_hash(request),
+            idempotency_key=request.idempotency_key,
+            session_id=request.session_id,
         )
-        if (added := self._store.reusable(run, on_conflict)) is not None:
+        if (added := self._store.reusable(run, request.on_conflict)) is not None:
             return added, History()
         with self._files.making():
             while True:
                 try:
-                    history, over = self._history(session_id)
-                    self._files.create(run.run_id, question, config, history.turns, self._redactor(config))
+                    history, over = self._history(request.session_id)
+                    self._files.create(run.run_id, request.question, request.config, history.turns, request.redactor)
                     added = self._store.add(
                         replace(run, turns_over=over),
-                        on_conflict=on_conflict,
+                        on_conflict=request.on_conflict,
                         max_queued=self._engine.home.limits.queued,
                     )
                 except SessionMoved:
@@ -385,6 +362,8 @@ def _is_so(view: RunView, state: RunState | None) -> bool:
     return state not in ("running", "input_required") or view.state == state
 
 
-def _hash(question: str, config: Config, session_id: str | None) -> str:
-    document = json.dumps([question, config.model_dump(mode="json"), session_id], sort_keys=True)
+def _hash(request: RunRequest) -> str:
+    document = json.dumps(
+        [request.question, request.config.model_dump(mode="json"), request.session_id], sort_keys=True
+    )
     return hashlib.sha256(document.encode()).hexdigest()

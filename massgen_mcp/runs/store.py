@@ -13,6 +13,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
 from massgen_mcp.runs.engine.rows import (
     Action,
@@ -20,7 +21,6 @@ from massgen_mcp.runs.engine.rows import (
     Control,
     Kept,
     NewRun,
-    OnConflict,
     RunRow,
     SessionMoved,
     WorkRow,

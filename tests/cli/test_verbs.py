@@ -34,6 +34,7 @@ from tests.harness import (
     without_escapes,
 )
 from tests.planted import PLANTED
+from tests.teams import asked
 
 DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
 STUCK = agent("stuck", {"hang": True})
@@ -56,7 +57,7 @@ def document(home: TempHome, shape: type[BaseModel], *arguments: str) -> Any:
 async def start(home: TempHome, config: str, *, until: Until | None = None) -> str:
     """A run in the background, as a server starts it."""
     manager = RunManager(local_engine(find_home(home.environ)), home.environ)
-    view, _ = await manager.start("What is it?", load_config(config, environ={}), source="test")
+    view, _ = await manager.start(asked("What is it?", load_config(config, environ={})))
     if until is not None:
         view = await manager.wait(view.row.run_id, until=until, seconds=50, cursor=None)
     manager.close()

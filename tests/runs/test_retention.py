@@ -18,6 +18,7 @@ from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, passed, prune
 from massgen_mcp.runs.run_view import RunView
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
+from tests.teams import asked
 
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" * 5000}}
 
@@ -34,7 +35,7 @@ async def managed(home: TempHome) -> AsyncGenerator[RunManager]:
 async def ended_run(home: TempHome, manager: RunManager, key: str | None = None) -> RunView:
     """A run with files, whose runner has left."""
     config = load_config(home.config("writer", agent("solo", WRITE, {"answer": "kept"})), environ={})
-    view, _ = await manager.start("q", config, source="writer", idempotency_key=key)
+    view, _ = await manager.start(asked("q", config, source="writer", key=key))
     view = await manager.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
     assert view.state == "completed"
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
@@ -103,7 +104,7 @@ async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> Non
 async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
     async with managed(home) as manager:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
-        view, _ = await manager.start("q", config, source="stuck")
+        view, _ = await manager.start(asked("q", config, source="stuck"))
         await wait_until((view.directory.path / "events.jsonl").exists)
         assert (await manager.prune(older_than=0)).removed == []
         await manager.control(view.row.run_id, "cancel")

@@ -26,6 +26,7 @@ from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.views.snapshot import TERMINAL_STATES
 from tests.harness import RUNNER_MODULE, TempHome, end, poll_until, raw_server
+from tests.teams import asked
 
 AGENTS = 3
 TEAM = "team.yaml"
@@ -76,7 +77,7 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
             runs: list[str] = []
             for place_in_batch in range(RUNS_PER_KILL):
                 question = f"trial {trial}, run {place_in_batch}"
-                view, _ = await manager.start(question, config, source="kills")
+                view, _ = await manager.start(asked(question, config, source="kills"))
                 runs.append(view.row.run_id)
             await _moment(model, chance)
             for pid in home.processes(RUNNER_MODULE):
@@ -120,7 +121,7 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
 
             await ask()
             toll.kills += 1
-            view, _ = await manager.start(question, config, source=path, idempotency_key=key)
+            view, _ = await manager.start(asked(question, config, source=path, key=key))
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
             await _await_end(manager, view.row.run_id)

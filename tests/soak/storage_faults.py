@@ -24,6 +24,7 @@ from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.views.snapshot import TERMINAL_STATES
 from tests.harness import TempHome, agent
 from tests.soak.subject import QUESTION
+from tests.teams import asked
 
 KINDS = {
     "write": "write,writev",
@@ -142,9 +143,7 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
         findings.bad.append(f"{fault}: untyped error {complaints[-300:]!r}")
     manager = RunManager(local_engine(Home(home.path, runner_idle_seconds=0.5)), home.environ)
     try:
-        view, _ = await manager.start(
-            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key="key"
-        )
+        view, _ = await manager.start(asked(QUESTION, load_config(Path(config), environ={}), source=config, key="key"))
         run_id = view.row.run_id
         if told and told[-1] != run_id:
             findings.bad.append(f"{fault}: the acknowledged run {told[-1]} is lost")

@@ -15,6 +15,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.manager import RunManager
+from tests.teams import asked
 
 QUESTION = "What is six times seven?"
 PATIENCE = 6
@@ -24,7 +25,7 @@ async def main(config: str, key: str) -> int:
     manager = RunManager(local_engine(find_home(os.environ)), os.environ)
     try:
         view, _ = await manager.start(
-            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key=key
+            asked(QUESTION, load_config(Path(config), environ={}), environ=os.environ, source=config, key=key)
         )
         _say(1, view.row.run_id)
         with anyio.move_on_after(PATIENCE):

@@ -11,21 +11,22 @@ from pathlib import Path
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
-from massgen_mcp.cli.massgen.chat_files import with_mentioned_files
+from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
-from massgen_mcp.cli.massgen.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
+from massgen_mcp.cli.massgen.one_run import entered, execute_shown, new_run_directory, place
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen.team import find_team, given_of
 from massgen_mcp.cli.massgen.terminal import Terminal
 from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
-from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
@@ -101,13 +102,15 @@ class _Conversation:
         if self._terminal is None:
             return PipeReader()
         history = None if self._options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
-        return TerminalReader(self._terminal, MEANINGS, history, lambda text: keyless(text, self._team.config))
+        return TerminalReader(self._terminal, MEANINGS, history, self._without_keys)
+
+    def _without_keys(self, text: str) -> str:
+        return redactor_for(os.environ, [agent.backend for agent in self._team.config.agents]).text(text)
 
     async def _answer(self, text: str) -> bool:
         """Heed one input; False if it was to leave."""
         order = order_of(text)
         if order is None and text:
-            check_question(text)
             await self._take_turn(text)
         if order is not None:
             await self._do(*order)
@@ -116,15 +119,17 @@ class _Conversation:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, question: str) -> None:
-        question = keyless(question, self._team.config)
-        config = with_mentioned_files(question, answerable(self._team.config, self._options), Path.cwd())
+        cwd, team = Path.cwd(), self._team
+        paths = mentioned_paths(question, team.config, cwd)
+        given = given_of(self._options, question, cwd=cwd, environ=os.environ, team=team, context_paths=paths)
+        request = await build_request(given)
         if self._session is None:
             self._session = Session.create(self._sessions)
-        directory = new_run_directory(self._logs, question, config, self._session)
-        with entered(directory, question, self._team, self._options) as run:
+        directory = new_run_directory(self._logs, request, self._session)
+        with entered(directory, request, self._options) as run:
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            turn = self._session.begin_turn(question, directory.path)
+            turn = self._session.begin_turn(request.question, directory.path)
             snapshot = await execute_shown(run, self._options, self._logs)
         self._last = (snapshot, directory)
         self._session.end_turn(turn, directory, snapshot)

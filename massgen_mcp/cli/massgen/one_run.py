@@ -12,18 +12,19 @@ import anyio
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.massgen.debug_log import DebugLog
-from massgen_mcp.cli.massgen.display import Display, choose_display, shown_live
+from massgen_mcp.cli.massgen.display import Display, choose_display
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
 from massgen_mcp.cli.massgen.sessions import resumed_session
-from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen.team import given_of, output_file
 from massgen_mcp.cli.output import print_error, print_line, print_text
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
-from massgen_mcp.request.team import Team, describe_start
-from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
+from massgen_mcp.request.build import build_request
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.team import describe_start
+from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
@@ -45,17 +46,13 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
         print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
-    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
-    question = keyless(question, team.config)
-    if options.output_file is not None:
-        check_output(options.output_file.absolute(), "--output-file")
+    request = await build_request(given_of(options, question, cwd=Path.cwd(), environ=os.environ))
     with place(options) as parent:
         async with resumed_session(options, Path.cwd()) as session:
-            config = answerable(team.config, options)
-            directory = new_run_directory(parent, question, config, session)
-            with entered(directory, question, team, options) as run:
-                turn = session.begin_turn(question, directory.path) if session else None
-                _announce(directory, question, config, describe_start(team.config, team.source, os.environ, Path.cwd()))
+            directory = new_run_directory(parent, request, session)
+            with entered(directory, request, options) as run:
+                turn = session.begin_turn(request.question, directory.path) if session else None
+                _announce(directory, request.question, request.config, request.describe_start(Path.cwd()))
                 snapshot = await execute_shown(run, options, parent)
             if session and turn:
                 session.end_turn(turn, directory, snapshot)
@@ -67,8 +64,8 @@ async def resume_run(options: Options) -> int:
 
     Raises `MassgenError` for whatever keeps it from going on.
     """
-    if options.output_file is not None:
-        check_output(options.output_file.absolute(), "--output-file")
+    if (output := output_file(options)) is not None:
+        output.check()
     view = await run_to_continue(options.resume or "", Path.cwd())
     directory = view.directory
     with taken_over(view) as continued:
@@ -91,12 +88,12 @@ def _announce(directory: RunFiles, question: str, config: Config, team: str) -> 
 
 
 @contextmanager
-def entered(directory: RunFiles, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
+def entered(directory: RunFiles, request: RunRequest, options: Options) -> Generator[ForegroundRun]:
     """The run, in the list of this machine's runs as long as its files shall stay."""
     if options.no_logs:
-        yield unlisted(directory, team.environ)
+        yield unlisted(directory, request.team.environ)
         return
-    with listed(directory, question, team.config, source=team.source, environ=team.environ) as run:
+    with listed(directory, request) as run:
         yield run
 
 
@@ -164,15 +161,6 @@ def place(options: Options) -> Generator[Path]:
         remove_tree(temporary)
 
 
-def answerable(config: Config, options: Options) -> Config:
-    """The config; where nobody is there to answer, agents ask nothing and a reached budget ends the run."""
-    if shown_live(options, os.environ):
-        return config
-    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
-    budget = config.budget.model_copy(update={"at_cap": "finish"})
-    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
-
-
 def _members(config: Config) -> str:
     models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
@@ -237,22 +225,17 @@ def _cause(run: RunSnapshot) -> str:
             return run.state
 
 
-def new_run_directory(parent: Path, question: str, config: Config, session: Session | None) -> RunDirectory:
+def new_run_directory(parent: Path, request: RunRequest, session: Session | None) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment. As a turn of a session the run knows
     the earlier turns, and every agent begins with the files that they left.
     """
     history = session.history if session else ()
     while True:
         try:
-            redactor = redactor_for(os.environ, [agent.backend for agent in config.agents])
-            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history, redactor)
+            path = parent / f"log_{timestamp()}"
+            run = RunDirectory.create(path, request.question, request.config, history, request.redactor)
         except FileExistsError:
             continue
-        if session and config.orchestrator.enable_filesystem:
-            session.lay_out_files(run, len(config.agents))
+        if session and request.config.orchestrator.enable_filesystem:
+            session.lay_out_files(run, len(request.config.agents))
         return run
-
-
-def keyless(text: str, config: Config) -> str:
-    """What somebody typed, without the keys that the team's agents use."""
-    return redactor_for(os.environ, [agent.backend for agent in config.agents]).text(text)

@@ -12,8 +12,6 @@ from massgen_mcp.views.snapshot import RunState
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
-OnConflict = Literal["use_existing", "fail", "cancel_existing"]
-"""What a start does when its idempotency key is taken."""
 Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
 """What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 

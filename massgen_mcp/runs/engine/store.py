@@ -4,7 +4,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
-from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, OnConflict, RunRow, WorkRow
+from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, RunRow, WorkRow
 from massgen_mcp.views.snapshot import RunSnapshot, RunState
 
 
