@@ -21,7 +21,7 @@ PRELOADED = (
     "massgen_mcp.cli.massgen.one_run",
     "massgen_mcp.config.loader",
     "massgen_mcp.runs.execute",
-    "massgen_mcp.runs.manager",
+    "massgen_mcp.runs.service",
     "massgen_mcp.server.results",
 )
 

@@ -86,8 +86,8 @@ class Act:
 
     def heard(self, record: LogRecord) -> None:
         if isinstance(record.event, self._when) and self._handle is not None:
-            conductor, self._handle = self._handle.conductor, None
-            getattr(conductor, self._do)()
+            handle, self._handle = self._handle, None
+            getattr(handle, self._do)()
 
 
 async def run_team(

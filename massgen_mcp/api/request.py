@@ -46,7 +46,6 @@ class Prepared:
 
     request: RunRequest
     config_used: str
-    keep_logs: bool
 
 
 async def prepared(
@@ -90,10 +89,12 @@ async def prepared(
             output_file=_output(output_file),
             session_id=session_id,
             history=history,
+            project=Path.cwd() if enable_logging else None,
+            listed=enable_logging,
         )
     )
     logger.info("%s", request.describe_start(Path.cwd()))
-    return Prepared(request, _name(request.team, team.models), enable_logging)
+    return Prepared(request, _name(request.team, team.models))
 
 
 def _output(path: str | Path | None) -> OutputFile | None:

@@ -55,6 +55,8 @@ class Given:
     history: tuple[EarlierTurn, ...] = ()
     idempotency_key: str | None = None
     on_conflict: OnConflict = "use_existing"
+    project: Path | None = None
+    listed: bool = False
     only_plan: bool = False
     """Nothing will be executed, so keys may be missing."""
 
@@ -78,6 +80,8 @@ async def build_request(given: Given) -> RunRequest:
         idempotency_key=given.idempotency_key,
         on_conflict=given.on_conflict,
         output_file=given.output_file,
+        project=given.project,
+        listed=given.listed,
     )
 
 

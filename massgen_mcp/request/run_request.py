@@ -27,6 +27,10 @@ class RunRequest:
     idempotency_key: str | None = None
     on_conflict: OnConflict = "use_existing"
     output_file: OutputFile | None = None
+    project: Path | None = None
+    """Where the files of a run in the foreground are kept, below `.massgen`; None: nowhere, once it has ended."""
+    listed: bool = False
+    """Whether a run in the foreground is in the run store."""
 
     @property
     def config(self) -> Config:

@@ -8,6 +8,8 @@ know how a run is shown.
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
 
 import anyio
 import anyio.to_thread
@@ -19,11 +21,14 @@ from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.credentials import identity
+from massgen_mcp.runs.directory import RunDirectory, timestamp
 from massgen_mcp.runs.engine import RunFiles, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.project import LOGS, own_place
 from massgen_mcp.views.snapshot import RunSnapshot
+from massgen_mcp.workspace.snapshot import remove_tree
 
 CONTROL_INTERVAL = 0.5
 """Seconds between two looks at what is wanted of the run."""
@@ -31,8 +36,8 @@ CONTROL_INTERVAL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ForegroundRun:
-    """Made by `listed`, `unlisted` or `continued`; `execute` it once. `note` says why it is in no list although it
-    should be.
+    """Made by `run_here` or `continue_here`; `execute` it once. `note` says why it is in no list although it should
+    be.
     """
 
     run_id: str
@@ -40,6 +45,12 @@ class ForegroundRun:
     note: str
     _environ: Mapping[str, str]
     _store: RunStore | None
+    _temporary: Path | None = None
+
+    def forget(self) -> None:
+        """Remove the files that nobody keeps, for a process that leaves in a hurry."""
+        if self._temporary is not None:
+            remove_tree(self._temporary)
 
     async def execute(
         self,
@@ -47,31 +58,59 @@ class ForegroundRun:
         on_start: Callable[[RunHandle], None] = lambda _: None,
         on_record: Callable[[LogRecord], None] = lambda _: None,
     ) -> RunSnapshot:
-        """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does."""
+        """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does.
+
+        When the caller is cancelled, the run is cancelled first, and ends as such: nothing goes on behind it.
+        """
         handles: list[RunHandle] = []
+        outcome: list[RunSnapshot | Exception] = []
+        ended = anyio.Event()
+        abandoned = False
 
         def started(handle: RunHandle) -> None:
             handles.append(handle)
             on_start(handle)
+            if abandoned:
+                handle.cancel()
 
-        failure: Exception | None = None
-        snapshot = RunSnapshot()
+        async def work() -> None:
+            with anyio.CancelScope(shield=True):
+                try:
+                    outcome.append(await self._to_its_end(started, on_record))
+                except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
+                    outcome.append(error)
+            ended.set()
+
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
             tasks.start_soon(self._heed_controls, handles)
             try:
-                snapshot = await execute_run(
-                    self.directory, self.run_id, environ=self._environ, on_start=started, on_record=on_record
-                )
-            except Exception as error:  # noqa: BLE001 - raised below, not wrapped in the task group's own
-                failure = error
+                await ended.wait()
+            except anyio.get_cancelled_exc_class():
+                abandoned = True
+                for handle in handles:
+                    handle.cancel()
+                raise
             tasks.cancel_scope.cancel()
-        if failure is None:
-            self._note_end(snapshot)
-            return snapshot
-        if storage_fault(failure) is None:
-            told = f"{type(failure).__name__}: {failure}"
-            self._note_end(await break_off(self.directory, "internal", told, self._environ))
-        raise failure
+        (came,) = outcome
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    async def _to_its_end(
+        self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
+    ) -> RunSnapshot:
+        try:
+            snapshot = await execute_run(
+                self.directory, self.run_id, environ=self._environ, on_start=on_start, on_record=on_record
+            )
+        except Exception as failure:
+            if storage_fault(failure) is None:
+                told = f"{type(failure).__name__}: {failure}"
+                self._note_end(await break_off(self.directory, "internal", told, self._environ))
+            raise
+        self._note_end(snapshot)
+        return snapshot
 
     def _note_end(self, snapshot: RunSnapshot) -> None:
         """If the store cannot be told now, whoever looks at the run next tells it."""
@@ -90,27 +129,28 @@ class ForegroundRun:
                         await anyio.to_thread.run_sync(store.done, done)
 
 
-def unlisted(directory: RunFiles, environ: Mapping[str, str]) -> ForegroundRun:
-    """A run that nobody shall find again."""
-    return ForegroundRun(new_run_id(), directory, "", environ, None)
-
-
 @contextmanager
-def listed(directory: RunFiles, request: RunRequest) -> Generator[ForegroundRun]:
-    """A new run in the store, in the directory that was made for it. Where the store cannot be used the run works all
-    the same, and its `note` says that it is in no list.
+def run_here(request: RunRequest) -> Generator[ForegroundRun]:
+    """A new run in a directory of its own, to be executed by this process while the context lasts. Where the store
+    cannot be used the run works all the same, and its `note` says that it is in no list.
+
+    Raises `MassgenError` unsafe_path, disk_full, store_unavailable.
     """
     run_id, store, note = new_run_id(), None, ""
     with ExitStack() as cleanup:
-        try:
-            store = _enter(directory, run_id, request, cleanup)
-        except MassgenError as error:
-            note = f"this run is in no list: {error}"
-        yield ForegroundRun(run_id, directory, note, request.team.environ, store)
+        project = request.project or cleanup.enter_context(temporary_project())
+        directory = _new_directory(own_place(project, LOGS), request)
+        if request.listed:
+            try:
+                store = _enter(directory, run_id, request, cleanup)
+            except MassgenError as error:
+                note = f"this run is in no list: {error}"
+        temporary = None if request.listed else project
+        yield ForegroundRun(run_id, directory, note, request.team.environ, store, temporary)
 
 
 @contextmanager
-def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
+def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
     """An interrupted run of the store, taken over by this process with the keys of `environ`: it goes on in its own
     directory, from where its journal ends.
 
@@ -129,6 +169,26 @@ def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foregroun
         if not held or not engine.store.take_foreground(row.run_id, identity(config, environ, home)):
             raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
         yield ForegroundRun(row.run_id, directory, "", environ, engine.store)
+
+
+@contextmanager
+def temporary_project() -> Generator[Path]:
+    """A directory for runs that leave nothing behind."""
+    path = Path(mkdtemp(prefix="massgen-"))
+    try:
+        yield path
+    finally:
+        remove_tree(path)
+
+
+def _new_directory(logs: Path, request: RunRequest) -> RunDirectory:
+    """A directory of this run alone, however many are started in the same moment."""
+    while True:
+        try:
+            path = logs / f"log_{timestamp()}"
+            return RunDirectory.create(path, request.question, request.config, request.history, request.redactor)
+        except FileExistsError:
+            continue
 
 
 def _enter(directory: RunFiles, run_id: str, request: RunRequest, cleanup: ExitStack) -> RunStore:

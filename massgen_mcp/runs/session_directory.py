@@ -90,7 +90,7 @@ class SessionInfo:
 
 
 class Session:
-    """A session that this process may write. `create` or `resume` one; `close` it, or use it as a context manager."""
+    """A session that this process may write. `create` or `resume` one; `close` it, or use it as a context service."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path

@@ -1,9 +1,16 @@
 """What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.views.snapshot import TERMINAL_STATES
+
+MAX_TURNS_RECALLED = 200
 
 MAX_HISTORY_CHARACTERS = 100_000
 """Of all questions and answers together; agents read them before every first step."""
@@ -25,6 +32,40 @@ class History:
             told = told or "The team sees no earlier turn of this session"
             return f"{told}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
         return f"{told}. " if told else ""
+
+
+class SessionTurns:
+    """The turns of sessions: the runs of the store with that session id. `glance` may give less of a run that has
+    ended than `look`.
+    """
+
+    def __init__(self, store: RunStore, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
+        self._store = store
+        self._glance = glance
+        self._look = look
+
+    def told(self, session_id: str | None) -> tuple[History, frozenset[int]]:
+        """What the next turn of the session is told, and the numbers of the turns that are over."""
+        if session_id is None:
+            return History(), frozenset()
+        views = [self._glance(row) for row in self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)]
+        over = [view for view in views if view.state in TERMINAL_STATES]
+        return recall(self._turns(over)), frozenset(view.row.number for view in over)
+
+    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
+        """The turns that have an answer; None for one whose answer is gone."""
+        for listed in views:
+            if listed.state == "failed":
+                continue
+            try:
+                view = self._look(listed.row.run_id)
+            except MassgenError:
+                yield None
+                continue
+            if view.damage is not None:
+                yield None
+            elif answer := view.snapshot.best_answer:
+                yield EarlierTurn(question=view.snapshot.question, answer=answer)
 
 
 def recall(newest_first: Iterable[EarlierTurn | None]) -> History:

@@ -1,6 +1,6 @@
 """START HERE. The tools that an MCP client sees, one function each, in the order a parent agent uses them.
 
-Each parses nothing and decides nothing about runs: it asks the run manager, and puts what it hears into a result whose
+Each parses nothing and decides nothing about runs: it asks the run service, and puts what it hears into a result whose
 fields tell a model everything it needs, the next step included.
 """
 
@@ -22,7 +22,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Named
 from massgen_mcp.request.trust import Consent
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
@@ -46,8 +46,8 @@ STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idem
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
-def add_tools(server: MassgenServer, manager: RunManager) -> None:
-    """Register every tool on `server`, answered by `manager`."""
+def add_tools(server: MassgenServer, service: RunService) -> None:
+    """Register every tool on `server`, answered by `service`."""
 
     @server.tool(title="Start a team run", annotations=STARTS_WORK)
     async def start_run(
@@ -104,10 +104,10 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         reach = reach_of(team, os.environ, Path.cwd())
         if dry_run:
             return results.planned(team, source, reach, await estimate(team, request.question, os.environ), os.environ)
-        view, reused = await manager.start(request)
+        view, reused = await service.start(request)
         note = view.note
         if wait_seconds:
-            view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
+            view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, request.question, os.environ)
         return results.started(view, team, source, reach, expected, reused=reused, note=note)
 
@@ -123,14 +123,14 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
-        before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
+        before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
+        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
     async def get_status(run_id: RunId) -> reply_models.Status:
         """Return what a run is doing now, without waiting."""
-        return results.status(await manager.look(run_id))
+        return results.status(await service.look(run_id))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY)
     async def get_result(
@@ -144,7 +144,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
     ) -> reply_models.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
-        return results.result(await manager.look(run_id), view, agent, offset, limit)
+        return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)
     async def control_run(
@@ -161,7 +161,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         value: float | None = None,
     ) -> reply_models.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
-        return results.controlled(await manager.control(run_id, action, message, value))
+        return results.controlled(await service.control(run_id, action, message, value))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
@@ -172,7 +172,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> reply_models.RunList:
         """List runs, newest first."""
-        views = await manager.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
+        views = await service.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
         return results.run_list(views, limit)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)

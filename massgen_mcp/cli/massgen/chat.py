@@ -5,6 +5,7 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
-from massgen_mcp.cli.massgen.one_run import entered, execute_shown, new_run_directory, place
+from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
 from massgen_mcp.cli.massgen.sessions import open_session
@@ -29,6 +30,7 @@ from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.foreground import run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
 from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
@@ -50,10 +52,10 @@ async def chat(options: Options) -> int:
     """
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
-    with place(options) as logs:
-        sessions = logs / "sessions" if options.no_logs else own_place(Path.cwd(), SESSIONS)
+    with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
+        sessions = own_place(project, SESSIONS)
         session = await open_session(sessions, options.session_id) if options.session_id else None
-        conversation = _Conversation(options, team, terminal, logs, sessions, session)
+        conversation = _Conversation(options, team, terminal, project, session)
         try:
             return await conversation.hold()
         finally:
@@ -66,15 +68,14 @@ class _Conversation:
         options: Options,
         team: Team,
         terminal: Terminal | None,
-        logs: Path,
-        sessions: Path,
+        project: Path,
         session: Session | None,
     ) -> None:
         self._options = options
         self._team = team
         self._terminal = terminal
-        self._logs = logs
-        self._sessions = sessions
+        self._project = project
+        self._sessions = own_place(project, SESSIONS)
         self._session = session
         """None until the first question: a conversation without one leaves nothing behind."""
         self._last: tuple[RunSnapshot, RunFiles] | None = None
@@ -121,16 +122,27 @@ class _Conversation:
     async def _take_turn(self, question: str) -> None:
         cwd, team = Path.cwd(), self._team
         paths = mentioned_paths(question, team.config, cwd)
-        given = given_of(self._options, question, cwd=cwd, environ=os.environ, team=team, context_paths=paths)
-        request = await build_request(given)
         if self._session is None:
             self._session = Session.create(self._sessions)
-        directory = new_run_directory(self._logs, request, self._session)
-        with entered(directory, request, self._options) as run:
+        given = given_of(
+            self._options,
+            question,
+            cwd=cwd,
+            environ=os.environ,
+            team=team,
+            context_paths=paths,
+            history=self._session.history,
+            project=self._project,
+        )
+        request = await build_request(given)
+        with run_here(request) as run:
+            if request.config.orchestrator.enable_filesystem:
+                self._session.lay_out_files(run.directory, len(request.config.agents))
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            turn = self._session.begin_turn(request.question, directory.path)
-            snapshot = await execute_shown(run, self._options, self._logs)
+            turn = self._session.begin_turn(request.question, run.directory.path)
+            snapshot = await execute_shown(run, self._options)
+            directory = run.directory
         self._last = (snapshot, directory)
         self._session.end_turn(turn, directory, snapshot)
         self._show_result(snapshot)
@@ -147,7 +159,7 @@ class _Conversation:
             self._session = await open_session(path.parent, path.name)
             self._show([self._going_on(self._session)])
         with taken_over(view, self._session) as continued:
-            snapshot = await execute_shown(continued.run, self._options, self._logs)
+            snapshot = await execute_shown(continued.run, self._options)
             self._last = (snapshot, view.directory)
             continued.end(snapshot)
         self._show_result(snapshot)

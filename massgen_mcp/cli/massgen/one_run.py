@@ -2,10 +2,9 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
-from tempfile import mkdtemp
 
 import anyio
 
@@ -22,18 +21,14 @@ from massgen_mcp.cli.output import print_error, print_line, print_text
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
 from massgen_mcp.request.build import build_request
-from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import describe_start
-from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
+from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
-from massgen_mcp.runs.project import LOGS, own_place
-from massgen_mcp.runs.session_directory import Session
+from massgen_mcp.runs.foreground import ForegroundRun, run_here
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
-from massgen_mcp.workspace.snapshot import remove_tree
 
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
@@ -46,17 +41,19 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
         print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
-    request = await build_request(given_of(options, question, cwd=Path.cwd(), environ=os.environ))
-    with place(options) as parent:
-        async with resumed_session(options, Path.cwd()) as session:
-            directory = new_run_directory(parent, request, session)
-            with entered(directory, request, options) as run:
-                turn = session.begin_turn(request.question, directory.path) if session else None
-                _announce(directory, request.question, request.config, request.describe_start(Path.cwd()))
-                snapshot = await execute_shown(run, options, parent)
+    async with resumed_session(options, Path.cwd()) as session:
+        history = session.history if session else ()
+        given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, history=history)
+        request = await build_request(given)
+        with run_here(request) as run:
+            if session and request.config.orchestrator.enable_filesystem:
+                session.lay_out_files(run.directory, len(request.config.agents))
+            turn = session.begin_turn(request.question, run.directory.path) if session else None
+            _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
+            snapshot = await execute_shown(run, options)
             if session and turn:
-                session.end_turn(turn, directory, snapshot)
-            return _report(snapshot, directory, options, run.note)
+                session.end_turn(turn, run.directory, snapshot)
+            return _report(snapshot, run.directory, options, run.note)
 
 
 async def resume_run(options: Options) -> int:
@@ -72,7 +69,7 @@ async def resume_run(options: Options) -> int:
         request = directory.read_request()
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         _announce(directory, request.question, request.config, told)
-        snapshot = await execute_shown(continued.run, options, directory.path.parent)
+        snapshot = await execute_shown(continued.run, options)
         continued.end(snapshot)
     return _report(snapshot, directory, options, continued.run.note)
 
@@ -87,17 +84,7 @@ def _announce(directory: RunFiles, question: str, config: Config, team: str) -> 
     print_line(f"TEAM: {team}")
 
 
-@contextmanager
-def entered(directory: RunFiles, request: RunRequest, options: Options) -> Generator[ForegroundRun]:
-    """The run, in the list of this machine's runs as long as its files shall stay."""
-    if options.no_logs:
-        yield unlisted(directory, request.team.environ)
-        return
-    with listed(directory, request) as run:
-        yield run
-
-
-async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunSnapshot:
+async def execute_shown(run: ForegroundRun, options: Options) -> RunSnapshot:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
@@ -118,10 +105,9 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
         async for _ in signals:
             if cancelled or not handles:
                 display.close()
-                if options.no_logs:
-                    remove_tree(parent)
+                run.forget()
                 os._exit(EXIT_INTERRUPTED)
-            handles[0].conductor.cancel()
+            handles[0].cancel()
             cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
@@ -146,19 +132,6 @@ async def _refreshed(display: Display) -> None:
         with suppress(Exception):
             display.close()
         print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
-
-
-@contextmanager
-def place(options: Options) -> Generator[Path]:
-    """The directory for the run's own one; with --no-logs it is gone when this ends."""
-    if not options.no_logs:
-        yield own_place(Path.cwd(), LOGS)
-        return
-    temporary = Path(mkdtemp(prefix="massgen-"))
-    try:
-        yield temporary
-    finally:
-        remove_tree(temporary)
 
 
 def _members(config: Config) -> str:
@@ -223,19 +196,3 @@ def _cause(run: RunSnapshot) -> str:
             return preview(end.message, 500)
         case _:
             return run.state
-
-
-def new_run_directory(parent: Path, request: RunRequest, session: Session | None) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment. As a turn of a session the run knows
-    the earlier turns, and every agent begins with the files that they left.
-    """
-    history = session.history if session else ()
-    while True:
-        try:
-            path = parent / f"log_{timestamp()}"
-            run = RunDirectory.create(path, request.question, request.config, history, request.redactor)
-        except FileExistsError:
-            continue
-        if session and request.config.orchestrator.enable_filesystem:
-            session.lay_out_files(run, len(request.config.agents))
-        return run

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.foreground import ForegroundRun, continued
+from massgen_mcp.runs.foreground import ForegroundRun, continue_here
 from massgen_mcp.runs.project import PROJECT_FILES
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.session_directory import OpenTurn, Session, session_of_killed_turn
@@ -37,8 +37,8 @@ class ContinuedRun:
 
 async def interrupted_here(cwd: Path) -> list[RunView]:
     """The interrupted runs of this directory, newest first; none where the run store cannot be used."""
-    with suppress(MassgenError), run_manager() as manager:
-        return await manager.interrupted_below(cwd / PROJECT_FILES)
+    with suppress(MassgenError), run_service() as service:
+        return await service.interrupted_below(cwd / PROJECT_FILES)
     return []
 
 
@@ -56,12 +56,12 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
     Raises `MassgenError`: invalid_action for one that cannot be continued here, unknown_run, expired, run_damaged,
     journal_newer, store_unavailable.
     """
-    with run_manager() as manager:
+    with run_service() as service:
         if not beginning:
-            if not (runs := await manager.interrupted_below(cwd / PROJECT_FILES)):
+            if not (runs := await service.interrupted_below(cwd / PROJECT_FILES)):
                 raise MassgenError("invalid_action", "no run of this directory is interrupted")
             return runs[0]
-        view = await manager.look(await manager.find(beginning))
+        view = await service.look(await service.find(beginning))
     if problem := view.newer or view.damage:
         raise problem
     run_id = view.row.run_id
@@ -79,18 +79,18 @@ async def run_to_continue(beginning: str, cwd: Path) -> RunView:
 def taken_over(view: RunView, held: Session | None = None) -> Generator[ContinuedRun]:
     """The run, to be executed by this process while the context lasts. `held`: a session that is open here already.
 
-    Raises `MassgenError` as `continued`, and invalid_action while another process works on the run's session.
+    Raises `MassgenError` as `continue_here`, and invalid_action while another process works on the run's session.
     """
     directory = view.directory.path
     path = session_of_killed_turn(directory)
     if path is None:
-        with continued(view.row, environ=os.environ) as run:
+        with continue_here(view.row, environ=os.environ) as run:
             yield ContinuedRun(run, None, None)
         return
     session = held if held is not None and held.path == path else Session.resume(path.parent, path.name)
     try:
         turn = next((turn for turn in session.killed_turns if turn.log_dir == directory), None)
-        with continued(view.row, environ=os.environ) as run:
+        with continue_here(view.row, environ=os.environ) as run:
             yield ContinuedRun(run, session, turn)
     finally:
         if session is not held:

@@ -8,7 +8,7 @@ from pathlib import Path
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.project import SESSIONS, own_place
 from massgen_mcp.runs.session_directory import Session, list_sessions
@@ -34,8 +34,8 @@ async def open_session(parent: Path, session_id: str) -> Session:
     """
     session = Session.resume(parent, session_id)
     for turn in session.killed_turns:
-        with suppress(MassgenError), run_manager() as manager:  # then it is as before
-            view = await manager.look_at(turn.log_dir)
+        with suppress(MassgenError), run_service() as service:  # then it is as before
+            view = await service.look_at(turn.log_dir)
             if view is not None and view.ended and view.damage is None:
                 session.end_turn(turn, view.directory, view.snapshot)
     return session

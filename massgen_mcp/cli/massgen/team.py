@@ -31,8 +31,10 @@ def given_of(
     team: Team | None = None,
     context_paths: Sequence[ContextPath] = (),
     history: tuple[EarlierTurn, ...] = (),
+    project: Path | None = None,
 ) -> Given:
-    """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat.
+    """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat;
+    `project`: where runs are kept instead of in `cwd`.
 
     Raises `MassgenError` config_invalid.
     """
@@ -51,6 +53,8 @@ def given_of(
         caller_answers=shown_live(options, environ),
         output_file=output_file(options),
         history=history,
+        project=project or (None if options.no_logs else cwd),
+        listed=not options.no_logs,
     )
 
 
