@@ -30,7 +30,7 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
     if request.output_file is not None:
         _write(request.output_file.path, snapshot.final_answer)
     turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
-    SESSIONS.add(request.session_id or "", turn, request.history)
+    SESSIONS.add(request.session_id or "", turn, request.history, kept=here.listed)
     return result
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from massgen_mcp.api.arguments import check_types
-from massgen_mcp.api.sessions import SESSIONS, new_session_id
+from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.build_config import Paths, path_entries
 from massgen_mcp.config.loader import config_from_data
@@ -31,7 +31,8 @@ class RunOptions(TypedDict, total=False):
     context_paths: Paths | None
     """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
     session_id: str | None
-    """Continue the session of an earlier result of this process: agents see its questions and final answers."""
+    """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
+    to this process alone."""
     conversation_history: Sequence[Mapping[str, str]] | None
     """Earlier turns as `{"role": "user" | "assistant", "content": ...}`, for a conversation that began elsewhere."""
     system_message: str | None
@@ -74,7 +75,7 @@ async def prepared(
             "use_docker: commands do not run in Docker here; leave it out. Agents work in directories of their own",
         )
     team = _named(config, model, models, num_agents, given)
-    session_id, history = _session(given)
+    session_id, history = _session(given, keep_logs=enable_logging)
     request = await build_request(
         Given(
             question,
@@ -166,13 +167,22 @@ def _context_paths(paths: Paths) -> tuple[ContextPath, ...]:
 # -- the conversation -------------------------------------------------------------------------------------------------
 
 
-def _session(given: RunOptions) -> tuple[str, tuple[EarlierTurn, ...]]:
+def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierTurn, ...]]:
+    """The session, and what was said before, unless the run store says it."""
     session_id, said = given.get("session_id"), given.get("conversation_history")
     if session_id is not None and said is not None:
         raise MassgenError("invalid_arguments", "session_id and conversation_history each say what came before")
-    if session_id is not None:
-        return session_id, SESSIONS.history(session_id)
-    return new_session_id(), turns_of(said or ())
+    if session_id is None:
+        return new_session_id(), turns_of(said or ())
+    if (history := SESSIONS.history(session_id)) is not None:
+        return session_id, history
+    if (turns := kept_turns(session_id)) is None:
+        raise MassgenError(
+            "invalid_arguments",
+            f"there is no session {session_id[:80]!a} in this process; leave session_id out to begin one, or "
+            "hand over what was said as conversation_history",
+        )
+    return session_id, () if keep_logs else turns
 
 
 def turns_of(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]:

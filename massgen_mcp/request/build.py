@@ -52,6 +52,7 @@ class Given:
     """Whether somebody is there who can answer agents' questions, and raise a budget."""
     output_file: OutputFile | None = None
     session_id: str | None = None
+    begins_session: bool = False
     history: tuple[EarlierTurn, ...] = ()
     idempotency_key: str | None = None
     on_conflict: OnConflict = "use_existing"
@@ -76,6 +77,7 @@ async def build_request(given: Given) -> RunRequest:
         question=redactor.text(given.question),
         team=team,
         session_id=given.session_id,
+        begins_session=given.begins_session,
         history=given.history,
         idempotency_key=given.idempotency_key,
         on_conflict=given.on_conflict,

@@ -22,8 +22,11 @@ class RunRequest:
     team: Team
     """Its config is what the run executes."""
     session_id: str | None = None
+    """Whose turn it is."""
+    begins_session: bool = False
+    """In the foreground: it is the first turn of a session that has no id yet."""
     history: tuple[EarlierTurn, ...] = ()
-    """What was said before the question, as far as the caller tells it."""
+    """What was said before the question, if the caller tells it; a session's turns need not be told."""
     idempotency_key: str | None = None
     on_conflict: OnConflict = "use_existing"
     output_file: OutputFile | None = None

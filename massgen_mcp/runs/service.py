@@ -53,7 +53,7 @@ class RunService:
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._environ = environ
         self._dispatch = Dispatch(engine, environ)
-        self._sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watch(run_id).look())
+        self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watch(run_id).look())
         self._waiting_ends = False
         with suppress(MassgenError):
             engine.home.ensure()
@@ -77,7 +77,7 @@ class RunService:
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
         identity = self._dispatch.identity
-        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self._sessions, request, identity)
+        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self.sessions, request, identity)
         view = await self.look(added.row.run_id)
         await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         if added.replaced is not None:
@@ -213,11 +213,6 @@ class RunService:
 
         views = await anyio.to_thread.run_sync(lambda: list(found()))
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
-
-    async def look_at(self, directory: Path) -> RunView | None:
-        """The run that has this directory of its own, as `look` tells of it; None if the store knows no such run."""
-        row = await anyio.to_thread.run_sync(self._store.at, directory)
-        return None if row is None else await self.look(row.run_id)
 
     async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""

@@ -1,15 +1,20 @@
-"""What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept."""
+"""Sessions: the runs of the store with the same session id are the turns of a conversation.
+
+The team of a new turn reads question and answer of the earlier ones, as many of the newest as fit.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.engine import RunStore
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.views.snapshot import TERMINAL_STATES
 
+MAX_TURNS = 100_000
 MAX_TURNS_RECALLED = 200
 
 MAX_HISTORY_CHARACTERS = 100_000
@@ -42,15 +47,32 @@ class SessionTurns:
     def __init__(self, store: RunStore, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
         self._store = store
         self._glance = glance
-        self._look = look
+        self.look = look
+
+    def runs(self, session_id: str) -> list[RunView]:
+        """Oldest first; none of a session that the store does not know. Raises `MassgenError` store_unavailable."""
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
+        return [self._glance(row) for row in reversed(rows)]
+
+    def busy(self, session_id: str) -> bool:
+        """Whether a turn is on its way, or waits for a runner."""
+        return any(
+            not view.ended and not (view.state == "interrupted" and view.row.foreground)
+            for view in self.runs(session_id)
+        )
 
     def told(self, session_id: str | None) -> tuple[History, frozenset[int]]:
-        """What the next turn of the session is told, and the numbers of the turns that are over."""
+        """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
+        runs, and before them what its first run was told.
+        """
         if session_id is None:
             return History(), frozenset()
-        views = [self._glance(row) for row in self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)]
-        over = [view for view in views if view.state in TERMINAL_STATES]
-        return recall(self._turns(over)), frozenset(view.row.number for view in over)
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)
+        views = [self._glance(row) for row in rows]
+        over = [view for view in views if view.ended]
+        first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
+        turns = recall(chain(self._turns(over), _told_at_first(first)))
+        return turns, frozenset(view.row.number for view in over)
 
     def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
         """The turns that have an answer; None for one whose answer is gone."""
@@ -58,7 +80,7 @@ class SessionTurns:
             if listed.state == "failed":
                 continue
             try:
-                view = self._look(listed.row.run_id)
+                view = self.look(listed.row.run_id)
             except MassgenError:
                 yield None
                 continue
@@ -66,6 +88,13 @@ class SessionTurns:
                 yield None
             elif answer := view.snapshot.best_answer:
                 yield EarlierTurn(question=view.snapshot.question, answer=answer)
+
+
+def _told_at_first(first: list[RunView]) -> Iterator[EarlierTurn]:
+    """What was said before a session began, newest first."""
+    for view in first:
+        with suppress(MassgenError):
+            yield from reversed(view.directory.read_request().history)
 
 
 def recall(newest_first: Iterable[EarlierTurn | None]) -> History:

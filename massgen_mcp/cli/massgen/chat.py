@@ -18,7 +18,7 @@ from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
 from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of
 from massgen_mcp.cli.massgen.terminal import Terminal
@@ -30,9 +30,9 @@ from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import run_here, temporary_project
-from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
-from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
+from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.project import CHAT_HISTORY, own_place
+from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
@@ -53,13 +53,8 @@ async def chat(options: Options) -> int:
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
-        sessions = own_place(project, SESSIONS)
-        session = await open_session(sessions, options.session_id) if options.session_id else None
-        conversation = _Conversation(options, team, terminal, project, session)
-        try:
-            return await conversation.hold()
-        finally:
-            conversation.close()
+        session = open_session(project, options.session_id) if options.session_id else None
+        return await _Conversation(options, team, terminal, project, session).hold()
 
 
 class _Conversation:
@@ -69,13 +64,12 @@ class _Conversation:
         team: Team,
         terminal: Terminal | None,
         project: Path,
-        session: Session | None,
+        session: SessionRecords | None,
     ) -> None:
         self._options = options
         self._team = team
         self._terminal = terminal
         self._project = project
-        self._sessions = own_place(project, SESSIONS)
         self._session = session
         """None until the first question: a conversation without one leaves nothing behind."""
         self._last: tuple[RunSnapshot, RunFiles] | None = None
@@ -94,10 +88,6 @@ class _Conversation:
         if self._terminal is not None or self._last is None:
             return EXIT_OK
         return _CODES.get(self._last[0].state, EXIT_EXECUTION)
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
 
     def _reader(self) -> Reader:
         if self._terminal is None:
@@ -122,8 +112,6 @@ class _Conversation:
     async def _take_turn(self, question: str) -> None:
         cwd, team = Path.cwd(), self._team
         paths = mentioned_paths(question, team.config, cwd)
-        if self._session is None:
-            self._session = Session.create(self._sessions)
         given = given_of(
             self._options,
             question,
@@ -131,20 +119,16 @@ class _Conversation:
             environ=os.environ,
             team=team,
             context_paths=paths,
-            history=self._session.history,
+            session_id=self._session.session_id if self._session else None,
+            begins_session=self._session is None,
             project=self._project,
         )
-        request = await build_request(given)
-        with run_here(request) as run:
-            if request.config.orchestrator.enable_filesystem:
-                self._session.lay_out_files(run.directory, len(request.config.agents))
+        with run_here(await build_request(given)) as run:
+            self._session = run.session
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            turn = self._session.begin_turn(request.question, run.directory.path)
             snapshot = await execute_shown(run, self._options)
-            directory = run.directory
-        self._last = (snapshot, directory)
-        self._session.end_turn(turn, directory, snapshot)
+        self._last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     async def _resume(self, beginning: str) -> None:
@@ -154,14 +138,12 @@ class _Conversation:
         if self._options.no_logs:
             raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
         view = await run_to_continue(beginning, Path.cwd())
-        path = session_of_killed_turn(view.directory.path)
-        if self._session is None and path is not None and path.parent == self._sessions:
-            self._session = await open_session(path.parent, path.name)
-            self._show([self._going_on(self._session)])
-        with taken_over(view, self._session) as continued:
-            snapshot = await execute_shown(continued.run, self._options)
-            self._last = (snapshot, view.directory)
-            continued.end(snapshot)
+        with continue_here(view.row, environ=os.environ) as run:
+            if self._session is None and run.session is not None and run.directory.path.is_relative_to(self._project):
+                self._session = run.session
+                self._show([self._going_on(run.session)])
+            snapshot = await execute_shown(run, self._options)
+        self._last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     def _show_result(self, run: RunSnapshot) -> None:
@@ -216,8 +198,6 @@ class _Conversation:
     def _reset(self) -> None:
         """The next question begins a session of its own; this one stays, and can be resumed."""
         left = self._session
-        if left is not None:
-            left.close()
         self._session = None
         self._last = None
         kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
@@ -261,7 +241,7 @@ class _Conversation:
             self._show([(Span(plain(describe_interrupted(runs, "/resume")), "busy"),)])
 
     @staticmethod
-    def _going_on(session: Session) -> Line:
+    def _going_on(session: SessionRecords) -> Line:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
     def _start(self) -> Line:

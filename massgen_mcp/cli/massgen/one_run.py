@@ -14,8 +14,8 @@ from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import Display, choose_display
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import whole_question
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
-from massgen_mcp.cli.massgen.sessions import resumed_session
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
+from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, output_file
 from massgen_mcp.cli.output import print_error, print_line, print_text
 from massgen_mcp.config.models import Config
@@ -25,7 +25,7 @@ from massgen_mcp.request.team import describe_start
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.runs.foreground import ForegroundRun, run_here
+from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.snapshot import RunSnapshot
 from massgen_mcp.views.spent import spent_text
@@ -41,19 +41,14 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
         print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
-    async with resumed_session(options, Path.cwd()) as session:
-        history = session.history if session else ()
-        given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, history=history)
-        request = await build_request(given)
-        with run_here(request) as run:
-            if session and request.config.orchestrator.enable_filesystem:
-                session.lay_out_files(run.directory, len(request.config.agents))
-            turn = session.begin_turn(request.question, run.directory.path) if session else None
-            _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
-            snapshot = await execute_shown(run, options)
-            if session and turn:
-                session.end_turn(turn, run.directory, snapshot)
-            return _report(snapshot, run.directory, options, run.note)
+    session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
+    session_id = session.session_id if session else None
+    given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
+    request = await build_request(given)
+    with run_here(request) as run:
+        _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
+        snapshot = await execute_shown(run, options)
+        return _report(snapshot, run.directory, options, run.note)
 
 
 async def resume_run(options: Options) -> int:
@@ -65,13 +60,12 @@ async def resume_run(options: Options) -> int:
         output.check()
     view = await run_to_continue(options.resume or "", Path.cwd())
     directory = view.directory
-    with taken_over(view) as continued:
+    with continue_here(view.row, environ=os.environ) as run:
         request = directory.read_request()
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         _announce(directory, request.question, request.config, told)
-        snapshot = await execute_shown(continued.run, options)
-        continued.end(snapshot)
-    return _report(snapshot, directory, options, continued.run.note)
+        snapshot = await execute_shown(run, options)
+    return _report(snapshot, directory, options, run.note)
 
 
 def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:

@@ -8,7 +8,7 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.models import AUTO_MODEL, ContextPath, EarlierTurn
+from massgen_mcp.config.models import AUTO_MODEL, ContextPath
 from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import Given, adjusted_team
@@ -30,7 +30,8 @@ def given_of(
     environ: Mapping[str, str],
     team: Team | None = None,
     context_paths: Sequence[ContextPath] = (),
-    history: tuple[EarlierTurn, ...] = (),
+    session_id: str | None = None,
+    begins_session: bool = False,
     project: Path | None = None,
 ) -> Given:
     """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat;
@@ -52,7 +53,8 @@ def given_of(
         replaces_system_messages=True,
         caller_answers=shown_live(options, environ),
         output_file=output_file(options),
-        history=history,
+        session_id=session_id,
+        begins_session=begins_session,
         project=project or (None if options.no_logs else cwd),
         listed=not options.no_logs,
     )

@@ -50,6 +50,13 @@ class RunRow:
     foreground: bool
 
     @property
+    def busy(self) -> bool:
+        """Whether another turn of its session has to wait for it. Nobody goes on with an interrupted run of the
+        foreground before somebody resumes it.
+        """
+        return self.state in ("queued", "running") or (self.state == "interrupted" and not self.foreground)
+
+    @property
     def expired(self) -> bool:
         return self.kept in ("losing_results", "nothing")
 
