@@ -46,6 +46,14 @@ class RetryPolicy:
             return min(error.retry_after, self.longest_retry_after)
         return random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (failures - 1)))
 
+    def again(self, failures: int, error: BackendError, deadline: float) -> float | None:
+        """The wait before the next try; None if there is none, as when it would begin after `deadline`, on the event
+        loop's clock.
+        """
+        wait = self.wait(failures, error)
+        out_of_time = anyio.current_time() + wait >= deadline
+        return None if not error.retryable or failures >= self.attempts or out_of_time else wait
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -98,9 +106,8 @@ async def call_model(
                     return await _one_reply(backend, request, on_text, hear, started)
             except BackendError as error:
                 failures += 1
-                wait = policy.wait(failures, error)
-                out_of_time = anyio.current_time() + wait >= deadline
-                if not error.retryable or failures >= policy.attempts or out_of_time:
+                wait = policy.again(failures, error, deadline)
+                if wait is None:
                     raise
                 on_retry(failures, error, wait)
             await anyio.sleep(wait)
@@ -136,41 +143,56 @@ async def _collect(
     on_part: Callable[[Part], None],
     started: float,
 ) -> Reply:
-    texts: list[str] = []
-    reasoning: list[str] = []
-    calls: list[ToolCall] = []
-    usage: UsagePart | None = None
-    stop: StopPart | None = None
-    size = 0
+    reply = ReplyParts()
     async for part in parts:
         on_part(part)
-        match part:
-            case TextPart(text):
-                texts.append(text)
-                size += len(text.encode())
-            case ReasoningPart(text):
-                reasoning.append(text)
-                size += len(text.encode())
-            case ToolCallPart(call):
-                calls.append(call)
-                size += len(call.id) + len(call.name) + len(call.arguments.encode())
-            case UsagePart():
-                usage = part
-            case StopPart():
-                stop = part
-        if size > MAX_REPLY_BYTES:
-            raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
+        reply.take(part)
         if isinstance(part, TextPart):
             on_text(part.text)
-    if stop is None:
-        raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
-    return Reply(
-        text="".join(texts),
-        reasoning="".join(reasoning),
-        tool_calls=tuple(calls),
-        stop=stop.reason,
-        replay=stop.replay,
-        usage=usage,
-        model=(usage.model if usage else "") or model,
-        seconds=time.monotonic() - started,
-    )
+    return reply.whole(model, time.monotonic() - started)
+
+
+class ReplyParts:
+    """Puts the parts of one reply together."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._size = 0
+        self._usage: UsagePart | None = None
+        self._stop: StopPart | None = None
+
+    def take(self, part: Part) -> None:
+        """Raises `BackendError` bad_reply once they are too large together."""
+        match part:
+            case TextPart(text):
+                self._texts.append(text)
+                self._size += len(text.encode())
+            case ReasoningPart(text):
+                self._reasoning.append(text)
+                self._size += len(text.encode())
+            case ToolCallPart(call):
+                self._calls.append(call)
+                self._size += len(call.id) + len(call.name) + len(call.arguments.encode())
+            case UsagePart():
+                self._usage = part
+            case StopPart():
+                self._stop = part
+        if self._size > MAX_REPLY_BYTES:
+            raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
+
+    def whole(self, model: str, seconds: float) -> Reply:
+        """Raises `BackendError` provider_error if the model had not come to its end."""
+        if self._stop is None:
+            raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+        return Reply(
+            text="".join(self._texts),
+            reasoning="".join(self._reasoning),
+            tool_calls=tuple(self._calls),
+            stop=self._stop.reason,
+            replay=self._stop.replay,
+            usage=self._usage,
+            model=(self._usage.model if self._usage else "") or model,
+            seconds=seconds,
+        )

@@ -17,7 +17,8 @@ from tests.terminal import newest, only_child
 
 @pytest.fixture
 def here(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> TempHome:
-    """The home is this process's, too."""
+    """The home is this process's, too, but not that of the process that serves `run_command` to every test."""
+    run_command(home, COMMAND_MODULE, "--version")
     monkeypatch.setenv("MASSGEN_MCP_HOME", str(home.path))
     monkeypatch.chdir(home.work)
     return home
