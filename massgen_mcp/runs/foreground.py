@@ -219,11 +219,13 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
     sessions = RunService(engine, environ).sessions
     fingerprint, run_id = identity(request.config, environ, home), new_run_id()
     while True:
-        records = _records(request, project, sessions)
-        session_id = records.session_id if records else None
-        history, over = sessions.told(session_id)
-        directory = _new_directory(request, project, records, history.turns)
         with ExitStack() as attempt:
+            records = _records(request, project, sessions)
+            if records and request.begins_session:
+                attempt.callback(records.path.rmdir)
+            session_id = records.session_id if records else None
+            history, over = sessions.told(session_id)
+            directory = _new_directory(request, project, records, history.turns)
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
@@ -235,8 +237,6 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
                     run_id, directory, environ, session=records, _listing=_Listing(engine.store, sessions)
                 )
             held.close()
-        if records and request.begins_session:
-            records.path.rmdir()
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
