@@ -54,13 +54,6 @@ class SessionTurns:
         rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
         return [self._glance(row) for row in reversed(rows)]
 
-    def busy(self, session_id: str) -> bool:
-        """Whether a turn is on its way, or waits for a runner."""
-        return any(
-            not view.ended and not (view.state == "interrupted" and view.row.foreground)
-            for view in self.runs(session_id)
-        )
-
     def told(self, session_id: str | None) -> tuple[History, frozenset[int]]:
         """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
         runs, and before them what its first run was told.

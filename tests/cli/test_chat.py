@@ -333,6 +333,7 @@ def test_a_session_in_use_is_refused_to_others(home: TempHome) -> None:
         done = piped(home, b"First?\n", "--config", config, "--session-id", session.name)
         assert done.returncode == CONFIG_ERROR
         assert b"is in use by another process" in done.stderr
+        assert piped(home, b"", "--list-sessions").stdout.endswith(b"  0 turns   [in use]\n")
 
 
 # -- one question of a session ----------------------------------------------------------------------------------------

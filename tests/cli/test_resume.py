@@ -145,6 +145,7 @@ def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_open
     assert run_command(home, SERVER_MODULE, "resume", run_id).returncode == 0
     assert run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60").returncode == 0
     assert not [*session.iterdir()], "a turn is written down when it has ended"
+    assert massgen(home, "--list-sessions").stdout.endswith(f"  1 turn   {QUESTION}\n")
     home.config("slow", agent("ada"), agent("bo"))
     done = massgen(home, "--automation", "--config", config, "--session-id", session.name, "Why?")
     assert done.returncode == 0, done.stderr

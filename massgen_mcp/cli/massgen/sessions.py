@@ -21,12 +21,14 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     """
     parent = own_place(cwd, SESSIONS)
     session = SessionRecords(parent / session_id)
-    if not is_session_id(session_id) or not (_completed(session) or session.exist):
+    usable = is_session_id(session_id)
+    known, busy = _brought_up_to_date(session) if usable else (False, False)
+    if not known and not (usable and session.exist):
         raise MassgenError(
             "invalid_arguments",
             f"there is no session {preview(session_id, 80)!r} in {parent}; `massgen --list-sessions` shows them",
         )
-    if _busy(session_id):
+    if busy:
         raise MassgenError("invalid_action", f"{session_id} is in use by another process; end that one first")
     return session
 
@@ -36,31 +38,24 @@ def show_sessions(cwd: Path) -> int:
     found = sessions_in(cwd / SESSIONS)
     if not found:
         print_line(f"No sessions in {cwd / SESSIONS}.")
-    for session in found:
-        _completed(session)
+    busy = {session.session_id for session in found if _brought_up_to_date(session)[1]}
     for session in sorted(found, key=lambda one: (one.changed_at, one.session_id), reverse=True):
         changed = datetime.fromtimestamp(session.changed_at).astimezone().strftime("%Y-%m-%d %H:%M")
         turns = session.turns
         count = f"{len(turns)} turn{' ' if len(turns) == 1 else 's'}"
         first = preview(turns[0].question, QUESTION_CHARACTERS) if turns else ""
-        print_line(
-            f"{session.session_id}  {changed}  {count}  {first}{' [in use]' if _busy(session.session_id) else ''}"
-        )
+        in_use = " [in use]" if session.session_id in busy else ""
+        print_line(f"{session.session_id}  {changed}  {count}  {first}{in_use}")
     return EXIT_OK
 
 
-def _completed(session: SessionRecords) -> bool:
-    """Write down the turns that have ended elsewhere; whether the run store knows the session."""
-    with suppress(MassgenError), run_service() as service:  # a store that cannot be used: then it is as before
-        runs = service.sessions.runs(session.session_id)
-        if runs:
+def _brought_up_to_date(session: SessionRecords) -> tuple[bool, bool]:
+    """Write down the turns that have ended elsewhere. Whether the run store knows the session, and whether a turn of it
+    goes on; no, where the store cannot be used.
+    """
+    with suppress(MassgenError), run_service() as service:
+        if runs := service.sessions.runs(session.session_id):
             session.make()
             session.complete(runs, service.sessions.look)
-        return bool(runs)
-    return False
-
-
-def _busy(session_id: str) -> bool:
-    with suppress(MassgenError), run_service() as service:
-        return service.sessions.busy(session_id)
-    return False
+            return True, any(view.row.busy and not view.ended for view in runs)
+    return False, False
