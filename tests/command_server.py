@@ -39,7 +39,7 @@ PRELOADED = (
     "massgen_mcp.cli.massgen_mcp.verbs.serve",
     "massgen_mcp.config.loader",
     "massgen_mcp.runs.execute",
-    "massgen_mcp.runs.manager",
+    "massgen_mcp.runs.service",
     "massgen_mcp.runs.retention",
     "massgen_mcp.server.http",
     "massgen_mcp.server.results",

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
@@ -36,6 +38,18 @@ def silent_team(size: int) -> Config:
     """Agents without a script: each answers once, votes for the first answer on its ballot, and presents its own."""
     scripts: list[Script] = [[] for _ in range(size)]
     return team(*scripts)
+
+
+def asked(
+    question: str,
+    config: Config,
+    *,
+    environ: Mapping[str, str] | None = None,
+    source: str = "test",
+    key: str | None = None,
+) -> RunRequest:
+    """What a door asks of the run service."""
+    return RunRequest(question, Team(config, source, environ or {}), idempotency_key=key)
 
 
 @dataclass
@@ -72,8 +86,8 @@ class Act:
 
     def heard(self, record: LogRecord) -> None:
         if isinstance(record.event, self._when) and self._handle is not None:
-            conductor, self._handle = self._handle.conductor, None
-            getattr(conductor, self._do)()
+            handle, self._handle = self._handle, None
+            getattr(handle, self._do)()
 
 
 async def run_team(

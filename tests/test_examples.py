@@ -12,8 +12,9 @@ import pytest
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from tests.harness import ROOT, TempHome, agent, home
+from tests.teams import asked
 
 __all__ = ["home"]
 
@@ -104,15 +105,15 @@ def test_a_diff_is_reviewed(installed: TempHome) -> None:
 
 
 async def test_a_run_in_the_background_is_operated_by_its_id(installed: TempHome) -> None:
-    manager = RunManager(local_engine(find_home(installed.environ)), installed.environ)
-    view, _ = await manager.start("q", load_config("@examples/scripted", environ={}), source="test")
+    service = RunService(local_engine(find_home(installed.environ)), installed.environ)
+    view, _ = await service.start(asked("q", load_config("@examples/scripted", environ={})))
     done = run(installed, "background_run.sh", view.row.run_id, "60")
     assert done.returncode == 0, done.stderr
     assert "4. Set an end date for the old code" in done.stdout
     stuck = load_config(installed.config("stuck", agent("a", {"hang": True})), environ={})
-    view, _ = await manager.start("q", stuck, source="test")
+    view, _ = await service.start(asked("q", stuck))
     assert f"{view.row.run_id}: cancelled" in run(installed, "background_run.sh", view.row.run_id, "0.1").stdout
-    manager.close()
+    service.close()
 
 
 def test_a_nested_run_is_followed_by_its_status_file(installed: TempHome) -> None:

@@ -18,19 +18,15 @@ from massgen_mcp.agents.messages import as_dictionary, call_dictionary, parse_me
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Backend,
-    DraftPart,
     Message,
     ModelRequest,
     Part,
     ReasoningPart,
-    StopPart,
     StopReason,
     TextPart,
-    ToolCall,
-    ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.calling import MAX_REPLY_BYTES, RetryPolicy
+from massgen_mcp.backends.calling import ReplyParts, RetryPolicy
 from massgen_mcp.config import models
 from massgen_mcp.errors import BackendError
 
@@ -176,7 +172,7 @@ class SingleAgent(ChatAgent):
         system = said.system or (None if reset_chat else self._system)
         conversation = (*earlier, *said.messages)
         request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
-        reply = _Reply()
+        reply, began = ReplyParts(), anyio.current_time()
         async with aclosing(self._parts(request)) as parts:
             async for part in parts:
                 reply.take(part)
@@ -184,12 +180,13 @@ class SingleAgent(ChatAgent):
                     yield StreamChunk("content", self.agent_id, content=part.text)
                 elif isinstance(part, ReasoningPart):
                     yield StreamChunk("reasoning", self.agent_id, content=part.text)
-        whole = reply.message()
-        self._history, self._system = (*conversation, whole), system
+        whole = reply.whole(self.backend.model, anyio.current_time() - began)
+        message = AssistantMessage(whole.text, whole.tool_calls, whole.replay)
+        self._history, self._system = (*conversation, message), system
         if whole.tool_calls:
             yield StreamChunk("tool_calls", self.agent_id, tool_calls=list(map(call_dictionary, whole.tool_calls)))
-        yield StreamChunk("complete_message", self.agent_id, complete_message=as_dictionary(whole))
-        yield StreamChunk("done", self.agent_id, stop=reply.stop and reply.stop.reason, usage=reply.usage)
+        yield StreamChunk("complete_message", self.agent_id, complete_message=as_dictionary(message))
+        yield StreamChunk("done", self.agent_id, stop=whole.stop, usage=whole.usage)
 
     async def _parts(self, request: ModelRequest) -> AsyncGenerator[Part]:
         """The parts of one reply. A call is tried again only while nothing of it was handed on: a piece of text that
@@ -205,9 +202,8 @@ class SingleAgent(ChatAgent):
                         yield part
             except BackendError as error:
                 failures += 1
-                wait = self._retry.wait(failures, error)
-                out_of_time = anyio.current_time() + wait >= deadline
-                if begun or not error.retryable or failures >= self._retry.attempts or out_of_time:
+                wait = None if begun else self._retry.again(failures, error, deadline)
+                if wait is None:
                     raise
             else:
                 return
@@ -235,40 +231,6 @@ class ConfigurableAgent(SingleAgent):
         own = backend or config.create_backend(environ)
         super().__init__(own, config.agent_id, config.get_system_message(), session_id, timeout_seconds=timeout_seconds)
         self.config = config
-
-
-class _Reply:
-    """Puts the parts of one reply together."""
-
-    def __init__(self) -> None:
-        self._text: list[str] = []
-        self._calls: list[ToolCall] = []
-        self._size = 0
-        self.usage: UsagePart | None = None
-        self.stop: StopPart | None = None
-
-    def take(self, part: Part) -> None:
-        match part:
-            case TextPart(text):
-                self._text.append(text)
-                self._size += len(text.encode())
-            case ReasoningPart(text) | DraftPart(text):
-                self._size += len(text.encode())
-            case ToolCallPart(call):
-                self._calls.append(call)
-                self._size += len(call.arguments.encode())
-            case UsagePart():
-                self.usage = part
-            case StopPart():
-                self.stop = part
-        if self._size > MAX_REPLY_BYTES:
-            raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
-
-    def message(self) -> AssistantMessage:
-        """The whole reply. Raises `BackendError` if the model had not come to its end."""
-        if self.stop is None:
-            raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
-        return AssistantMessage("".join(self._text), tuple(self._calls), self.stop.replay)
 
 
 async def _until(deadline: float, parts: AsyncGenerator[Part], seconds: float) -> AsyncGenerator[Part]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from massgen_mcp.api.asked import RunOptions, asked
 from massgen_mcp.api.performing import perform
+from massgen_mcp.api.request import RunOptions, prepared
 
 
 async def run(
@@ -40,7 +40,7 @@ async def run(
     `MassgenError` for whatever keeps the run from beginning, with `code` and what to do. When the caller is cancelled,
     so is the run.
     """
-    request = await asked(
+    run = await prepared(
         query,
         config=config,
         model=model,
@@ -52,4 +52,4 @@ async def run(
         output_file=output_file,
         options=kwargs,
     )
-    return await perform(request)
+    return await perform(run)

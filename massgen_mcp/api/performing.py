@@ -1,126 +1,45 @@
-"""Executes a checked request in this process, on the same engine as the command line, and tells what came of it.
+"""Has a request executed in this process, and tells what came of it."""
 
-A caller that is cancelled cancels its run; nothing goes on behind it.
-"""
-
-import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import anyio
-
-from massgen_mcp.api.asked import Asked
+from massgen_mcp.api.request import Prepared
 from massgen_mcp.api.sessions import SESSIONS
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
-from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.directory import RunDirectory, timestamp, write_durably
-from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
-from massgen_mcp.runs.project import LOGS, own_place
+from massgen_mcp.runs.directory import write_durably
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.foreground import run_here
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
-async def perform(asked: Asked, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
+async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda _: None) -> dict[str, Any]:
     """Run it to its end; returns the dictionary that `run` promises.
 
     Raises `RunNotCompleted` when there is no final answer, and `MassgenError` store_unavailable.
     """
-    with _place(asked.keep_logs) as parent:
-        directory = _new_run_directory(parent, asked)
-        with _entered(directory, asked) as run:
-            snapshot = await _execute(run, on_record)
-    result = _result(asked, snapshot, directory if asked.keep_logs else None)
+    request = run.request
+    with run_here(request) as here:
+        snapshot = await here.execute(on_record=on_record)
+    result = _result(run, snapshot, here.directory if request.listed else None)
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
-    if asked.output_file is not None:
-        _write(asked.output_file, snapshot.final_answer)
-    turn = EarlierTurn(question=_redactor(asked).text(asked.question), answer=snapshot.final_answer)
-    SESSIONS.add(asked.session_id, turn, asked.history)
+    if request.output_file is not None:
+        _write(request.output_file.path, snapshot.final_answer)
+    turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
+    SESSIONS.add(request.session_id or "", turn, request.history, kept=here.listed)
     return result
 
 
-def _redactor(asked: Asked) -> Redactor:
-    return redactor_for(os.environ, [agent.backend for agent in asked.config.agents])
-
-
-@contextmanager
-def _place(keep: bool) -> Generator[Path]:
-    """The directory for the run's own one: the project's logs, or one that is gone when this ends."""
-    if keep:
-        yield own_place(Path.cwd(), LOGS)
-        return
-    with TemporaryDirectory(prefix="massgen-") as temporary:
-        yield Path(temporary)
-
-
-@contextmanager
-def _entered(directory: RunDirectory, asked: Asked) -> Generator[ForegroundRun]:
-    """The run, in the list of this machine's runs if its files stay."""
-    if not asked.keep_logs:
-        yield unlisted(directory, os.environ)
-        return
-    with listed(directory, asked.question, asked.config, source=asked.config_used, environ=os.environ) as run:
-        yield run
-
-
-def _new_run_directory(parent: Path, asked: Asked) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment."""
-    while True:
-        try:
-            name = f"log_{timestamp()}"
-            return RunDirectory.create(parent / name, asked.question, asked.config, asked.history, _redactor(asked))
-        except FileExistsError:
-            continue
-
-
-async def _execute(run: ForegroundRun, on_record: Callable[[LogRecord], None]) -> RunState:
-    """To the run's own end, also when the caller is cancelled: then the run is cancelled first, and ends as such."""
-    handles: list[RunHandle] = []
-    ended: list[RunState | Exception] = []
-    abandoned = False
-
-    def started(handle: RunHandle) -> None:
-        handles.append(handle)
-        if abandoned:
-            handle.conductor.cancel()
-
-    async def work() -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                ended.append(await run.execute(on_start=started, on_record=on_record))
-            except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
-                ended.append(error)
-        done.set()
-
-    done = anyio.Event()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(work)
-        try:
-            await done.wait()
-        except anyio.get_cancelled_exc_class():
-            abandoned = True
-            for handle in handles:
-                handle.conductor.cancel()
-            raise
-    (outcome,) = ended
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
-
-
-def _result(asked: Asked, run: RunState, directory: RunDirectory | None) -> dict[str, Any]:
+def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> dict[str, Any]:
     """Agents under their public names; paths only of what is kept."""
     result: dict[str, Any] = {
         "final_answer": run.best_answer,
-        "config_used": asked.config_used,
-        "session_id": asked.session_id,
+        "config_used": prepared.config_used,
+        "session_id": prepared.request.session_id,
         "usage": {
             "prompt_tokens": run.spent.input_tokens,
             "completion_tokens": run.spent.output_tokens,

@@ -1,45 +1,56 @@
-"""Conversations of this process: which turns a session id stands for, and what begins a new one.
+"""Sessions of Python callers: in the run store as those of every door, or in this process if nothing is to be kept."""
 
-They live as long as the process and leave nothing on disk.
-"""
-
+import os
 import secrets
 import threading
 from collections import OrderedDict
 
 from massgen_mcp.config.models import EarlierTurn
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home
 from massgen_mcp.runs.directory import timestamp
+from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.session_records import is_session_id
 
 MAX_SESSIONS = 1000
 """The session that was used longest ago makes room for a new one."""
 
 
 class RememberedSessions:
-    """Safe to use from several threads."""
+    """Sessions of which a turn was kept nowhere else, with all their turns since. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._turns: OrderedDict[str, tuple[EarlierTurn, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def history(self, session_id: str) -> tuple[EarlierTurn, ...]:
-        """The turns so far, oldest first. Raises `MassgenError` invalid_arguments for an unknown session."""
+    def history(self, session_id: str) -> tuple[EarlierTurn, ...] | None:
+        """The turns so far, oldest first; None for a session that is not remembered here."""
         with self._lock:
-            if session_id not in self._turns:
-                raise MassgenError(
-                    "invalid_arguments",
-                    f"there is no session {session_id[:80]!a} in this process; leave session_id out to begin one, or "
-                    "hand over what was said as conversation_history",
-                )
-            return self._turns[session_id]
+            return self._turns.get(session_id)
 
-    def add(self, session_id: str, turn: EarlierTurn, history: tuple[EarlierTurn, ...]) -> None:
-        """Remember a turn that has ended; `history` is what a new session began with."""
+    def add(self, session_id: str, turn: EarlierTurn, history: tuple[EarlierTurn, ...], *, kept: bool) -> None:
+        """A turn has ended that was told `history`. `kept`: the run store knows it, so it need not be remembered."""
         with self._lock:
+            if kept and session_id not in self._turns:
+                return
             self._turns[session_id] = (*self._turns.get(session_id, history), turn)
             self._turns.move_to_end(session_id)
             while len(self._turns) > MAX_SESSIONS:
                 self._turns.popitem(last=False)
+
+
+def kept_turns(session_id: str) -> tuple[EarlierTurn, ...] | None:
+    """The turns that the run store knows; None for a session that it does not know. Raises `MassgenError`
+    store_unavailable.
+    """
+    engine = local_engine(find_home(os.environ))
+    if not is_session_id(session_id) or not engine.store.exists():
+        return None
+    try:
+        sessions = RunService(engine, os.environ).sessions
+        return sessions.told(session_id)[0].turns if sessions.runs(session_id) else None
+    finally:
+        engine.close()
 
 
 def new_session_id() -> str:
@@ -48,4 +59,4 @@ def new_session_id() -> str:
 
 
 SESSIONS = RememberedSessions()
-"""The one of this process: a session id is only good where the turns are."""
+"""Those of this process."""

@@ -48,6 +48,14 @@ class RetryPolicy:
             return min(error.retry_after, self.longest_retry_after)
         return random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (failures - 1)))
 
+    def again(self, failures: int, error: BackendError, deadline: float) -> float | None:
+        """The wait before the next try; None if there is none, as when it would begin after `deadline`, on the event
+        loop's clock.
+        """
+        wait = self.wait(failures, error)
+        out_of_time = anyio.current_time() + wait >= deadline
+        return None if not error.retryable or failures >= self.attempts or out_of_time else wait
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -108,9 +116,8 @@ async def call_model(
                     return await _one_reply(backend, request, on_text, hear, started)
             except BackendError as error:
                 failures += 1
-                wait = policy.wait(failures, error)
-                out_of_time = anyio.current_time() + wait >= anyio.current_effective_deadline()
-                if not error.retryable or failures >= policy.attempts or out_of_time:
+                wait = policy.again(failures, error, anyio.current_effective_deadline())
+                if wait is None:
                     raise
                 on_retry(failures, error, wait)
             await anyio.sleep(wait)
@@ -146,7 +153,7 @@ async def _collect(
     on_part: Callable[[Part], None],
     started: float,
 ) -> Reply:
-    collected = _Collected()
+    collected = ReplyParts()
     spoken: type[Part] | None = None
     async for part in parts:
         on_part(part)
@@ -155,11 +162,11 @@ async def _collect(
             apart = "" if spoken in (None, type(part)) else "\n\n"
             spoken = type(part)
             on_text(apart + part.text)
-    return collected.reply(model, time.monotonic() - started)
+    return collected.whole(model, time.monotonic() - started)
 
 
-class _Collected:
-    """The parts of a reply that have come."""
+class ReplyParts:
+    """Puts the parts of one reply together."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -193,8 +200,8 @@ class _Collected:
         if self._size + self._drafted > MAX_REPLY_BYTES:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
 
-    def reply(self, model: str, seconds: float) -> Reply:
-        """Raises `BackendError` unless the model has come to its end."""
+    def whole(self, model: str, seconds: float) -> Reply:
+        """Raises `BackendError` provider_error if the model had not come to its end."""
         if self._stop is None:
             raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
         return Reply(

@@ -1,51 +1,112 @@
-"""A config with what one call adds to it. Whatever adds something has the whole checked again, before it is stored or
-executed: what a runner reads later holds to the limits of a config.
+"""A config with what one call changes of it. Pure.
+
+`model_copy` checks nothing, so whoever has made all changes has the whole `rechecked`, before it is stored or executed:
+what a runner reads later holds to the limits of a config.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from massgen_mcp.config.diagnostics import problems_of, show_place
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import Config, ContextPath, HttpBackendConfig
 from massgen_mcp.errors import MassgenError
 
 
-def with_limits(
-    config: Config,
-    *,
-    context_paths: Sequence[str] = (),
-    max_usd: float | None = None,
-    max_seconds: float | None = None,
-    max_answers: int | None = None,
-) -> Config:
-    """The config with further paths that agents may read, and with a call's own limits; None leaves the config's.
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """A call's own limits; None leaves the config's."""
 
-    Raises `MassgenError("config_invalid")` naming everything that a config does not allow.
-    """
-    document = config.model_dump(mode="json")
-    document["orchestrator"]["context_paths"] += [{"path": path} for path in context_paths]
-    if max_usd is not None:
-        document["budget"]["max_usd"] = max_usd
-    if max_seconds is not None:
-        document["timeout_settings"]["orchestrator_timeout_seconds"] = max_seconds
-    if max_answers is not None:
-        document["orchestrator"]["max_new_answers_per_agent"] = max_answers
-    return _validated(document)
+    max_usd: float | None = None
+    max_seconds: float | None = None
+    at_most_seconds: float | None = None
+    """A time limit that holds if it is the shorter one."""
+    max_answers: int | None = None
+
+
+def with_limits(config: Config, limits: CallLimits) -> Config:
+    budget, timeouts = config.budget, config.timeout_settings
+    seconds = timeouts.orchestrator_timeout_seconds if limits.max_seconds is None else limits.max_seconds
+    if limits.at_most_seconds is not None:
+        seconds = min(limits.at_most_seconds, seconds)
+    return _with_orchestrator(config, max_new_answers_per_agent=limits.max_answers).model_copy(
+        update={
+            "budget": budget if limits.max_usd is None else budget.model_copy(update={"max_usd": limits.max_usd}),
+            "timeout_settings": timeouts.model_copy(update={"orchestrator_timeout_seconds": seconds}),
+        }
+    )
+
+
+def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
+    """The config with further paths that agents may use. Raises `MassgenError` invalid_arguments where they cannot."""
+    if not paths:
+        return config
+    if not config.orchestrator.enable_filesystem:
+        raise MassgenError("invalid_arguments", "context_paths: the config says enable_filesystem: false")
+    return _with_orchestrator(config, context_paths=(*config.orchestrator.context_paths, *paths))
+
+
+def without_files(config: Config) -> Config:
+    """The config for agents without workspaces. Raises `MassgenError` invalid_arguments if they are given paths."""
+    if config.orchestrator.context_paths:
+        raise MassgenError("invalid_arguments", "context_paths are files; leave enable_filesystem=False out")
+    off = {"task_planning_filesystem_mode": False, "enable_memory_filesystem_mode": False}
+    coordination = config.orchestrator.coordination.model_copy(update=off)
+    return _with_orchestrator(config, coordination=coordination, enable_filesystem=False)
+
+
+def with_system_message(config: Config, text: str, *, replaces: bool) -> Config:
+    """Every agent is told `text`, in place of its own system message or after it."""
+    agents = tuple(
+        agent.model_copy(
+            update={"system_message": text if replaces else "\n\n".join(filter(None, (agent.system_message, text)))}
+        )
+        for agent in config.agents
+    )
+    return config.model_copy(update={"agents": agents})
+
+
+def without_caller(config: Config) -> Config:
+    """The config where nobody can answer: agents ask nothing, and a reached budget ends the run."""
+    budget = config.budget.model_copy(update={"at_cap": "finish"})
+    return _with_orchestrator(config, allow_questions=False).model_copy(update={"budget": budget})
+
+
+def with_sampling(config: Config, sampling: Mapping[str, Any]) -> Config:
+    """Every model that is asked over HTTP gets these settings. Raises `MassgenError` invalid_arguments."""
+    if not sampling:
+        return config
+    agents = tuple(
+        agent.model_copy(update={"backend": _sampled(agent.backend, sampling)})
+        if isinstance(agent.backend, HttpBackendConfig)
+        else agent
+        for agent in config.agents
+    )
+    return config.model_copy(update={"agents": agents})
 
 
 def rechecked(config: Config) -> Config:
-    """The same config, if it still holds to its limits after `model_copy`, which checks nothing.
+    """The same config, if it holds to its limits.
 
     Raises `MassgenError("config_invalid")` naming everything that a config does not allow.
     """
-    return _validated(config.model_dump(mode="json"))
-
-
-def _validated(document: dict[str, Any]) -> Config:
     try:
-        return Config.model_validate(document)
+        return Config.model_validate(config.model_dump(mode="json"))
     except ValidationError as error:
         told = "; ".join(f"{show_place(problem.place)}: {problem.message}" for problem in problems_of(error))
         raise MassgenError("config_invalid", told) from None
+
+
+def _with_orchestrator(config: Config, **changes: object) -> Config:
+    """None leaves what the config says."""
+    changed = {name: value for name, value in changes.items() if value is not None}
+    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update=changed)})
+
+
+def _sampled(backend: HttpBackendConfig, sampling: Mapping[str, Any]) -> HttpBackendConfig:
+    try:
+        return type(backend).model_validate({**backend.model_dump(), **sampling})
+    except ValueError as error:
+        raise MassgenError("invalid_arguments", f"{', '.join(sampling)}: not a value that models take") from error

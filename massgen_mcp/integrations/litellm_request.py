@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from massgen_mcp.api.asked import Asked, RunOptions, asked
-from massgen_mcp.config.adjusted import with_limits
+from massgen_mcp.api.request import Prepared, RunOptions, prepared
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
-from massgen_mcp.config.models import Config, HttpBackendConfig
 from massgen_mcp.errors import MassgenError
 
 BUILD_OPTIONS = ("model", "models", "num_agents", "backend", "backends", "use_docker", "context_paths")
@@ -53,7 +51,7 @@ class Call:
     drop_unsupported: bool = False
 
 
-async def request_of(call: Call) -> Asked:
+async def request_of(call: Call) -> Prepared:
     """The request, checked as those of `run`. Raises `MassgenError`."""
     parameters = _unnested(call.parameters)
     sampling = _sampling(parameters, drop=call.drop_unsupported)
@@ -67,8 +65,9 @@ async def request_of(call: Call) -> Asked:
         context_paths=options.pop("context_paths", None),
     )
     team = _team(call, parameters, given)
-    request = await asked(question, **team, **options, options=given)
-    return replace(request, config=_tuned(request.config, sampling, call.timeout), config_used=_used(call, request))
+    seconds = None if call.timeout == DEFAULT_TIMEOUT else call.timeout
+    run = await prepared(question, **team, **options, options=given, sampling=sampling, at_most_seconds=seconds)
+    return replace(run, config_used=_used(call, run))
 
 
 def _unnested(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,33 +123,10 @@ def _built(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[st
     return {}
 
 
-def _used(call: Call, request: Asked) -> str:
+def _used(call: Call, run: Prepared) -> str:
     if call.model != "build":
-        return request.config_used
-    return f"build:{','.join(agent.backend.model for agent in request.config.agents)}"
-
-
-def _tuned(config: Config, sampling: Mapping[str, Any], timeout: float | None) -> Config:
-    """The config with the call's settings for the models, and with its time limit if that is the shorter one."""
-    if sampling:
-        agents = tuple(
-            agent.model_copy(update={"backend": _checked(agent.backend, sampling)})
-            if isinstance(agent.backend, HttpBackendConfig)
-            else agent
-            for agent in config.agents
-        )
-        config = config.model_copy(update={"agents": agents})
-    if timeout is None or timeout == DEFAULT_TIMEOUT:
-        return config
-    seconds = min(timeout, config.timeout_settings.orchestrator_timeout_seconds)
-    return with_limits(config, max_seconds=seconds)
-
-
-def _checked(backend: HttpBackendConfig, sampling: Mapping[str, Any]) -> HttpBackendConfig:
-    try:
-        return type(backend).model_validate({**backend.model_dump(), **sampling})
-    except ValueError as error:
-        raise MassgenError("invalid_arguments", f"{', '.join(sampling)}: not a value that models take") from error
+        return run.config_used
+    return f"build:{','.join(agent.backend.model for agent in run.request.config.agents)}"
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
-from massgen_mcp.api.asked import Asked
 from massgen_mcp.api.performing import perform
+from massgen_mcp.api.request import Prepared
 from massgen_mcp.events import AttemptStarted, Event, LogRecord, ModelCallRetried, ModelCallStarted, TextDelta
 
 BEGUN_AGAIN = "\n\n[the answer was begun again]\n\n"
@@ -59,20 +59,20 @@ class FinalText:
         return new
 
 
-async def pieces(asked: Asked) -> AsyncGenerator[str | dict[str, Any]]:
+async def pieces(run: Prepared) -> AsyncGenerator[str | dict[str, Any]]:
     """Pieces of the final answer, then the result as `perform` returns it. Raises as `perform`.
 
     Closing it cancels the run. An asyncio task and not a task group: whoever closes a generator may be another task
     than the one that opened it.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue()
-    text = FinalText(asked.config.orchestrator.coordination.max_orchestration_restarts + 1)
+    text = FinalText(run.request.config.orchestrator.coordination.max_orchestration_restarts + 1)
 
     def on_record(record: LogRecord) -> None:
         if piece := text.take(record.event):
             queue.put_nowait(piece)
 
-    task = asyncio.create_task(perform(asked, on_record))
+    task = asyncio.create_task(perform(run, on_record))
     task.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (piece := await queue.get()) is not None:

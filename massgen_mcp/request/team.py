@@ -38,10 +38,10 @@ class Team:
     config: Config
     source: str
     """In words, the same at every door."""
-    path: Path | None
-    """The file, if there is one."""
     environ: Mapping[str, str]
     """What to run it in: the caller's own, with the pairs that were accepted for this call alone."""
+    path: Path | None = None
+    """The file, if there is one."""
     is_default: bool = False
 
 
@@ -49,9 +49,9 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
     """Raises `MassgenError`: config_not_found, config_invalid, config_untrusted, key_refused, no_default_team."""
     if named.models:
         config = config_from_models(named.models, num_agents=named.num_agents, base_url=named.base_url)
-        return Team(config, f"models: {', '.join(named.models)}", None, environ)
+        return Team(config, f"models: {', '.join(named.models)}", environ)
     if named.data is not None:
-        return Team(config_from_data(named.data, "config_dict", environ=environ), "config_dict", None, environ)
+        return Team(config_from_data(named.data, "config_dict", environ=environ), "config_dict", environ)
     project, own = config_places(cwd, environ)
     if named.config is not None:
         origin: Origin = "agent" if named.by_agent else "person"
@@ -61,7 +61,7 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
     team = await default_team(environ)
-    return Team(team, describe_default(team), None, environ, is_default=True)
+    return Team(team, describe_default(team), environ, is_default=True)
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
@@ -72,4 +72,4 @@ def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd:
 def _from_file(source: str, origin: Origin, told: str, cwd: Path, environ: Mapping[str, str], consent: Consent) -> Team:
     file = read_file(source, environ, cwd)
     allowed = require_trust(file, origin, environ, consent)
-    return Team(file.config, told, config_path(source), allowed)
+    return Team(file.config, told, allowed, config_path(source))

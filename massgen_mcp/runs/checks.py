@@ -1,39 +1,12 @@
-"""What a caller may ask of a run: questions, texts and controls, held against their limits. Stores and asks nothing."""
+"""What a caller may ask of a run that was started, held against its limits. Stores and asks nothing."""
 
 from massgen_mcp.config.models import MAX_USD
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.question import check_text
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.runs.run_view import RunView
 
-MAX_QUESTION_CHARACTERS = 1_000_000
 MAX_MESSAGE_CHARACTERS = 20_000
-
-
-def check_question(question: str) -> None:
-    """Raises `MassgenError` invalid_arguments for a question that no model could be asked."""
-    if not question.strip():
-        raise MassgenError("invalid_arguments", "the question is empty")
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        raise MassgenError(
-            "invalid_arguments",
-            f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
-            "put large material into files and name them in context_paths",
-        )
-    check_text("the question", question)
-
-
-def check_text(what: str, text: str) -> None:
-    if not is_unicode(text):
-        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text")
-
-
-def is_unicode(text: str) -> bool:
-    """Whether the text can be stored: half of a surrogate pair, as for a byte that was no UTF-8, cannot."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_action(view: RunView, action: Action, message: str) -> None:

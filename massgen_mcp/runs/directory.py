@@ -22,12 +22,9 @@ from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.journal import JournalLog
-from massgen_mcp.views.plain_text import preview
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
 
-MAX_NAME_BYTES = 250
-"""Of a file that is written whole: file systems take 255, and beside it one of five more is written first."""
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
@@ -193,24 +190,6 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(data)
     temporary.replace(path)
-
-
-def check_output(path: Path, option: str) -> None:
-    """Raises `MassgenError` invalid_arguments if `write_durably` cannot make the file that `option` names."""
-    try:
-        if path.is_dir():
-            problem = "is a directory"
-        elif not path.parent.is_dir():
-            problem = f"the directory {path.parent} does not exist"
-        elif "\0" in path.name:
-            problem = "no file's name has a null character"
-        elif len(os.fsencode(path.name)) > MAX_NAME_BYTES:
-            problem = f"its name has more than {MAX_NAME_BYTES} bytes"
-        else:
-            return
-    except OSError as error:
-        problem = error.strerror
-    raise MassgenError("invalid_arguments", f"{option} {preview(str(path), 300)}: {problem}")
 
 
 def write_durably(path: Path, data: bytes) -> None:

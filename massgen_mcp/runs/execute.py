@@ -52,13 +52,35 @@ STATUS_HEARTBEAT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RunHandle:
-    """What others may do with a run while it is executed, from the same event loop."""
+    """What others may do with a run while it is executed, from the same event loop. `number` tells an order from every
+    other one of the run: one that is given twice, as after a kill, is heeded once.
+    """
 
-    conductor: Conductor
+    _conductor: Conductor
     state: RunState
     """The one that the conductor decides on; always up to date."""
     past: tuple[LogRecord, ...] = ()
     """What had happened before this process went on with the run."""
+
+    def cancel(self) -> None:
+        """End it, with the best answer so far."""
+        self._conductor.cancel()
+
+    def finish_now(self) -> None:
+        """Decide with the answers that are there."""
+        self._conductor.finish_now()
+
+    def steer(self, number: int, message: str) -> None:
+        """Show `message` to all agents."""
+        self._conductor.steer(number, message)
+
+    def raise_budget(self, number: int, usd: float) -> None:
+        """Make `usd` the new cap; nothing if that is no more than now."""
+        self._conductor.raise_budget(number, usd)
+
+    def answer(self, message: str) -> None:
+        """Answer what the run asks its caller."""
+        self._conductor.answer(message)
 
     async def heed(self, controls: Iterable[Control]) -> list[int]:
         """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
@@ -66,17 +88,17 @@ class RunHandle:
         for control in controls:
             match control.action:
                 case "cancel":
-                    self.conductor.cancel()
+                    self.cancel()
                     continue  # it stays wanted until the run has ended
                 case "finish_now":
-                    self.conductor.finish_now()
+                    self.finish_now()
                 case "steer":
-                    self.conductor.steer(control.number, control.message)
+                    self.steer(control.number, control.message)
                 case "raise_budget":
-                    self.conductor.raise_budget(control.number, float(control.message))
+                    self.raise_budget(control.number, float(control.message))
                 case "answer":
-                    self.conductor.answer(control.message)
-            await self.conductor.settle()
+                    self.answer(control.message)
+            await self._conductor.settle()
             done.append(control.number)
         return done
 

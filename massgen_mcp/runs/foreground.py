@@ -8,39 +8,66 @@ know how a run is shown.
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
 
 import anyio
 import anyio.to_thread
 
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import identity
+from massgen_mcp.runs.directory import RunDirectory, timestamp
 from massgen_mcp.runs.engine import RunFiles, RunStore
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.project import LOGS, SESSIONS, own_place
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.runs.session_records import SessionRecords
+from massgen_mcp.runs.sessions import SessionTurns
+from massgen_mcp.workspace.snapshot import remove_tree
 
 CONTROL_INTERVAL = 0.5
 """Seconds between two looks at what is wanted of the run."""
 
 
 @dataclass(frozen=True, slots=True)
+class _Listing:
+    """Where a run that can be found again is kept."""
+
+    store: RunStore
+    sessions: SessionTurns
+
+
+@dataclass(frozen=True, slots=True)
 class ForegroundRun:
-    """Made by `listed`, `unlisted` or `continued`; `execute` it once. `note` says why it is in no list although it
-    should be.
+    """Made by `run_here` or `continue_here`; `execute` it once. `note` says why it is in no list although it should
+    be. `session`: what is kept of the session that it is a turn of; a turn is written down there if there are records.
     """
 
     run_id: str
     directory: RunFiles
-    note: str
-    _environ: Mapping[str, str]
-    _store: RunStore | None
+    environ: Mapping[str, str]
+    note: str = ""
+    session: SessionRecords | None = None
+    _listing: _Listing | None = None
+    _temporary: Path | None = None
+
+    @property
+    def listed(self) -> bool:
+        return self._listing is not None
+
+    def forget(self) -> None:
+        """Remove the files that nobody keeps, for a process that leaves in a hurry."""
+        if self._temporary is not None:
+            remove_tree(self._temporary)
 
     async def execute(
         self,
@@ -48,41 +75,76 @@ class ForegroundRun:
         on_start: Callable[[RunHandle], None] = lambda _: None,
         on_record: Callable[[LogRecord], None] = lambda _: None,
     ) -> RunState:
-        """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does."""
+        """Take the run to its end, as `execute_run` does. Raises `MassgenError` as that does.
+
+        When the caller is cancelled, the run is cancelled first, and ends as such: nothing goes on behind it.
+        """
         handles: list[RunHandle] = []
+        outcome: list[RunState | Exception] = []
+        ended = anyio.Event()
+        abandoned = False
 
         def started(handle: RunHandle) -> None:
             handles.append(handle)
             on_start(handle)
+            if abandoned:
+                handle.cancel()
 
-        failure: Exception | None = None
-        snapshot = RunState()
+        async def work() -> None:
+            with anyio.CancelScope(shield=True):
+                try:
+                    outcome.append(await self._to_its_end(started, on_record))
+                except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
+                    outcome.append(error)
+            ended.set()
+
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work)
             tasks.start_soon(self._heed_controls, handles)
             try:
-                snapshot = await execute_run(
-                    self.directory, self.run_id, environ=self._environ, on_start=started, on_record=on_record
-                )
-            except Exception as error:  # noqa: BLE001 - raised below, not wrapped in the task group's own
-                failure = error
+                await ended.wait()
+            except anyio.get_cancelled_exc_class():
+                abandoned = True
+                for handle in handles:
+                    handle.cancel()
+                raise
             tasks.cancel_scope.cancel()
-        if failure is None:
-            self._note_end(snapshot)
-            return snapshot
-        if storage_fault(failure) is None:
-            told = f"{type(failure).__name__}: {failure}"
-            self._note_end(await break_off(self.directory, "internal", told, self._environ))
-        raise failure
+        (came,) = outcome
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    async def _to_its_end(
+        self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
+    ) -> RunState:
+        try:
+            snapshot = await execute_run(
+                self.directory, self.run_id, environ=self.environ, on_start=on_start, on_record=on_record
+            )
+        except Exception as failure:
+            if storage_fault(failure) is None:
+                told = f"{type(failure).__name__}: {failure}"
+                self._note_end(await break_off(self.directory, "internal", told, self.environ))
+            raise
+        self._note_end(snapshot)
+        return snapshot
 
     def _note_end(self, snapshot: RunState) -> None:
-        """If the store cannot be told now, whoever looks at the run next tells it."""
-        if self._store is not None:
+        """If the store cannot be told now, or the turn not be written down, whoever looks next does it."""
+        with suppress(MassgenError):
+            if self._listing is not None:
+                self._listing.store.end(self.run_id, snapshot)
+        if self.session is not None and self.session.exist:
             with suppress(MassgenError):
-                self._store.end(self.run_id, snapshot)
+                if self._listing is not None:
+                    sessions = self._listing.sessions
+                    self.session.complete(sessions.runs(self.session.session_id), sessions.look)
+                else:
+                    self.session.keep(self.directory, snapshot)
 
     async def _heed_controls(self, handles: list[RunHandle]) -> None:
-        store = self._store
-        while store is not None:
+        while self._listing is not None:
+            store = self._listing.store
             await anyio.sleep(CONTROL_INTERVAL)
             if handles:
                 with suppress(MassgenError):  # a store that is full or locked away is asked again
@@ -91,33 +153,34 @@ class ForegroundRun:
                         await anyio.to_thread.run_sync(store.done, done)
 
 
-def unlisted(directory: RunFiles, environ: Mapping[str, str]) -> ForegroundRun:
-    """A run that nobody shall find again."""
-    return ForegroundRun(new_run_id(), directory, "", environ, None)
-
-
 @contextmanager
-def listed(
-    directory: RunFiles, question: str, config: Config, *, source: str, environ: Mapping[str, str]
-) -> Generator[ForegroundRun]:
-    """A new run in the store, in the directory that was made for it. Where the store cannot be used the run works all
-    the same, and its `note` says that it is in no list.
+def run_here(request: RunRequest) -> Generator[ForegroundRun]:
+    """A new run in a directory of its own, to be executed by this process while the context lasts. Where the store
+    cannot be used the run works all the same, and its `note` says that it is in no list.
+
+    As a turn of a session it knows the turns before it, and its agents begin with the files that those left.
+
+    Raises `MassgenError` unsafe_path, session_busy, disk_full, store_unavailable.
     """
-    run_id, store, note = new_run_id(), None, ""
     with ExitStack() as cleanup:
-        try:
-            store = _enter(directory, run_id, question, config, source, environ, cleanup)
-        except MassgenError as error:
-            note = f"this run is in no list: {error}"
-        yield ForegroundRun(run_id, directory, note, environ, store)
+        project = request.project or cleanup.enter_context(temporary_project())
+        run, note = None, ""
+        if request.listed:
+            try:
+                run = _listed(request, project, cleanup)
+            except MassgenError as error:
+                if error.code == "session_busy":
+                    raise
+                note = f"this run is in no list: {error}"
+        yield run or _unlisted(request, project, note)
 
 
 @contextmanager
-def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
+def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[ForegroundRun]:
     """An interrupted run of the store, taken over by this process with the keys of `environ`: it goes on in its own
     directory, from where its journal ends.
 
-    Raises `MassgenError` missing_key, key_refused, config_invalid, run_damaged, journal_newer, disk_full,
+    Raises `MassgenError` missing_key, key_refused, config_invalid, run_damaged, journal_newer, session_busy, disk_full,
     store_unavailable, and invalid_action if another process was faster.
     """
     home = find_home(environ).ensure()
@@ -131,25 +194,100 @@ def continued(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foregroun
         held = cleanup.enter_context(engine.liveness.hold_foreground(directory))
         if not held or not engine.store.take_foreground(row.run_id, identity(config, environ, home)):
             raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
-        yield ForegroundRun(row.run_id, directory, "", environ, engine.store)
+        project = directory.path.parents[2]
+        records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
+        listing = _Listing(engine.store, RunService(engine, environ).sessions)
+        yield ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
 
 
-def _enter(
-    directory: RunFiles,
-    run_id: str,
-    question: str,
-    config: Config,
-    source: str,
-    environ: Mapping[str, str],
-    cleanup: ExitStack,
-) -> RunStore:
-    """Lock the directory first, then enter the run: who sees it sees whether it is alive."""
-    refuse_network(directory.path)
+@contextmanager
+def temporary_project() -> Generator[Path]:
+    """A directory for runs that leave nothing behind."""
+    path = Path(mkdtemp(prefix="massgen-"))
+    try:
+        yield path
+    finally:
+        remove_tree(path)
+
+
+def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> ForegroundRun:
+    """Its directory is locked first, then it is entered: who sees it sees whether it is alive."""
+    environ = request.team.environ
     home = find_home(environ).ensure()
     engine = local_engine(home)
-    cleanup.enter_context(engine.liveness.hold_foreground(directory))
     cleanup.callback(engine.close)
-    keyless = redactor_for(environ, [agent.backend for agent in config.agents]).text(question)
-    run = NewRun(run_id, keyless, source, identity(config, environ, home), request_hash="")
-    engine.store.add_foreground(run, directory.path)
-    return engine.store
+    sessions = RunService(engine, environ).sessions
+    fingerprint, run_id = identity(request.config, environ, home), new_run_id()
+    while True:
+        with ExitStack() as attempt:
+            records = _records(request, project, sessions)
+            if records and request.begins_session:
+                attempt.callback(records.path.rmdir)
+            session_id = records.session_id if records else None
+            history, over = sessions.told(session_id)
+            directory = _new_directory(request, project, records, history.turns)
+            attempt.callback(remove_tree, directory.path)
+            refuse_network(directory.path)
+            held = cleanup.enter_context(ExitStack())
+            held.enter_context(engine.liveness.hold_foreground(directory))
+            run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
+            if _entered(engine.store, run, directory, begins_session=request.begins_session):
+                attempt.pop_all()
+                return ForegroundRun(
+                    run_id, directory, environ, session=records, _listing=_Listing(engine.store, sessions)
+                )
+            held.close()
+
+
+def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
+    """False if its session has moved meanwhile, or is another one that began in the same moment somewhere else."""
+    try:
+        store.add_foreground(run, directory.path)
+    except SessionMoved:
+        return False
+    except MassgenError as error:
+        if begins_session and error.code == "session_busy":
+            return False
+        raise
+    return True
+
+
+def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
+    records = _records(request, project)
+    directory = _new_directory(request, project, records, ())
+    temporary = None if request.listed else project
+    return ForegroundRun(new_run_id(), directory, request.team.environ, note, records, _temporary=temporary)
+
+
+def _records(request: RunRequest, project: Path, sessions: SessionTurns | None = None) -> SessionRecords | None:
+    """Those of the run's session; a new one has an id that nobody uses, here and in the store."""
+    if not request.begins_session:
+        return SessionRecords(own_place(project, SESSIONS) / request.session_id) if request.session_id else None
+    taken: list[SessionRecords] = []
+    while True:
+        records = SessionRecords.create(own_place(project, SESSIONS))
+        if sessions is None or not sessions.runs(records.session_id):
+            break
+        taken.append(records)
+    for one in taken:
+        one.path.rmdir()
+    return records
+
+
+def _new_directory(
+    request: RunRequest, project: Path, session: SessionRecords | None, told: tuple[EarlierTurn, ...]
+) -> RunDirectory:
+    """A directory of this run alone, however many are started in the same moment. `told`: what the store knows of the
+    session; of one that it does not know there may be records, as of another machine.
+    """
+    history = request.history or told or (session.history if session else ())
+    logs = own_place(project, LOGS)
+    while True:
+        try:
+            path = logs / f"log_{timestamp()}"
+            run = RunDirectory.create(path, request.question, request.config, history, request.redactor)
+        except FileExistsError:
+            continue
+        if session and request.config.orchestrator.enable_filesystem:
+            session.lay_out_files(run, len(request.config.agents))
+        return run

@@ -1,9 +1,21 @@
-"""What the team of a new turn reads of the earlier turns: question and answer of each, the newest ones first kept."""
+"""Sessions: the runs of the store with the same session id are the turns of a conversation.
 
-from collections.abc import Iterable
+The team of a new turn reads question and answer of the earlier ones, as many of the newest as fit.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.run_view import RunView
+
+MAX_TURNS = 100_000
+MAX_TURNS_RECALLED = 200
 
 MAX_HISTORY_CHARACTERS = 100_000
 """Of all questions and answers together; agents read them before every first step."""
@@ -25,6 +37,57 @@ class History:
             told = told or "The team sees no earlier turn of this session"
             return f"{told}; {self.left_out} older or lost one{'' if self.left_out == 1 else 's'} left out. "
         return f"{told}. " if told else ""
+
+
+class SessionTurns:
+    """The turns of sessions: the runs of the store with that session id. `glance` may give less of a run that has
+    ended than `look`.
+    """
+
+    def __init__(self, store: RunStore, glance: Callable[[RunRow], RunView], look: Callable[[str], RunView]) -> None:
+        self._store = store
+        self._glance = glance
+        self.look = look
+
+    def runs(self, session_id: str) -> list[RunView]:
+        """Oldest first; none of a session that the store does not know. Raises `MassgenError` store_unavailable."""
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS)
+        return [self._glance(row) for row in reversed(rows)]
+
+    def told(self, session_id: str | None) -> tuple[History, frozenset[int]]:
+        """What the next turn of the session is told, and the numbers of the turns that are over: the turns of the last
+        runs, and before them what its first run was told.
+        """
+        if session_id is None:
+            return History(), frozenset()
+        rows = self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)
+        views = [self._glance(row) for row in rows]
+        over = [view for view in views if view.ended]
+        first = views[-1:] if len(views) < MAX_TURNS_RECALLED else []
+        turns = recall(chain(self._turns(over), _told_at_first(first)))
+        return turns, frozenset(view.row.number for view in over)
+
+    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
+        """The turns that have an answer; None for one whose answer is gone."""
+        for listed in views:
+            if listed.state == "failed":
+                continue
+            try:
+                view = self.look(listed.row.run_id)
+            except MassgenError:
+                yield None
+                continue
+            if view.damage is not None:
+                yield None
+            elif answer := view.snapshot.best_answer:
+                yield EarlierTurn(question=view.snapshot.question, answer=answer)
+
+
+def _told_at_first(first: list[RunView]) -> Iterator[EarlierTurn]:
+    """What was said before a session began, newest first."""
+    for view in first:
+        with suppress(MassgenError):
+            yield from reversed(view.directory.read_request().history)
 
 
 def recall(newest_first: Iterable[EarlierTurn | None]) -> History:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
@@ -22,7 +23,6 @@ from massgen_mcp.runs.engine.rows import (
     Control,
     Kept,
     NewRun,
-    OnConflict,
     RunRow,
     SessionMoved,
     WorkRow,
@@ -90,10 +90,12 @@ class Store:
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
         with self._database.transaction() as db:
+            if run.session_id is not None:
+                _check_session(db, run, leaving=None)
             now = time.time()
             db.execute(
                 "INSERT INTO runs (run_id, state, question, config, fingerprint, request_hash, created, started,"
-                " directory, foreground) VALUES (?, 'running', ?, ?, ?, ?, ?, ?, ?, 1)",
+                " directory, session_id, foreground) VALUES (?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, 1)",
                 (
                     run.run_id,
                     run.question[:QUESTION_PREVIEW],
@@ -103,11 +105,13 @@ class Store:
                     now,
                     now,
                     str(directory),
+                    run.session_id,
                 ),
             )
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
         with self._database.transaction() as db:
+            _check_alone(db, run_id)
             found = db.execute(
                 "UPDATE runs SET state = 'running', foreground = 1, fingerprint = ?, resumes = resumes + 1,"
                 " ended = NULL, aged_from = NULL WHERE run_id = ? AND state = 'interrupted' AND kept = 'all'",
@@ -157,10 +161,6 @@ class Store:
         )
         with self._database.reading() as db:
             return _all(db, condition, len(beginning), beginning)
-
-    def at(self, directory: Path) -> RunRow | None:
-        with self._database.reading() as db:
-            return _one(db, "directory = ?", str(directory))
 
     def ahead(self, row: RunRow) -> int:
         with self._database.reading() as db:
@@ -277,6 +277,7 @@ class Store:
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
         with self._database.transaction() as db:
+            _check_alone(db, run_id)
             db.execute(
                 "UPDATE runs SET fingerprint = ?, foreground = 0 WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
@@ -363,12 +364,27 @@ def _check_session(db: sqlite3.Connection, run: NewRun, *, leaving: RunRow | Non
     for turn in _all(db, condition, run.session_id, last, *_BUSY):
         if turn.number in run.turns_over or (leaving is not None and turn.number == leaving.number):
             continue
-        if turn.state in _BUSY:
-            raise MassgenError(
-                "session_busy",
-                f"run {turn.run_id} of this session is {turn.state}; wait for its end with wait_run, or cancel it",
-            )
-        raise SessionMoved
+        if turn.busy:
+            raise _session_busy(turn)
+        if turn.state in _ENDED:
+            raise SessionMoved
+
+
+def _check_alone(db: sqlite3.Connection, run_id: str) -> None:
+    """Whether this run, which was interrupted, may go on as far as the other turns of its session are concerned."""
+    condition = (
+        f"session_id = (SELECT session_id FROM runs WHERE run_id = ?1) AND run_id <> ?1 AND {_among('state', _BUSY)}"
+    )
+    for turn in _all(db, condition, run_id, *_BUSY):
+        if turn.busy:
+            raise _session_busy(turn)
+
+
+def _session_busy(turn: RunRow) -> MassgenError:
+    return MassgenError(
+        "session_busy",
+        f"run {turn.run_id} of this session is {turn.state}; wait for its end with wait_run, or cancel it",
+    )
 
 
 def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:

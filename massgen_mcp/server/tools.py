@@ -1,6 +1,6 @@
 """START HERE. The tools that an MCP client sees, one function each, in the order a parent agent uses them.
 
-Each parses nothing and decides nothing about runs: it asks the run manager, and puts what it hears into a result whose
+Each parses nothing and decides nothing about runs: it asks the run service, and puts what it hears into a result whose
 fields tell a model everything it needs, the next step included.
 """
 
@@ -12,18 +12,18 @@ from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
 
-from massgen_mcp.config.adjusted import with_limits
+from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.loader import check_credentials
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
+from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.reach import reach_of
-from massgen_mcp.request.team import Named, Team, choose_team
+from massgen_mcp.request.run_request import OnConflict
+from massgen_mcp.request.team import Named
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import OnConflict
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import reply_models, results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.waiting import wait_with_progress
@@ -46,8 +46,8 @@ STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idem
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 
-def add_tools(server: MassgenServer, manager: RunManager) -> None:
-    """Register every tool on `server`, answered by `manager`."""
+def add_tools(server: MassgenServer, service: RunService) -> None:
+    """Register every tool on `server`, answered by `service`."""
 
     @server.tool(title="Start a team run", annotations=STARTS_WORK)
     async def start_run(
@@ -83,24 +83,32 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
     ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run continues in the background, even if you or this server end. Results are kept."""
-        chosen = await _team(config, models, num_agents, context_paths)
-        team, source = _adjusted(chosen.config, context_paths, max_usd, max_seconds, max_answers), chosen.source
+        paths = [_existing(path) for path in context_paths or ()]
+        request = await build_request(
+            Given(
+                question,
+                _named(config, models, num_agents),
+                cwd=Path.cwd(),
+                environ=os.environ,
+                consent=_granted(paths),
+                context_paths=tuple(ContextPath(path=path) for path in paths),
+                limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
+                caller_answers=True,
+                session_id=session_id,
+                idempotency_key=idempotency_key,
+                on_conflict=on_conflict,
+                only_plan=dry_run,
+            )
+        )
+        team, source = request.config, request.source
         reach = reach_of(team, os.environ, Path.cwd())
         if dry_run:
-            check_credentials(team, os.environ)
-            return results.planned(team, source, reach, await estimate(team, question, os.environ), os.environ)
-        view, reused = await manager.start(
-            question,
-            team,
-            source=source,
-            idempotency_key=idempotency_key,
-            on_conflict=on_conflict,
-            session_id=session_id,
-        )
+            return results.planned(team, source, reach, await estimate(team, request.question, os.environ), os.environ)
+        view, reused = await service.start(request)
         note = view.note
         if wait_seconds:
-            view = await wait_with_progress(context, manager, view.row.run_id, "terminal", wait_seconds, None)
-        expected = await estimate(team, question, os.environ)
+            view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
+        expected = await estimate(team, request.question, os.environ)
         return results.started(view, team, source, reach, expected, reused=reused, note=note)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
@@ -115,14 +123,14 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
     ) -> reply_models.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
-        before = (await manager.look(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, manager, run_id, until, timeout_seconds, cursor)
+        before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
+        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
     async def get_status(run_id: RunId) -> reply_models.Status:
         """Return what a run is doing now, without waiting."""
-        return results.status(await manager.look(run_id))
+        return results.status(await service.look(run_id))
 
     @server.tool(title="Result of a run", annotations=READ_ONLY)
     async def get_result(
@@ -136,7 +144,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
     ) -> reply_models.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
-        return results.result(await manager.look(run_id), view, agent, offset, limit)
+        return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)
     async def control_run(
@@ -153,7 +161,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         value: float | None = None,
     ) -> reply_models.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
-        return results.controlled(await manager.control(run_id, action, message, value))
+        return results.controlled(await service.control(run_id, action, message, value))
 
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
@@ -164,7 +172,7 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> reply_models.RunList:
         """List runs, newest first."""
-        views = await manager.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
+        views = await service.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
         return results.run_list(views, limit)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
@@ -175,47 +183,32 @@ def add_tools(server: MassgenServer, manager: RunManager) -> None:
         return results.config_list(name, os.environ)
 
 
-async def _team(
-    config: str | None, models: list[str] | None, num_agents: int | None, context_paths: list[str] | None
-) -> Team:
-    """The team asked for, with the paths that this call names as what a config may read."""
+def _named(config: str | None, models: list[str] | None, num_agents: int | None) -> Named:
+    """How the call names its team. Raises `MassgenError` invalid_arguments."""
     if config is not None and models:
         raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
     if config is not None and num_agents is not None:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a config names its own agents")
     if num_agents is not None and not models:
         raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
-    named = Named(
+    return Named(
         config=None if config is None else _source(config),
         shown=config,
         by_agent=True,
         models=tuple(models or ()),
         num_agents=num_agents,
     )
-    return await choose_team(named, cwd=Path.cwd(), environ=os.environ, consent=_granted(context_paths))
 
 
-def _granted(context_paths: list[str] | None) -> Consent:
+def _granted(paths: list[str]) -> Consent:
     """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(_existing(path)).resolve() for path in context_paths or ()))
+    return Consent(granted=tuple(Path(path).resolve() for path in paths))
 
 
 def _source(config: str) -> str:
     """A bare name is a packaged example; anything that looks like a path is one."""
     is_path = config.startswith((".", "/", "~", "@")) or config.endswith((".yaml", ".yml", ".json"))
     return config if is_path else f"@examples/{config}"
-
-
-def _adjusted(
-    config: Config,
-    context_paths: list[str] | None,
-    max_usd: float | None,
-    max_seconds: float | None,
-    max_answers: int | None,
-) -> Config:
-    """The config with this call's own limits. Raises `MassgenError` invalid_arguments, config_invalid."""
-    paths = [_existing(path) for path in context_paths or ()]
-    return with_limits(config, context_paths=paths, max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers)
 
 
 def _existing(path: str) -> str:

@@ -3,29 +3,29 @@
 import anyio
 from mcp.server.mcpserver import Context
 
-from massgen_mcp.runs.manager import RunManager, Until
 from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.service import RunService, Until
 
 PROGRESS_SECONDS = 5.0
 
 
 async def wait_with_progress(
-    context: Context, manager: RunManager, run_id: str, until: Until, seconds: float, cursor: int | None
+    context: Context, service: RunService, run_id: str, until: Until, seconds: float, cursor: int | None
 ) -> RunView:
-    """Like `RunManager.wait`, reporting progress at least every ten seconds."""
+    """Like `RunService.wait`, reporting progress at least every ten seconds."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_report, context, manager, run_id)
-        await manager.wait(run_id, until=until, seconds=seconds, cursor=cursor)
+        tasks.start_soon(_report, context, service, run_id)
+        await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
         tasks.cancel_scope.cancel()
-    return await manager.look(run_id)
+    return await service.look(run_id)
 
 
-async def _report(context: Context, manager: RunManager, run_id: str) -> None:
+async def _report(context: Context, service: RunService, run_id: str) -> None:
     """Progress must rise with every report, and a run's percentage may fall, so seconds are counted instead."""
     began = anyio.current_time()
     while True:
         await anyio.sleep(PROGRESS_SECONDS)
-        view = await manager.look(run_id)
+        view = await service.look(run_id)
         run = view.snapshot
         message = f"{view.state}, {run.phase}: {len(run.answers)} answers, {len(run.votes)} votes"
         await context.report_progress(round(anyio.current_time() - began, 1), None, message)

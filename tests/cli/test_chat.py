@@ -309,6 +309,13 @@ def test_with_no_logs_a_conversation_leaves_nothing_behind(home: TempHome) -> No
     assert (home.work / "answer.txt").read_text() == "scripted's answer to: Second?"
 
 
+def test_an_output_file_that_cannot_be_written_is_refused_before_anything_begins(home: TempHome) -> None:
+    done = piped(home, b"First?\n", "--config", duo(home), "--output-file", "no/such/answer.txt")
+    assert done.returncode == CONFIG_ERROR
+    assert b"ERROR invalid_arguments: --output-file " in done.stderr
+    assert not (home.work / ".massgen").exists()
+
+
 @pytest.mark.parametrize("session_id", ["session_20200101_000000", "../elsewhere"])
 def test_an_unknown_session_is_refused_before_anything_begins(home: TempHome, session_id: str) -> None:
     done = piped(home, b"First?\n", "--config", duo(home), "--session-id", session_id)
@@ -326,6 +333,7 @@ def test_a_session_in_use_is_refused_to_others(home: TempHome) -> None:
         done = piped(home, b"First?\n", "--config", config, "--session-id", session.name)
         assert done.returncode == CONFIG_ERROR
         assert b"is in use by another process" in done.stderr
+        assert piped(home, b"", "--list-sessions").stdout.endswith(b"  0 turns   [in use]\n")
 
 
 # -- one question of a session ----------------------------------------------------------------------------------------

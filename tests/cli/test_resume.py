@@ -90,7 +90,7 @@ def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: Tem
     directory = killed_chat(home, config, PHASES[phase])
     before = paid(directory)
     session = only_child(sessions_of(home))
-    assert turn_of(session, 1)["state"] == "running"
+    assert not [*session.iterdir()], "a turn is written down when it has ended"
     with terminal(home, "--config", config) as window:
         window.wait_for(f"{OFFER}/resume continues it.", READY)
         window.say("/resume")
@@ -143,7 +143,8 @@ def test_a_turn_that_a_runner_brought_to_its_end_counts_when_its_session_is_open
     run_id = str(the_only_run(home)["run_id"])
     assert run_command(home, SERVER_MODULE, "resume", run_id).returncode == 0
     assert run_command(home, SERVER_MODULE, "wait", run_id, "--timeout", "60").returncode == 0
-    assert turn_of(session, 1)["state"] == "running"
+    assert not [*session.iterdir()], "a turn is written down when it has ended"
+    assert massgen(home, "--list-sessions").stdout.endswith(f"  1 turn   {QUESTION}\n")
     home.config("slow", agent("ada"), agent("bo"))
     done = massgen(home, "--automation", "--config", config, "--session-id", session.name, "Why?")
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from massgen_mcp.cli.massgen_mcp.options import parse
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager, Until
+from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.server import reply_models
 from tests.commands import run_command
 from tests.harness import (
@@ -34,6 +34,7 @@ from tests.harness import (
     without_escapes,
 )
 from tests.planted import PLANTED
+from tests.teams import asked
 
 DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
 STUCK = agent("stuck", {"hang": True})
@@ -55,11 +56,11 @@ def document(home: TempHome, shape: type[BaseModel], *arguments: str) -> Any:
 
 async def start(home: TempHome, config: str, *, until: Until | None = None) -> str:
     """A run in the background, as a server starts it."""
-    manager = RunManager(local_engine(find_home(home.environ)), home.environ)
-    view, _ = await manager.start("What is it?", load_config(config, environ={}), source="test")
+    service = RunService(local_engine(find_home(home.environ)), home.environ)
+    view, _ = await service.start(asked("What is it?", load_config(config, environ={})))
     if until is not None:
-        view = await manager.wait(view.row.run_id, until=until, seconds=50, cursor=None)
-    manager.close()
+        view = await service.wait(view.row.run_id, until=until, seconds=50, cursor=None)
+    service.close()
     return view.row.run_id
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -333,6 +334,25 @@ def test_a_lost_foreground_run_goes_on_with_a_runner_once_it_is_adopted(machine:
     assert claimed(store, THEIRS) == [foreground.run_id]
     store.lose(foreground.run_id)
     assert store.get(foreground.run_id).state == "running", "it is a runner's now"
+
+
+def test_a_turn_in_the_foreground_lets_no_other_in_until_it_is_lost_and_none_goes_on_beside_another(
+    machine: Machine,
+) -> None:
+    store, lost, later = machine.open().store, new(session="s"), new(session="s")
+    store.add_foreground(lost, machine.own_files("lost").path)
+    for start in (lambda: store.add(new(session="s")), lambda: store.add_foreground(new(session="s"), Path("/no"))):
+        assert refusal(start) == "session_busy"
+    store.lose(lost.run_id)
+    store.add_foreground(later, machine.own_files("later").path)
+    for go_on in (lambda: store.take_foreground(lost.run_id, OURS), lambda: store.adopt(lost.run_id, OURS)):
+        assert refusal(go_on) == "session_busy"
+    store.end(later.run_id, completed())
+    with pytest.raises(SessionMoved):
+        store.add_foreground(new(session="s"), Path("/no"))
+    store.adopt(lost.run_id, OURS)
+    over = frozenset({store.get(later.run_id).number})
+    assert refusal(lambda: store.add(replace(new(session="s"), turns_over=over))) == "session_busy", "a runner takes it"
 
 
 def test_a_lost_run_is_taken_into_the_foreground_by_one_of_many(machine: Machine) -> None:

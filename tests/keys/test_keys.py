@@ -341,7 +341,7 @@ async def finished(
 
     def started(handle: RunHandle) -> None:
         if steer:
-            handle.conductor.steer(1, steer)
+            handle.steer(1, steer)
 
     snapshot = await execute_run(directory, "run-test", environ=environ, on_start=started)
     return Finished(directory, snapshot.best_answer or "", snapshot.state)

@@ -19,7 +19,7 @@ from massgen_mcp.cli.massgen.main import main as massgen
 from massgen_mcp.cli.massgen_mcp.main import main as massgen_mcp
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.harness import COMMAND_MODULE
@@ -166,12 +166,12 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: Callable[[], 
 @asynccontextmanager
 async def tools() -> AsyncGenerator[Client]:
     """A client of the MCP server in this process."""
-    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
+    service = RunService(local_engine(find_home(os.environ)), os.environ)
     server = MassgenServer()
-    add_tools(server, manager)
+    add_tools(server, service)
     async with Client(server) as client:
         yield client
-    manager.close()
+    service.close()
 
 
 def at_terminal(scene: Scene, *arguments: str) -> AbstractContextManager[Typist]:

@@ -13,28 +13,29 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import DAY, HOUR, Home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
 from massgen_mcp.runs.retention import MOST_CREDIT, Moment, Pruned, passed, prune
 from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.service import RunService
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, expect_error, wait_until
+from tests.teams import asked
 
 WRITE = {"call": "write_file", "arguments": {"path": "note.txt", "content": "x" * 5000}}
 
 
 @asynccontextmanager
-async def managed(home: TempHome) -> AsyncGenerator[RunManager]:
-    manager = RunManager(local_engine(Home(home.path, 0.5)), home.environ)
+async def managed(home: TempHome) -> AsyncGenerator[RunService]:
+    service = RunService(local_engine(Home(home.path, 0.5)), home.environ)
     try:
-        yield manager
+        yield service
     finally:
-        manager.close()
+        service.close()
 
 
-async def ended_run(home: TempHome, manager: RunManager, key: str | None = None) -> RunView:
+async def ended_run(home: TempHome, service: RunService, key: str | None = None) -> RunView:
     """A run with files, whose runner has left."""
     config = load_config(home.config("writer", agent("solo", WRITE, {"answer": "kept"})), environ={})
-    view, _ = await manager.start("q", config, source="writer", idempotency_key=key)
-    view = await manager.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
+    view, _ = await service.start(asked("q", config, source="writer", key=key))
+    view = await service.wait(view.row.run_id, until="terminal", seconds=30, cursor=None)
     assert view.state == "completed"
     await wait_until(lambda: not home.processes(RUNNER_MODULE))
     return view
@@ -50,8 +51,8 @@ def pruned_after(home: TempHome, seconds: float, *, boot: str = "b", dry_run: bo
 
 
 async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(home: TempHome) -> None:
-    async with managed(home) as manager:
-        view = await ended_run(home, manager, key="k")
+    async with managed(home) as service:
+        view = await ended_run(home, service, key="k")
         run_id, directory = view.row.run_id, view.directory.path
         snapshots = list(directory.glob("turn_*/attempt_*/*/*/workspace"))
         assert snapshots
@@ -64,17 +65,17 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
         assert removed.bytes >= 10_000
         assert not (directory / "workspaces").exists()
         assert not any(path.exists() for path in snapshots)
-        assert (await manager.look(run_id)).snapshot.final_answer == "kept"
+        assert (await service.look(run_id)).snapshot.final_answer == "kept"
         assert list(directory.glob("final/*/workspace/note.txt")), "the winner's files belong to the result"
 
         assert pruned_after(home, 100 + 7 * DAY - 1).removed == []
         assert [(each.run_id, each.what) for each in pruned_after(home, 100 + 7 * DAY).removed] == [(run_id, "results")]
         assert not directory.exists()
         with pytest.raises(MassgenError) as caught:
-            await manager.look(run_id)
+            await service.look(run_id)
         assert caught.value.code == "expired"
         assert "completed" in str(caught.value)
-        (row,) = [listed.row for listed in await manager.recent(limit=9)]
+        (row,) = [listed.row for listed in await service.recent(limit=9)]
         assert (row.run_id, row.state, row.outcome, row.question, row.expired) == (
             run_id,
             "completed",
@@ -83,35 +84,35 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
             True,
         )
         assert row.ended
-        again = await ended_run(home, manager, key="k")
+        again = await ended_run(home, service, key="k")
         assert again.row.run_id != run_id, "the key of an expired run is free"
 
 
 async def test_a_dry_run_says_what_would_go_and_leaves_it(home: TempHome) -> None:
-    async with managed(home) as manager:
-        view = await ended_run(home, manager)
-        told = await manager.prune(dry_run=True, older_than=0)
+    async with managed(home) as service:
+        view = await ended_run(home, service)
+        told = await service.prune(dry_run=True, older_than=0)
         assert [(each.run_id, each.what) for each in told.removed] == [(view.row.run_id, "results")]
         assert told.bytes > 0
-        assert (await manager.look(view.row.run_id)).snapshot.final_answer == "kept"
-        done = await manager.prune(older_than=0)
+        assert (await service.look(view.row.run_id)).snapshot.final_answer == "kept"
+        done = await service.prune(older_than=0)
         assert (done.removed, done.failed) == (told.removed, [])
         assert not view.directory.path.exists()
 
 
 async def test_a_run_that_goes_on_is_never_pruned(home: TempHome) -> None:
-    async with managed(home) as manager:
+    async with managed(home) as service:
         config = load_config(home.config("stuck", agent("solo", {"hang": True})), environ={})
-        view, _ = await manager.start("q", config, source="stuck")
+        view, _ = await service.start(asked("q", config, source="stuck"))
         await wait_until((view.directory.path / "events.jsonl").exists)
-        assert (await manager.prune(older_than=0)).removed == []
-        await manager.control(view.row.run_id, "cancel")
-        assert (await manager.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)).state == "cancelled"
+        assert (await service.prune(older_than=0)).removed == []
+        await service.control(view.row.run_id, "cancel")
+        assert (await service.wait(view.row.run_id, until="terminal", seconds=20, cursor=None)).state == "cancelled"
 
 
 async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(home: TempHome) -> None:
-    async with managed(home) as manager:
-        view = await ended_run(home, manager)
+    async with managed(home) as service:
+        view = await ended_run(home, service)
         engine, year = local_engine(Home(home.path)), 365 * DAY
         for wall in (0.0, year, 0.0, year, -year, 0.0):
             for boot in ("same", "same"):
@@ -120,7 +121,7 @@ async def test_a_clock_that_jumps_a_year_ahead_and_back_takes_no_young_result(ho
         told = prune(engine, now=Moment(1e9 + year, "another boot", 10.0))
         assert [each.what for each in told.removed] in ([], ["workspaces"])
         engine.close()
-        assert (await manager.look(view.row.run_id)).snapshot.final_answer == "kept"
+        assert (await service.look(view.row.run_id)).snapshot.final_answer == "kept"
 
 
 moments = st.builds(Moment, wall=st.floats(-1e10, 1e10), boot=st.sampled_from(["", "a", "b"]), uptime=st.floats(0, 1e9))
@@ -134,13 +135,13 @@ def test_no_pair_of_clocks_makes_time_run_backwards_or_wildly_ahead(last: Moment
 
 
 async def test_a_pruning_that_was_killed_is_finished_by_the_next_one(home: TempHome) -> None:
-    async with managed(home) as manager:
-        view = await ended_run(home, manager)
+    async with managed(home) as service:
+        view = await ended_run(home, service)
         store = local_engine(Home(home.path)).store
         assert store.keep(view.row, "losing_results")  # and here the process was killed
         (view.directory.path / "config.json").unlink()
         with pytest.raises(MassgenError) as caught:
-            await manager.look(view.row.run_id)
+            await service.look(view.row.run_id)
         assert caught.value.code == "expired"
         assert not store.keep(view.row, "losing_results"), "nobody else may begin it again from an old look"
         store.close()
@@ -149,8 +150,8 @@ async def test_a_pruning_that_was_killed_is_finished_by_the_next_one(home: TempH
 
 
 async def test_a_directory_without_a_run_goes_unless_it_is_being_made_or_was_run(home: TempHome) -> None:
-    async with managed(home) as manager:
-        await ended_run(home, manager)
+    async with managed(home) as service:
+        await ended_run(home, service)
         runs = Home(home.path).runs
         leftover, ran, foreign = runs / f"run-{'a' * 26}", runs / f"run-{'b' * 26}", runs / "my-notes"
         for directory in (leftover, ran, foreign):

@@ -5,12 +5,12 @@ from typing import NoReturn
 import anyio
 
 from massgen_mcp.cli.massgen_mcp.main import main
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 
 PLANTED = "planted-value-of-a-fault"
 
 
-async def look(self: RunManager, run_id: str) -> NoReturn:
+async def look(self: RunService, run_id: str) -> NoReturn:
     del self
 
     async def fail() -> None:
@@ -22,5 +22,5 @@ async def look(self: RunManager, run_id: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    RunManager.look = look
+    RunService.look = look
     main()

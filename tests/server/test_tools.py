@@ -229,6 +229,16 @@ async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHom
     assert (beyond["answer"], beyond["next_offset"]) == ("", None)
 
 
+async def test_context_paths_are_refused_for_a_team_without_files(home: TempHome) -> None:
+    config = home.config("blind", agent("solo"), orchestrator={"enable_filesystem": False})
+    async with home.client() as client:
+        code, message = await expect_error(
+            client, "start_run", question="q", config=config, context_paths=[str(home.work)]
+        )
+    assert code == "invalid_arguments"
+    assert "context_paths: the config says enable_filesystem: false" in message
+
+
 async def test_the_team_may_read_what_context_paths_name(home: TempHome) -> None:
     notes = home.work / "notes"
     notes.mkdir()

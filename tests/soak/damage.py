@@ -10,7 +10,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
 from tests.harness import TempHome, agent, call, text_of, wait_until
@@ -21,9 +21,9 @@ FAITHFUL_ERRORS = ("run_damaged",)
 async def damage(home: TempHome, *, truncations: int, flips: int, seed: int = 1) -> str:
     """Returns the figures. Everything is asked of a server's tools, in this process."""
     victim, others = await _three_runs(home)
-    manager = RunManager(local_engine(Home(home.path)), home.environ)
+    service = RunService(local_engine(Home(home.path)), home.environ)
     server = MassgenServer()
-    add_tools(server, manager)
+    add_tools(server, service)
     looking = _Looking(server, victim, others)
     truth = await looking.at_everything()
     request = RunDirectory(home.run_directory(victim)).read_request()
@@ -43,7 +43,7 @@ async def damage(home: TempHome, *, truncations: int, flips: int, seed: int = 1)
         finally:
             path.write_bytes(whole)
     assert await looking.at_everything() == truth, "it is whole again"
-    manager.close()
+    service.close()
     return f"{truncations} truncations, {flips} bit flips: {', '.join(f'{n} x {what}' for what, n in told.items())}"
 
 

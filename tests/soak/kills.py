@@ -24,8 +24,9 @@ from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from tests.harness import RUNNER_MODULE, TempHome, end, poll_until, raw_server
+from tests.teams import asked
 
 AGENTS = 3
 TEAM = "team.yaml"
@@ -69,21 +70,21 @@ class Toll:
 async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
     """Start runs, kill their runner at a random moment, let them come to their end; `kills` times."""
     toll = Toll()
-    async with _stage(home) as (model, manager, config):
+    async with _stage(home) as (model, service, config):
         for trial in range(kills):
             chance = random.Random(f"{seed}/{trial}")
             model.reset()
             runs: list[str] = []
             for place_in_batch in range(RUNS_PER_KILL):
                 question = f"trial {trial}, run {place_in_batch}"
-                view, _ = await manager.start(question, config, source="kills")
+                view, _ = await service.start(asked(question, config, source="kills"))
                 runs.append(view.row.run_id)
             await _moment(model, chance)
             for pid in home.processes(RUNNER_MODULE):
                 end(pid, signal.SIGKILL)
             toll.kills += 1
             for run_id in runs:
-                await _await_end(manager, run_id)
+                await _await_end(service, run_id)
                 _judge(home, run_id, toll)
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
@@ -95,7 +96,7 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
 async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
     """Start a run through a server that is killed at a random moment, then ask for the same run again."""
     toll = Toll()
-    async with _stage(home) as (_, manager, config):
+    async with _stage(home) as (_, service, config):
         path = str(home.work / TEAM)
         for trial in range(kills):
             chance = random.Random(f"{seed}/{trial}")
@@ -120,12 +121,12 @@ async def kill_servers(home: TempHome, *, kills: int, seed: int) -> str:
 
             await ask()
             toll.kills += 1
-            view, _ = await manager.start(question, config, source=path, idempotency_key=key)
+            view, _ = await service.start(asked(question, config, source=path, key=key))
             if acknowledged and acknowledged != [view.row.run_id]:
                 toll.lost += 1
-            await _await_end(manager, view.row.run_id)
+            await _await_end(service, view.row.run_id)
             _judge(home, view.row.run_id, toll)
-        rows = await manager.recent(state=None, before=None, limit=10 * kills)
+        rows = await service.recent(state=None, before=None, limit=10 * kills)
         toll.doubled += max(0, len(rows) - kills)
         await _empty(home, toll)
     return toll.judged()
@@ -137,14 +138,14 @@ def twin_of(home: TempHome, name: str) -> TempHome:
 
 
 @asynccontextmanager
-async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunManager, Config]]:
+async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunService, Config]]:
     with LocalModel(MODEL_SECONDS) as model:
         config = load_config(_write_team(home.work / TEAM, model.base_url), environ={})
-        manager = RunManager(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
+        service = RunService(local_engine(Home(home.path, runner_idle_seconds=2)), home.environ)
         try:
-            yield model, manager, config
+            yield model, service, config
         finally:
-            manager.close()
+            service.close()
 
 
 async def _moment(model: LocalModel, chance: random.Random) -> None:
@@ -164,10 +165,10 @@ def _write_team(path: Path, base_url: str) -> Path:
     return path
 
 
-async def _await_end(manager: RunManager, run_id: str) -> None:
+async def _await_end(service: RunService, run_id: str) -> None:
     """Wait until the run has ended and all its files are written."""
     with anyio.move_on_after(90):
-        while (await manager.wait(run_id, until="terminal", seconds=5, cursor=None)).row.state not in TERMINAL_STATES:
+        while (await service.wait(run_id, until="terminal", seconds=5, cursor=None)).row.state not in TERMINAL_STATES:
             await anyio.sleep(0.02)  # its last files are being written
 
 

@@ -21,9 +21,10 @@ from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from tests.harness import TempHome, agent
 from tests.soak.subject import QUESTION
+from tests.teams import asked
 
 KINDS = {
     "write": "write,writev",
@@ -140,17 +141,15 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
     findings.refused += code == 3
     if "Traceback" in complaints:
         findings.bad.append(f"{fault}: untyped error {complaints[-300:]!r}")
-    manager = RunManager(local_engine(Home(home.path, runner_idle_seconds=0.5)), home.environ)
+    service = RunService(local_engine(Home(home.path, runner_idle_seconds=0.5)), home.environ)
     try:
-        view, _ = await manager.start(
-            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key="key"
-        )
+        view, _ = await service.start(asked(QUESTION, load_config(Path(config), environ={}), source=config, key="key"))
         run_id = view.row.run_id
         if told and told[-1] != run_id:
             findings.bad.append(f"{fault}: the acknowledged run {told[-1]} is lost")
         with anyio.move_on_after(PATIENCE):
             while view.row.state not in TERMINAL_STATES:
-                view = await manager.wait(run_id, until="terminal", seconds=5, cursor=None)
+                view = await service.wait(run_id, until="terminal", seconds=5, cursor=None)
         records = JournalReader(home.run_directory(run_id) / "events.jsonl").read()
         ends = [record.event for record in records if isinstance(record.event, RunCompleted | RunFailed)]
         if [record.seq for record in records] != list(range(1, len(records) + 1)) or len(ends) != 1:
@@ -159,7 +158,7 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
     except MassgenError as error:
         findings.bad.append(f"{fault}: {error.code} after the fault is gone: {error}")
     finally:
-        manager.close()
+        service.close()
 
 
 async def _under_strace(home: TempHome, config: str, options: list[str]) -> tuple[list[str], str, int | None]:

@@ -14,26 +14,27 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
+from tests.teams import asked
 
 QUESTION = "What is six times seven?"
 PATIENCE = 6
 
 
 async def main(config: str, key: str) -> int:
-    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
+    service = RunService(local_engine(find_home(os.environ)), os.environ)
     try:
-        view, _ = await manager.start(
-            QUESTION, load_config(Path(config), environ={}), source=config, idempotency_key=key
+        view, _ = await service.start(
+            asked(QUESTION, load_config(Path(config), environ={}), environ=os.environ, source=config, key=key)
         )
         _say(1, view.row.run_id)
         with anyio.move_on_after(PATIENCE):
-            await manager.wait(view.row.run_id, until="terminal", seconds=PATIENCE, cursor=None)
+            await service.wait(view.row.run_id, until="terminal", seconds=PATIENCE, cursor=None)
     except MassgenError as refused:
         _say(2, f"ERROR {refused.code}: {refused}")
         return 3
     finally:
-        manager.close()
+        service.close()
     return 0
 
 

@@ -5,33 +5,36 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
-from massgen_mcp.cli.massgen.chat_files import with_mentioned_files
+from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
-from massgen_mcp.cli.massgen.one_run import answerable, entered, execute_shown, keyless, new_run_directory, place
+from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen.team import find_team, given_of, output_file
 from massgen_mcp.cli.massgen.terminal import Terminal
 from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.checks import check_question
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.project import CHAT_HISTORY, SESSIONS, own_place
-from massgen_mcp.runs.session_directory import Session, Turn, session_of_killed_turn
+from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.project import CHAT_HISTORY, own_place
+from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
@@ -48,16 +51,13 @@ async def chat(options: Options) -> int:
 
     Raises `MassgenError` for whatever keeps the conversation from beginning.
     """
+    if (output := output_file(options)) is not None:
+        output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
-    with place(options) as logs:
-        sessions = logs / "sessions" if options.no_logs else own_place(Path.cwd(), SESSIONS)
-        session = await open_session(sessions, options.session_id) if options.session_id else None
-        conversation = _Conversation(options, team, terminal, logs, sessions, session)
-        try:
-            return await conversation.hold()
-        finally:
-            conversation.close()
+    with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
+        session = open_session(project, options.session_id) if options.session_id else None
+        return await _Conversation(options, team, terminal, project, session).hold()
 
 
 class _Conversation:
@@ -66,15 +66,13 @@ class _Conversation:
         options: Options,
         team: Team,
         terminal: Terminal | None,
-        logs: Path,
-        sessions: Path,
-        session: Session | None,
+        project: Path,
+        session: SessionRecords | None,
     ) -> None:
         self._options = options
         self._team = team
         self._terminal = terminal
-        self._logs = logs
-        self._sessions = sessions
+        self._project = project
         self._session = session
         """None until the first question: a conversation without one leaves nothing behind."""
         self._last: tuple[RunState, RunFiles] | None = None
@@ -94,21 +92,19 @@ class _Conversation:
             return EXIT_OK
         return _CODES.get(self._last[0].state, EXIT_EXECUTION)
 
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-
     def _reader(self) -> Reader:
         if self._terminal is None:
             return PipeReader()
         history = None if self._options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
-        return TerminalReader(self._terminal, MEANINGS, history, lambda text: keyless(text, self._team.config))
+        return TerminalReader(self._terminal, MEANINGS, history, self._without_keys)
+
+    def _without_keys(self, text: str) -> str:
+        return redactor_for(os.environ, [agent.backend for agent in self._team.config.agents]).text(text)
 
     async def _answer(self, text: str) -> bool:
         """Heed one input; False if it was to leave."""
         order = order_of(text)
         if order is None and text:
-            check_question(text)
             await self._take_turn(text)
         if order is not None:
             await self._do(*order)
@@ -117,18 +113,25 @@ class _Conversation:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, question: str) -> None:
-        question = keyless(question, self._team.config)
-        config = with_mentioned_files(question, answerable(self._team.config, self._options), Path.cwd())
-        if self._session is None:
-            self._session = Session.create(self._sessions)
-        directory = new_run_directory(self._logs, question, config, self._session)
-        with entered(directory, question, self._team, self._options) as run:
+        cwd, team = Path.cwd(), self._team
+        paths = mentioned_paths(question, team.config, cwd)
+        given = given_of(
+            self._options,
+            question,
+            cwd=cwd,
+            environ=os.environ,
+            team=team,
+            context_paths=paths,
+            session_id=self._session.session_id if self._session else None,
+            begins_session=self._session is None,
+            project=self._project,
+        )
+        with run_here(await build_request(given)) as run:
+            self._session = run.session
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            turn = self._session.begin_turn(question, directory.path)
-            snapshot = await execute_shown(run, self._options, self._logs)
-        self._last = (snapshot, directory)
-        self._session.end_turn(turn, directory, snapshot)
+            snapshot = await execute_shown(run, self._options)
+        self._last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     async def _resume(self, beginning: str) -> None:
@@ -138,14 +141,12 @@ class _Conversation:
         if self._options.no_logs:
             raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
         view = await run_to_continue(beginning, Path.cwd())
-        path = session_of_killed_turn(view.directory.path)
-        if self._session is None and path is not None and path.parent == self._sessions:
-            self._session = await open_session(path.parent, path.name)
-            self._show([self._going_on(self._session)])
-        with taken_over(view, self._session) as continued:
-            snapshot = await execute_shown(continued.run, self._options, self._logs)
-            self._last = (snapshot, view.directory)
-            continued.end(snapshot)
+        with continue_here(view.row, environ=os.environ) as run:
+            if self._session is None and run.session is not None and run.directory.path.is_relative_to(self._project):
+                self._session = run.session
+                self._show([self._going_on(run.session)])
+            snapshot = await execute_shown(run, self._options)
+        self._last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     def _show_result(self, run: RunState) -> None:
@@ -200,8 +201,6 @@ class _Conversation:
     def _reset(self) -> None:
         """The next question begins a session of its own; this one stays, and can be resumed."""
         left = self._session
-        if left is not None:
-            left.close()
         self._session = None
         self._last = None
         kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
@@ -245,7 +244,7 @@ class _Conversation:
             self._show([(Span(plain(describe_interrupted(runs, "/resume")), "busy"),)])
 
     @staticmethod
-    def _going_on(session: Session) -> Line:
+    def _going_on(session: SessionRecords) -> Line:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
     def _start(self) -> Line:

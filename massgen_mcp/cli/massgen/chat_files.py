@@ -9,8 +9,8 @@ from massgen_mcp.errors import MassgenError
 _TRAILING = ".,;:!?)]}'\""
 
 
-def with_mentioned_files(question: str, config: Config, cwd: Path) -> Config:
-    """The config with every path that the question names as `@path` among its context paths.
+def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPath, ...]:
+    """Every path that the question names as `@path`, besides the config's own.
 
     An @ before something that is no path stays a word. Raises `MassgenError` invalid_action if the agents have no file
     tools, or if there are more paths than a config takes.
@@ -18,15 +18,12 @@ def with_mentioned_files(question: str, config: Config, cwd: Path) -> Config:
     known = {context.path for context in config.orchestrator.context_paths}
     found = [str(path) for word in MENTION.findall(question) if (path := _path(word, cwd))]
     new = [path for path in dict.fromkeys(found) if path not in known]
-    if not new:
-        return config
-    if not config.orchestrator.enable_filesystem:
+    if new and not config.orchestrator.enable_filesystem:
         raise MassgenError("invalid_action", f"@{new[0]}: these agents have no file tools (enable_filesystem: false)")
-    paths = (*config.orchestrator.context_paths, *(ContextPath(path=path) for path in new))
-    if len(paths) > MAX_PATHS:
-        raise MassgenError("invalid_action", f"a turn takes at most {MAX_PATHS} context paths, not {len(paths)}")
-    orchestrator = config.orchestrator.model_copy(update={"context_paths": paths})
-    return config.model_copy(update={"orchestrator": orchestrator})
+    if len(known) + len(new) > MAX_PATHS:
+        count = len(known) + len(new)
+        raise MassgenError("invalid_action", f"a turn takes at most {MAX_PATHS} context paths, not {count}")
+    return tuple(ContextPath(path=path) for path in new)
 
 
 MAX_PATHS = 20

@@ -56,18 +56,17 @@ class Words:
         self._leave(pressed)
         if self._run is None:
             return
-        conductor = self._run.conductor
         match self._asked():
             case "question" if said:
-                conductor.answer(said)
+                self._run.answer(said)
             case "budget_reached" if not said:
-                conductor.finish_now()
+                self._run.finish_now()
             case "budget_reached" if dollars := _dollars(said):
                 self._order -= 1
-                conductor.raise_budget(self._order, dollars)
+                self._run.raise_budget(self._order, dollars)
             case None if said:
                 self._order -= 1
-                conductor.steer(self._order, said)
+                self._run.steer(self._order, said)
             case _:
                 pass
 

@@ -2,37 +2,33 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
-from tempfile import mkdtemp
 
 import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
 from massgen_mcp.cli.massgen.debug_log import DebugLog
-from massgen_mcp.cli.massgen.display import Display, choose_display, shown_live
+from massgen_mcp.cli.massgen.display import Display, choose_display
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.questions import whole_question
-from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue, taken_over
-from massgen_mcp.cli.massgen.sessions import resumed_session
-from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
+from massgen_mcp.cli.massgen.sessions import open_session
+from massgen_mcp.cli.massgen.team import given_of, output_file
 from massgen_mcp.cli.output import print_error, print_line, print_text
-from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
-from massgen_mcp.request.team import Team, describe_start
+from massgen_mcp.request.build import build_request
+from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.directory import RunDirectory, check_output, timestamp, write_durably
+from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.runs.foreground import ForegroundRun, listed, unlisted
-from massgen_mcp.runs.project import LOGS, own_place
-from massgen_mcp.runs.session_directory import Session
+from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import money_notes, spent_text
-from massgen_mcp.workspace.snapshot import remove_tree
 
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
@@ -45,21 +41,14 @@ async def run_once(options: Options) -> int:
     question = whole_question(options.question or "")
     if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
         print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
-    team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
-    question = keyless(question, team.config)
-    if options.output_file is not None:
-        check_output(options.output_file.absolute(), "--output-file")
-    with place(options) as parent:
-        async with resumed_session(options, Path.cwd()) as session:
-            config = answerable(team.config, options)
-            directory = new_run_directory(parent, question, config, session)
-            with entered(directory, question, team, options) as run:
-                turn = session.begin_turn(question, directory.path) if session else None
-                _announce(directory, question, config, describe_start(team.config, team.source, os.environ, Path.cwd()))
-                snapshot = await execute_shown(run, options, parent)
-            if session and turn:
-                session.end_turn(turn, directory, snapshot)
-            return _report(snapshot, directory, options, run.note)
+    session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
+    session_id = session.session_id if session else None
+    given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
+    request = await build_request(given)
+    with run_here(request) as run:
+        _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
+        snapshot = await execute_shown(run, options)
+        return _report(snapshot, run.directory, options, run.note)
 
 
 async def resume_run(options: Options) -> int:
@@ -67,17 +56,16 @@ async def resume_run(options: Options) -> int:
 
     Raises `MassgenError` for whatever keeps it from going on.
     """
-    if options.output_file is not None:
-        check_output(options.output_file.absolute(), "--output-file")
+    if (output := output_file(options)) is not None:
+        output.check()
     view = await run_to_continue(options.resume or "", Path.cwd())
     directory = view.directory
-    with taken_over(view) as continued:
+    with continue_here(view.row, environ=os.environ) as run:
         request = directory.read_request()
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         _announce(directory, request.question, request.config, told)
-        snapshot = await execute_shown(continued.run, options, directory.path.parent)
-        continued.end(snapshot)
-    return _report(snapshot, directory, options, continued.run.note)
+        snapshot = await execute_shown(run, options)
+    return _report(snapshot, directory, options, run.note)
 
 
 def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:
@@ -90,17 +78,7 @@ def _announce(directory: RunFiles, question: str, config: Config, team: str) -> 
     print_line(f"TEAM: {team}")
 
 
-@contextmanager
-def entered(directory: RunFiles, question: str, team: Team, options: Options) -> Generator[ForegroundRun]:
-    """The run, in the list of this machine's runs as long as its files shall stay."""
-    if options.no_logs:
-        yield unlisted(directory, team.environ)
-        return
-    with listed(directory, question, team.config, source=team.source, environ=team.environ) as run:
-        yield run
-
-
-async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> RunState:
+async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
     """Execute the run, shown as asked; the first signal cancels it properly, the second one ends the process."""
     display = choose_display(options, os.environ)
     debug_log = DebugLog(run.directory.path) if options.debug else None
@@ -121,10 +99,9 @@ async def execute_shown(run: ForegroundRun, options: Options, parent: Path) -> R
         async for _ in signals:
             if cancelled or not handles:
                 display.close()
-                if options.no_logs:
-                    remove_tree(parent)
+                run.forget()
                 os._exit(EXIT_INTERRUPTED)
-            handles[0].conductor.cancel()
+            handles[0].cancel()
             cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
@@ -149,28 +126,6 @@ async def _refreshed(display: Display) -> None:
         with suppress(Exception):
             display.close()
         print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
-
-
-@contextmanager
-def place(options: Options) -> Generator[Path]:
-    """The directory for the run's own one; with --no-logs it is gone when this ends."""
-    if not options.no_logs:
-        yield own_place(Path.cwd(), LOGS)
-        return
-    temporary = Path(mkdtemp(prefix="massgen-"))
-    try:
-        yield temporary
-    finally:
-        remove_tree(temporary)
-
-
-def answerable(config: Config, options: Options) -> Config:
-    """The config; where nobody is there to answer, agents ask nothing and a reached budget ends the run."""
-    if shown_live(options, os.environ):
-        return config
-    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
-    budget = config.budget.model_copy(update={"at_cap": "finish"})
-    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
 
 
 def _members(config: Config) -> str:
@@ -235,24 +190,3 @@ def _cause(run: RunState) -> str:
             return preview(end.message, 500)
         case _:
             return run.state
-
-
-def new_run_directory(parent: Path, question: str, config: Config, session: Session | None) -> RunDirectory:
-    """A directory of this run alone, however many are started in the same moment. As a turn of a session the run knows
-    the earlier turns, and every agent begins with the files that they left.
-    """
-    history = session.history if session else ()
-    while True:
-        try:
-            redactor = redactor_for(os.environ, [agent.backend for agent in config.agents])
-            run = RunDirectory.create(parent / f"log_{timestamp()}", question, config, history, redactor)
-        except FileExistsError:
-            continue
-        if session and config.orchestrator.enable_filesystem:
-            session.lay_out_files(run, len(config.agents))
-        return run
-
-
-def keyless(text: str, config: Config) -> str:
-    """What somebody typed, without the keys that the team's agents use."""
-    return redactor_for(os.environ, [agent.backend for agent in config.agents]).text(text)

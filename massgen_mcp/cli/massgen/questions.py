@@ -3,16 +3,14 @@
 import sys
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.checks import MAX_QUESTION_CHARACTERS, check_question
+from massgen_mcp.request.question import MAX_QUESTION_CHARACTERS
 
 STANDARD_INPUT = "-"
 
 
 def whole_question(given: str) -> str:
-    """The question itself. Raises `MassgenError` invalid_arguments for one that no model could be asked."""
-    question = _from_standard_input() if given == STANDARD_INPUT else given
-    check_question(question)
-    return question
+    """Raises `MassgenError` invalid_arguments for what is no text."""
+    return _from_standard_input() if given == STANDARD_INPUT else given
 
 
 def _from_standard_input() -> str:

@@ -1,53 +1,61 @@
-"""The sessions of the directory where a command is given: going on with one, and listing them all."""
+"""The sessions of the directory where a command is given: opening one, and listing them all."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.project import SESSIONS, own_place
-from massgen_mcp.runs.session_directory import Session, list_sessions
+from massgen_mcp.runs.session_records import SessionRecords, is_session_id, sessions_in
+from massgen_mcp.views.plain_text import preview
+
+QUESTION_CHARACTERS = 80
 
 
-@asynccontextmanager
-async def resumed_session(options: Options, cwd: Path) -> AsyncGenerator[Session | None]:
-    """The session that `--session-id` names, for this process alone while the context lasts; None without one.
-
-    Raises `MassgenError` if there is no such session, or if another process is working on it.
+def open_session(cwd: Path, session_id: str) -> SessionRecords:
+    """The session of that id, with every turn that has ended. Raises `MassgenError` invalid_arguments if there is none,
+    invalid_action if one of its turns goes on.
     """
-    if options.session_id is None:
-        yield None
-        return
-    with await open_session(own_place(cwd, SESSIONS), options.session_id) as session:
-        yield session
-
-
-async def open_session(parent: Path, session_id: str) -> Session:
-    """The session of that id. Killed turns whose run was continued elsewhere and has ended count from now on.
-
-    Raises `MassgenError` as `Session.resume`.
-    """
-    session = Session.resume(parent, session_id)
-    for turn in session.killed_turns:
-        with suppress(MassgenError), run_manager() as manager:  # then it is as before
-            view = await manager.look_at(turn.log_dir)
-            if view is not None and view.ended and view.damage is None:
-                session.end_turn(turn, view.directory, view.snapshot)
+    parent = own_place(cwd, SESSIONS)
+    session = SessionRecords(parent / session_id)
+    usable = is_session_id(session_id)
+    known, busy = _brought_up_to_date(session) if usable else (False, False)
+    if not known and not (usable and session.exist):
+        raise MassgenError(
+            "invalid_arguments",
+            f"there is no session {preview(session_id, 80)!r} in {parent}; `massgen --list-sessions` shows them",
+        )
+    if busy:
+        raise MassgenError("invalid_action", f"{session_id} is in use by another process; end that one first")
     return session
 
 
 def show_sessions(cwd: Path) -> int:
     """`--list-sessions`: a line each, the one that was changed last first."""
-    found = list_sessions(cwd / SESSIONS)
+    found = sessions_in(cwd / SESSIONS)
     if not found:
         print_line(f"No sessions in {cwd / SESSIONS}.")
-    for one in found:
-        changed = datetime.fromtimestamp(one.changed_at).astimezone().strftime("%Y-%m-%d %H:%M")
-        turns = f"{one.turns} turn{' ' if one.turns == 1 else 's'}"
-        print_line(f"{one.session_id}  {changed}  {turns}  {one.first_question}{' [in use]' if one.busy else ''}")
+    busy = {session.session_id for session in found if _brought_up_to_date(session)[1]}
+    for session in sorted(found, key=lambda one: (one.changed_at, one.session_id), reverse=True):
+        changed = datetime.fromtimestamp(session.changed_at).astimezone().strftime("%Y-%m-%d %H:%M")
+        turns = session.turns
+        count = f"{len(turns)} turn{' ' if len(turns) == 1 else 's'}"
+        first = preview(turns[0].question, QUESTION_CHARACTERS) if turns else ""
+        in_use = " [in use]" if session.session_id in busy else ""
+        print_line(f"{session.session_id}  {changed}  {count}  {first}{in_use}")
     return EXIT_OK
+
+
+def _brought_up_to_date(session: SessionRecords) -> tuple[bool, bool]:
+    """Write down the turns that have ended elsewhere. Whether the run store knows the session, and whether a turn of it
+    goes on; no, where the store cannot be used.
+    """
+    with suppress(MassgenError), run_service() as service:
+        if runs := service.sessions.runs(session.session_id):
+            session.make()
+            session.complete(runs, service.sessions.look)
+            return True, any(view.row.busy and not view.ended for view in runs)
+    return False, False

@@ -1,19 +1,19 @@
 """What a command line says about the team, and how its person consents. The rule that decides is in `request`."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from massgen_mcp.cli.asking import confirm, on_terminal
+from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.adjusted import rechecked
-from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models import AUTO_MODEL, Config
+from massgen_mcp.config.models import AUTO_MODEL, ContextPath
 from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.team import Named, Team, choose_team
+from massgen_mcp.request.build import Given, adjusted_team
+from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
 
 MODELS_ALONE = MappingProxyType(
@@ -22,18 +22,51 @@ MODELS_ALONE = MappingProxyType(
 """What a backend that knows no strongest model asks when nobody names one."""
 
 
-async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
-    """A team whose keys are all there. Raises `MassgenError` as `choose_team`, and missing_key."""
+def given_of(
+    options: Options,
+    question: str,
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    team: Team | None = None,
+    context_paths: Sequence[ContextPath] = (),
+    session_id: str | None = None,
+    begins_session: bool = False,
+    project: Path | None = None,
+) -> Given:
+    """What the command line says of a run. `team`: one that was found before, as for the next turn of the chat;
+    `project`: where runs are kept instead of in `cwd`.
+
+    Raises `MassgenError` config_invalid.
+    """
     models = tuple(_models(options)) if options.models or options.backend else ()
-    named = Named(config=options.config, models=models, num_agents=options.num_agents)
     ask = _consents if on_terminal() and not options.automation else None
     as_it_is = options.trust == AS_IT_IS
-    consent = Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True)
-    team = await choose_team(named, cwd=cwd, environ=environ, consent=consent)
-    require_keys(team.config, team.environ)
-    if options.system_message is None:
-        return team
-    return replace(team, config=_with_system_message(team.config, options.system_message))
+    return Given(
+        question,
+        team or Named(config=options.config, models=models, num_agents=options.num_agents),
+        cwd=cwd,
+        environ=environ,
+        consent=Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True),
+        context_paths=context_paths,
+        system_message=options.system_message,
+        replaces_system_messages=True,
+        caller_answers=shown_live(options, environ),
+        output_file=output_file(options),
+        session_id=session_id,
+        begins_session=begins_session,
+        project=project or (None if options.no_logs else cwd),
+        listed=not options.no_logs,
+    )
+
+
+async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:
+    """The team of a conversation that has no question yet. Raises as `build_request`."""
+    return await adjusted_team(given_of(options, "", cwd=cwd, environ=environ))
+
+
+def output_file(options: Options) -> OutputFile | None:
+    return None if options.output_file is None else OutputFile(options.output_file.absolute(), "--output-file")
 
 
 def _consents(text: str) -> bool:
@@ -56,8 +89,3 @@ def _models(options: Options) -> list[str]:
         name = options.backend if row is None else row.type
         raise MassgenError("config_invalid", f"--backend {name}: name the model as well, with --model")
     return [f"{row.type}/{row.strong_model}"]
-
-
-def _with_system_message(config: Config, text: str) -> Config:
-    agents = tuple(agent.model_copy(update={"system_message": text}) for agent in config.agents)
-    return rechecked(config.model_copy(update={"agents": agents}))

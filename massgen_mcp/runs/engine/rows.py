@@ -12,8 +12,6 @@ from massgen_mcp.run_state.status import RunStatus
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
-OnConflict = Literal["use_existing", "fail", "cancel_existing"]
-"""What a start does when its idempotency key is taken."""
 Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
 """What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 
@@ -50,6 +48,13 @@ class RunRow:
     resumes: int
     directory: str | None
     foreground: bool
+
+    @property
+    def busy(self) -> bool:
+        """Whether another turn of its session has to wait for it. Nobody goes on with an interrupted run of the
+        foreground before somebody resumes it.
+        """
+        return self.state in ("queued", "running") or (self.state == "interrupted" and not self.foreground)
 
     @property
     def expired(self) -> bool:

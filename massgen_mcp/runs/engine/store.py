@@ -4,9 +4,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
+from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, OnConflict, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, RunRow, WorkRow
 
 
 class RunStore(Protocol):
@@ -23,24 +24,25 @@ class RunStore(Protocol):
 
         A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
         run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
-        session_busy while another turn of the session goes on, queue_full; `SessionMoved`.
+        session_busy while another turn of the session goes on (one that was interrupted in the foreground does not),
+        queue_full; `SessionMoved`.
         """
         ...
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
-        """Note a run that the calling process executes itself, in a directory of its own choice."""
+        """Note a run that the calling process executes itself, in a directory of its own choice. Raises `MassgenError`
+        session_busy; `SessionMoved`.
+        """
         ...
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
-        """Let the calling process continue an interrupted run itself; False if somebody was faster."""
+        """Let the calling process continue an interrupted run itself; False if somebody was faster. Raises
+        `MassgenError` session_busy.
+        """
         ...
 
     def unfinished_below(self, directory: Path) -> list[RunRow]:
         """Foreground runs below this directory that have not ended and that this version may execute, newest first."""
-        ...
-
-    def at(self, directory: Path) -> RunRow | None:
-        """The run that was given this directory of its own."""
         ...
 
     def reusable(self, run: NewRun, on_conflict: OnConflict) -> Added | None:
@@ -130,7 +132,9 @@ class RunStore(Protocol):
         ...
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
-        """Let runners with these credentials take an interrupted run, whoever started it and with which ones."""
+        """Let runners with these credentials take an interrupted run, whoever started it and with which ones. Raises
+        `MassgenError` session_busy.
+        """
         ...
 
     def start_ageing(self, age: float) -> None:

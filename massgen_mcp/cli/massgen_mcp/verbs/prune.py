@@ -6,19 +6,19 @@ from dataclasses import asdict
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 
 DAY = 24 * 3600.0
 
 
 async def run(options: argparse.Namespace) -> int:
     older_than = None if options.older_than is None else options.older_than * DAY
-    with run_manager() as manager:
+    with run_service() as service:
         if options.run_ids:
-            found = [await manager.find(run_id) for run_id in options.run_ids]
-            pruned = await manager.prune_named(found, dry_run=options.dry_run)
+            found = [await service.find(run_id) for run_id in options.run_ids]
+            pruned = await service.prune_named(found, dry_run=options.dry_run)
         else:
-            pruned = await manager.prune(dry_run=options.dry_run, older_than=older_than)
+            pruned = await service.prune(dry_run=options.dry_run, older_than=older_than)
     if options.json:
         failed = [{"run_id": run_id, "cause": cause} for run_id, cause in pruned.failed]
         removed = [asdict(one) for one in pruned.removed]

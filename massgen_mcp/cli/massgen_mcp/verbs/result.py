@@ -6,15 +6,15 @@ import sys
 from massgen_mcp.cli.exits import exit_of_run
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line, print_text
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server import results
 from massgen_mcp.server.reply_models import Result
 
 
 async def run(options: argparse.Namespace) -> int:
     what = "agent" if options.agent else options.view
-    with run_manager() as manager:
-        view = await manager.look(await manager.find(options.run_id))
+    with run_service() as service:
+        view = await service.look(await service.find(options.run_id))
         found = results.result(view, what, options.agent, 0, sys.maxsize)
         if options.json:
             print_json(found)

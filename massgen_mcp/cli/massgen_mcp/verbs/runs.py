@@ -6,14 +6,14 @@ import time
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.server.results import run_list
 from massgen_mcp.views.plain_text import preview
 
 
 async def run(options: argparse.Namespace) -> int:
-    with run_manager() as manager:
-        views = await manager.recent(
+    with run_service() as service:
+        views = await service.recent(
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
         if options.json:

@@ -1,4 +1,4 @@
-"""`massgen-mcp` without a verb: the server process, with state directory, run manager, tools and transport."""
+"""`massgen-mcp` without a verb: the server process, with state directory, run service, tools and transport."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.log import start_log
 from massgen_mcp.server.tools import add_tools
@@ -17,16 +17,16 @@ async def run(options: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it. Raises `MassgenError` when it cannot begin."""
     home = find_home(os.environ)
     start_log(home.path)
-    manager = RunManager(local_engine(home), os.environ)
+    service = RunService(local_engine(home), os.environ)
     server = MassgenServer(redactor_for(os.environ))
-    add_tools(server, manager)
+    add_tools(server, service)
     if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
 
-        await serve_http(server, home, host=options.host, port=options.port, on_leaving=manager.stop_waiting)
+        await serve_http(server, home, host=options.host, port=options.port, on_leaving=service.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
         await serve_stdio(server, options.front)
-    manager.close()
+    service.close()
     return EXIT_OK

@@ -5,15 +5,15 @@ import argparse
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server import results
 from massgen_mcp.views.spent import spent_text
 
 
 async def run(options: argparse.Namespace) -> int:
-    with run_manager() as manager:
-        view = await manager.look(await manager.find(options.run_id))
+    with run_service() as service:
+        view = await service.look(await service.find(options.run_id))
         if options.json:
             print_json(results.status(view))
         else:

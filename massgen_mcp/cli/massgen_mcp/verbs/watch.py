@@ -1,29 +1,26 @@
 """`massgen-mcp watch ID`: what happens in a run until it has ended or needs an answer, as text or JSON lines."""
 
 import argparse
-import math
+from contextlib import aclosing
 
-from massgen_mcp.cli.exits import exit_of_run
+from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.cli.run_manager import run_manager
+from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.events import LogRecord
 from massgen_mcp.views.log_text import log_line
 
 
 async def run(options: argparse.Namespace) -> int:
-    with run_manager() as manager:
-        run_id = await manager.find(options.run_id)
-        view = await manager.look(run_id)
-        journal = view.directory.event_log.follow()
-        while True:
-            ended = view.stands_still  # before reading: nothing more is written for now
-            for record in journal.read():
-                line = record.model_dump_json() if options.json else _line(record)
-                if line is not None and not print_line(line):
-                    return exit_of_run(view)  # nobody reads any more
-            if ended:
-                return exit_of_run(view)
-            view = await manager.wait(run_id, until="change", seconds=math.inf, cursor=view.snapshot.seq)
+    code = EXIT_OK
+    with run_service() as service:
+        async with aclosing(service.follow(await service.find(options.run_id))) as news:
+            async for view, records in news:
+                code = exit_of_run(view)
+                for record in records:
+                    line = record.model_dump_json() if options.json else _line(record)
+                    if line is not None and not print_line(line):
+                        return code  # nobody reads any more
+    return code
 
 
 def _line(record: LogRecord) -> str | None:

@@ -1,7 +1,4 @@
-"""From what a Python caller passed to one checked request: question, team, history, and what to keep.
-
-Must not execute anything. Whatever is wrong is a `MassgenError` here, before a model was asked.
-"""
+"""From what a Python caller passed to a request. Whatever is wrong is a `MassgenError` here."""
 
 import difflib
 import logging
@@ -12,16 +9,16 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from massgen_mcp.api.arguments import check_types
-from massgen_mcp.api.sessions import SESSIONS, new_session_id
-from massgen_mcp.config.adjusted import rechecked
+from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
+from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.build_config import Paths, path_entries
-from massgen_mcp.config.loader import config_from_data, require_keys
-from massgen_mcp.config.models import Config, ContextPath, EarlierTurn
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.models import ContextPath, EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.team import Named, Team, choose_team, describe_start
-from massgen_mcp.request.trust import Consent
-from massgen_mcp.runs.checks import check_question
-from massgen_mcp.runs.directory import check_output
+from massgen_mcp.request.build import Given, build_request
+from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.team import Named, Team
 
 logger = logging.getLogger("massgen_mcp.api")
 
@@ -34,7 +31,8 @@ class RunOptions(TypedDict, total=False):
     context_paths: Paths | None
     """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
     session_id: str | None
-    """Continue the session of an earlier result of this process: agents see its questions and final answers."""
+    """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
+    to this process alone."""
     conversation_history: Sequence[Mapping[str, str]] | None
     """Earlier turns as `{"role": "user" | "assistant", "content": ...}`, for a conversation that began elsewhere."""
     system_message: str | None
@@ -44,19 +42,14 @@ class RunOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that can be executed. `config_used` is for people."""
+class Prepared:
+    """A request that can be executed. `config_used` is the team's name in results."""
 
-    question: str
-    config: Config
+    request: RunRequest
     config_used: str
-    session_id: str
-    history: tuple[EarlierTurn, ...]
-    keep_logs: bool
-    output_file: Path | None
 
 
-async def asked(
+async def prepared(
     question: str,
     *,
     config: str | Path | None = None,
@@ -68,32 +61,45 @@ async def asked(
     enable_logging: bool = False,
     output_file: str | Path | None = None,
     options: RunOptions | None = None,
-) -> Asked:
-    """Check a caller's arguments, as `run` takes them. Raises `MassgenError`."""
+    sampling: Mapping[str, Any] | None = None,
+    at_most_seconds: float | None = None,
+) -> Prepared:
+    """Check a caller's arguments, as `run` takes them; the last two are LiteLLM's. Raises `MassgenError`."""
     given = options or RunOptions()
     _known(given)
     named = {"config": config, "model": model, "models": models, "num_agents": num_agents, "output_file": output_file}
     check_types({"question": question, **named, **given})
-    check_question(question)
     if use_docker:
         raise MassgenError(
             "invalid_arguments",
             "use_docker: commands do not run in Docker here; leave it out. Agents work in directories of their own",
         )
-    target = _output(output_file)
-    chosen, used = await _team(config, model, models, num_agents, given)
-    team = chosen.config
-    if not enable_filesystem:
-        team = _without_files(team, given.get("context_paths"))
-    elif paths := given.get("context_paths"):
-        team = _with_paths(team, paths)
-    if said := given.get("system_message"):
-        team = _with_system_message(team, said)
-    team = rechecked(_without_questions(team))
-    require_keys(team, os.environ)
-    logger.info("%s", describe_start(team, chosen.source, os.environ, Path.cwd()))
-    session_id, history = _session(given)
-    return Asked(question, team, used, session_id, history, enable_logging, target)
+    team = _named(config, model, models, num_agents, given)
+    session_id, history = _session(given, keep_logs=enable_logging)
+    request = await build_request(
+        Given(
+            question,
+            team,
+            cwd=Path.cwd(),
+            environ=os.environ,
+            context_paths=_context_paths(given.get("context_paths") or ()),
+            enable_filesystem=enable_filesystem,
+            system_message=given.get("system_message") or None,
+            limits=CallLimits(at_most_seconds=at_most_seconds),
+            sampling=sampling or {},
+            output_file=_output(output_file),
+            session_id=session_id,
+            history=history,
+            project=Path.cwd() if enable_logging else None,
+            listed=enable_logging,
+        )
+    )
+    logger.info("%s", request.describe_start(Path.cwd()))
+    return Prepared(request, _name(request.team, team.models))
+
+
+def _output(path: str | Path | None) -> OutputFile | None:
+    return None if path is None else OutputFile(Path(path).absolute(), "output_file")
 
 
 def _known(given: Mapping[str, object]) -> None:
@@ -105,25 +111,17 @@ def _known(given: Mapping[str, object]) -> None:
             raise MassgenError("invalid_arguments", f"unknown argument {name[:80]!a}; {hint}")
 
 
-def _output(path: str | Path | None) -> Path | None:
-    if path is None:
-        return None
-    target = Path(path).absolute()
-    check_output(target, "output_file")
-    return target
-
-
 # -- the team ---------------------------------------------------------------------------------------------------------
 
 
-async def _team(
+def _named(
     config: str | Path | None,
     model: str | None,
     models: Sequence[str] | None,
     num_agents: int | None,
     given: RunOptions,
-) -> tuple[Team, str]:
-    """The team by the rule of every door, and its name in results."""
+) -> Named:
+    """How the caller names the team. Raises `MassgenError` invalid_arguments."""
     data = given.get("config_dict")
     named = {"config": config, "config_dict": data, "model": model, "models": models or None}
     chosen = [name for name, value in named.items() if value is not None]
@@ -135,50 +133,30 @@ async def _team(
             raise MassgenError("invalid_arguments", f"{name} goes with model or models")
     if isinstance(models, str):
         raise MassgenError("invalid_arguments", "models is a list of names; for one name there is model")
-    team = await choose_team(
-        Named(
-            config=None if config is None else str(config),
-            data=data,
-            models=(model,) if model is not None else tuple(models or ()),
-            num_agents=num_agents,
-            base_url=given.get("base_url"),
-        ),
-        cwd=Path.cwd(),
-        environ=os.environ,
-        consent=Consent(),
+    return Named(
+        config=None if config is None else str(config),
+        data=data,
+        models=(model,) if model is not None else tuple(models or ()),
+        num_agents=num_agents,
+        base_url=given.get("base_url"),
     )
-    if by_model:
-        listed = [model] if model is not None else list(models or ())
-        return team, _names(listed, len(team.config.agents))
+
+
+def _name(team: Team, models: Sequence[str]) -> str:
+    """The team's name in results."""
+    agents = len(team.config.agents)
+    if models:
+        dealt = ",".join(models[place % len(models)] for place in range(agents))
+        return f"single-agent:{models[0]}" if agents == 1 else f"multi-agent:{dealt}"
     if team.path is not None:
-        return team, str(team.path)
-    return team, "default" if team.is_default else "config_dict"
+        return str(team.path)
+    return "default" if team.is_default else "config_dict"
 
 
-def _names(models: Sequence[str], agents: int) -> str:
-    if agents == 1:
-        return f"single-agent:{models[0]}"
-    return f"multi-agent:{','.join(models[place % len(models)] for place in range(agents))}"
-
-
-def _without_files(config: Config, paths: Paths | None) -> Config:
-    if paths or config.orchestrator.context_paths:
-        raise MassgenError("invalid_arguments", "context_paths are files; leave enable_filesystem=False out")
-    off = {"task_planning_filesystem_mode": False, "enable_memory_filesystem_mode": False}
-    coordination = config.orchestrator.coordination.model_copy(update=off)
-    orchestrator = config.orchestrator.model_copy(update={"coordination": coordination, "enable_filesystem": False})
-    return config.model_copy(update={"orchestrator": orchestrator})
-
-
-def _with_paths(config: Config, paths: Paths) -> Config:
-    if not config.orchestrator.enable_filesystem:
-        raise MassgenError("invalid_arguments", "context_paths: the config says enable_filesystem: false")
-    found = (*config.orchestrator.context_paths, *_checked_paths(paths))
-    return config.model_copy(update={"orchestrator": config.orchestrator.model_copy(update={"context_paths": found})})
-
-
-def _checked_paths(paths: Paths) -> tuple[ContextPath, ...]:
-    """As the loader checks those of a config."""
+def _context_paths(paths: Paths) -> tuple[ContextPath, ...]:
+    """As the loader checks those of a config. Raises `MassgenError` config_invalid."""
+    if not paths:
+        return ()
     data = {
         "agent": {"backend": {"type": "scripted"}},
         "orchestrator": {"context_paths": path_entries(paths)},
@@ -186,31 +164,25 @@ def _checked_paths(paths: Paths) -> tuple[ContextPath, ...]:
     return config_from_data(data, "arguments", environ=os.environ).orchestrator.context_paths
 
 
-def _without_questions(config: Config) -> Config:
-    """Nobody is there to answer what agents would ask, nor to raise a budget."""
-    orchestrator = config.orchestrator.model_copy(update={"allow_questions": False})
-    budget = config.budget.model_copy(update={"at_cap": "finish"})
-    return config.model_copy(update={"orchestrator": orchestrator, "budget": budget})
-
-
-def _with_system_message(config: Config, said: str) -> Config:
-    agents = tuple(
-        agent.model_copy(update={"system_message": "\n\n".join(filter(None, (agent.system_message, said)))})
-        for agent in config.agents
-    )
-    return config.model_copy(update={"agents": agents})
-
-
 # -- the conversation -------------------------------------------------------------------------------------------------
 
 
-def _session(given: RunOptions) -> tuple[str, tuple[EarlierTurn, ...]]:
+def _session(given: RunOptions, *, keep_logs: bool) -> tuple[str, tuple[EarlierTurn, ...]]:
+    """The session, and what was said before, unless the run store says it."""
     session_id, said = given.get("session_id"), given.get("conversation_history")
     if session_id is not None and said is not None:
         raise MassgenError("invalid_arguments", "session_id and conversation_history each say what came before")
-    if session_id is not None:
-        return session_id, SESSIONS.history(session_id)
-    return new_session_id(), turns_of(said or ())
+    if session_id is None:
+        return new_session_id(), turns_of(said or ())
+    if (history := SESSIONS.history(session_id)) is not None:
+        return session_id, history
+    if (turns := kept_turns(session_id)) is None:
+        raise MassgenError(
+            "invalid_arguments",
+            f"there is no session {session_id[:80]!a} in this process; leave session_id out to begin one, or "
+            "hand over what was said as conversation_history",
+        )
+    return session_id, () if keep_logs else turns
 
 
 def turns_of(messages: Sequence[Mapping[str, str]]) -> tuple[EarlierTurn, ...]:

@@ -4,9 +4,8 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,42 +15,36 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import describe_refusal
-from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
-from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
-from massgen_mcp.redaction import Redactor
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import LogRecord
+from massgen_mcp.request.question import check_text, is_unicode
+from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.checks import check_action, check_question, check_text, checked_raise, is_unicode
-from massgen_mcp.runs.credentials import identity
-from massgen_mcp.runs.engine import Engine, FileStore
+from massgen_mcp.runs.checks import check_action, checked_raise
+from massgen_mcp.runs.dispatch import Dispatch
+from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
-    Added,
-    NewRun,
-    OnConflict,
     RunRow,
-    SessionMoved,
-    new_run_id,
     unknown_run,
 )
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import RunView, RunWatch
-from massgen_mcp.runs.sessions import History, recall
+from massgen_mcp.runs.sessions import SessionTurns
+from massgen_mcp.runs.starting import enqueue
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
 
-MAX_TURNS_RECALLED = 200
 WAIT_STEPS = (0.01, 0.05)
 """A waiting call looks at the run this often, in seconds: at first, and after the first second."""
 CARE_SECONDS = 1.0
 """A waiting call looks this often whether the run has a runner: it may be lost while we wait."""
 
 
-class RunManager:
+class RunService:
     """The runs of one engine, seen from one environment. A store that cannot be used is an error of each call, not of
     this object: it works as soon as the store does.
     """
@@ -60,6 +53,8 @@ class RunManager:
         self._engine = engine
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._environ = environ
+        self._dispatch = Dispatch(engine, environ)
+        self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watch(run_id).look())
         self._waiting_ends = False
         with suppress(MassgenError):
             engine.home.ensure()
@@ -71,36 +66,21 @@ class RunManager:
         """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
         self._waiting_ends = True
 
-    async def start(
-        self,
-        question: str,
-        config: Config,
-        *,
-        source: str,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "use_existing",
-        session_id: str | None = None,
-    ) -> tuple[RunView, bool]:
+    async def start(self, request: RunRequest) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
 
         `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
         and answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, missing_key, key_refused, idempotency_conflict, session_busy,
-        queue_full, disk_full, store_unavailable.
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, disk_full,
+        store_unavailable.
         """
-        check_question(question)
-        if session_id is not None:
-            safe_id(session_id, "session id")
-        if idempotency_key is not None:
-            check_text("idempotency_key", idempotency_key)
-        require_keys(config, self._environ)
-        question = self._redactor(config).text(question)
-        added, history = await anyio.to_thread.run_sync(
-            self._enqueue, question, config, source, idempotency_key, on_conflict, session_id
-        )
+        if request.session_id is not None:
+            safe_id(request.session_id, "session id")
+        identity = self._dispatch.identity
+        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self.sessions, request, identity)
         view = await self.look(added.row.run_id)
-        await anyio.to_thread.run_sync(self._see_to, view)
+        await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         if added.replaced is not None:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
         return replace(view, note=history.note), added.reused
@@ -110,7 +90,7 @@ class RunManager:
         expired, store_unavailable.
         """
         view = await anyio.to_thread.run_sync(self._watch(run_id).look)
-        await anyio.to_thread.run_sync(self._care_for, view)
+        await anyio.to_thread.run_sync(self._dispatch.care_for, view)
         return view
 
     async def find(self, beginning: str) -> str:
@@ -129,7 +109,7 @@ class RunManager:
         """
         watch = self._watch(run_id)
         view = await anyio.to_thread.run_sync(watch.look)
-        await anyio.to_thread.run_sync(self._care_for, view)
+        await anyio.to_thread.run_sync(self._dispatch.care_for, view)
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
         began = anyio.current_time()
@@ -142,9 +122,22 @@ class RunManager:
             await anyio.sleep(WAIT_STEPS[waited > 1])
             view = await anyio.to_thread.run_sync(watch.look)
             if anyio.current_time() >= care:
-                await anyio.to_thread.run_sync(self._care_for, view)
+                await anyio.to_thread.run_sync(self._dispatch.care_for, view)
                 care = anyio.current_time() + CARE_SECONDS
         return view
+
+    async def follow(self, run_id: str) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
+        """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
+        new piece the run as it was before.
+        """
+        view = await self.look(run_id)
+        events = view.directory.event_log.follow()
+        while True:
+            last = view.stands_still  # before reading: nothing more is written for now
+            yield view, events.read()
+            if last:
+                return
+            view = await self.wait(run_id, until="change", seconds=math.inf, cursor=view.snapshot.seq)
 
     async def control(
         self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None
@@ -162,10 +155,11 @@ class RunManager:
             message = checked_raise(view, value)
         check_action(view, action, message)
         if message:
-            message = self._redactor(view.directory.read_request().config).text(message)
+            backends = [agent.backend for agent in view.directory.read_request().config.agents]
+            message = redactor_for(self._environ, backends).text(message)
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
-        await anyio.to_thread.run_sync(self._see_to, view)
+        await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         return view
 
     async def _resume(self, run_id: str) -> RunView:
@@ -173,7 +167,7 @@ class RunManager:
         if view.state == "interrupted":
             if view.newer is not None:
                 raise view.newer
-            await anyio.to_thread.run_sync(self._adopt, view)
+            await anyio.to_thread.run_sync(self._dispatch.adopt, view)
             view = await self.look(run_id)
         elif view.state in TERMINAL_STATES:
             raise MassgenError(
@@ -221,11 +215,6 @@ class RunManager:
         views = await anyio.to_thread.run_sync(lambda: list(found()))
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
 
-    async def look_at(self, directory: Path) -> RunView | None:
-        """The run that has this directory of its own, as `look` tells of it; None if the store knows no such run."""
-        row = await anyio.to_thread.run_sync(self._store.at, directory)
-        return None if row is None else await self.look(row.run_id)
-
     async def prune(self, *, dry_run: bool = False, older_than: float | None = None) -> Pruned:
         """Delete workspaces and results that are older than the limits (see `retention.prune`)."""
 
@@ -246,122 +235,6 @@ class RunManager:
 
     # -- plumbing -------------------------------------------------------------------------------------------------
 
-    def _enqueue(
-        self,
-        question: str,
-        config: Config,
-        source: str,
-        key: str | None,
-        on_conflict: OnConflict,
-        session_id: str | None,
-    ) -> tuple[Added, History]:
-        """Directory first, row last: a run that the store knows is whole."""
-        self._engine.home.ensure()
-        run = NewRun(
-            new_run_id(),
-            question,
-            source,
-            fingerprint=self._identity(config),
-            request_hash=_hash(question, config, session_id),
-            idempotency_key=key,
-            session_id=session_id,
-        )
-        if (added := self._store.reusable(run, on_conflict)) is not None:
-            return added, History()
-        with self._files.making():
-            while True:
-                try:
-                    history, over = self._history(session_id)
-                    self._files.create(run.run_id, question, config, history.turns, self._redactor(config))
-                    added = self._store.add(
-                        replace(run, turns_over=over),
-                        on_conflict=on_conflict,
-                        max_queued=self._engine.home.limits.queued,
-                    )
-                except SessionMoved:
-                    self._files.discard(run.run_id)
-                except BaseException as error:
-                    if not _may_be_stored(self._files, run.run_id, error):
-                        with suppress(OSError):  # the next pruning tries again
-                            self._files.discard(run.run_id)
-                    raise
-                else:
-                    break
-        if added.reused:
-            self._files.discard(run.run_id)
-        return added, history
-
-    def _history(self, session_id: str | None) -> tuple[History, frozenset[int]]:
-        """What the next turn of the session is told, and the numbers of the turns that are over."""
-        if session_id is None:
-            return History(), frozenset()
-        views = [self._look_or_row(row) for row in self._store.recent(session_id=session_id, limit=MAX_TURNS_RECALLED)]
-        over = [view for view in views if view.state in TERMINAL_STATES]
-        return recall(self._turns(over)), frozenset(view.row.number for view in over)
-
-    def _turns(self, views: list[RunView]) -> Iterator[EarlierTurn | None]:
-        """The turns that have an answer; None for one whose answer is gone."""
-        for listed in views:
-            if listed.state == "failed":
-                continue
-            try:
-                view = self._watch(listed.row.run_id).look()
-            except MassgenError:
-                yield None
-                continue
-            if view.damage is not None:
-                yield None
-            elif answer := view.snapshot.best_answer:
-                yield EarlierTurn(question=view.snapshot.question, answer=answer)
-
-    def _care_for(self, view: RunView) -> None:
-        """Send for a runner if the run needs one that is not there."""
-        state = view.row.state
-        if state == "interrupted" or (state == "queued" and not self._liveness.runner_alive(view.row.fingerprint)):
-            self._see_to(view)
-
-    def _see_to(self, view: RunView) -> None:
-        """Wake the run's runner; if there is none, start one, provided that this process has the same credentials. The
-        server that started the run may have died before it did so.
-        """
-        if view.newer or view.row.foreground or view.row.state in TERMINAL_STATES:
-            return  # nobody may work on it, or the process that asked does
-        if self._liveness.wake(view.row.fingerprint):
-            return
-        try:
-            config = view.directory.read_request().config
-        except JournalNewer:
-            self._store.set_aside(view.row.run_id)
-            return
-        if self._identity(config) == view.row.fingerprint:
-            self._liveness.ensure_runner(view.row.fingerprint, self._environ)
-
-    def _adopt(self, view: RunView) -> None:
-        config = view.directory.read_request().config
-        require_keys(config, self._environ)
-        self._store.adopt(view.row.run_id, self._identity(config))
-        self._liveness.ensure_runner(self._identity(config), self._environ)
-
-    def _held_up(self, row: RunRow) -> str | None:
-        """Why this process cannot send a runner after an interrupted run."""
-        config = self._files.of(row).read_request().config
-        if refused := refused_keys(config, self._environ):
-            return describe_refusal(refused)
-        if missing := missing_keys(config, self._environ):
-            return f"{', '.join(missing)} is not set here"
-        if row.foreground:
-            return "the program that executed it ended; control_run resume lets a runner continue it"
-        if self._identity(config) != row.fingerprint:
-            return "it was started with other keys than those set here; control_run resume takes these"
-        return None
-
-    def _identity(self, config: Config) -> str:
-        return identity(config, self._environ, self._engine.home)
-
-    def _redactor(self, config: Config) -> Redactor:
-        """What takes the keys of this environment out of what is stored."""
-        return redactor_for(self._environ, [agent.backend for agent in config.agents])
-
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""
         if row.state not in TERMINAL_STATES:
@@ -371,21 +244,9 @@ class RunManager:
         return RunView(row, snapshot, self._files.of(row))
 
     def _watch(self, run_id: str) -> RunWatch:
-        return RunWatch(self._engine, run_id, self._held_up)
-
-
-def _may_be_stored(files: FileStore, run_id: str, error: BaseException) -> bool:
-    """Whether a run that could not be added may turn out to have been: a write that the storage did not confirm can
-    still be there later. If it is not, pruning finds a directory that no run has.
-    """
-    return storage_fault(error) is not None and files.created(run_id)
+        return RunWatch(self._engine, run_id, self._dispatch.held_up)
 
 
 def _is_so(view: RunView, state: RunStatus | None) -> bool:
     """Whether a run that the store gave for this state is in it; it alone knows that it waits for its caller."""
     return state not in ("running", "input_required") or view.state == state
-
-
-def _hash(question: str, config: Config, session_id: str | None) -> str:
-    document = json.dumps([question, config.model_dump(mode="json"), session_id], sort_keys=True)
-    return hashlib.sha256(document.encode()).hexdigest()

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.manager import RunManager
+from massgen_mcp.runs.service import RunService
 
 
 @contextmanager
-def run_manager() -> Generator[RunManager]:
+def run_service() -> Generator[RunService]:
     """Raises `MassgenError` store_unavailable."""
-    manager = RunManager(local_engine(find_home(os.environ)), os.environ)
+    service = RunService(local_engine(find_home(os.environ)), os.environ)
     try:
-        yield manager
+        yield service
     finally:
-        manager.close()
+        service.close()

@@ -1,0 +1,111 @@
+"""From what a door was given to a request that can be executed: the one way of MCP, both command lines, Python and
+LiteLLM.
+
+Whatever is wrong is a `MassgenError` here, before a run is begun or a model asked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp.config.adjusted import (
+    CallLimits,
+    rechecked,
+    with_context_paths,
+    with_limits,
+    with_sampling,
+    with_system_message,
+    without_caller,
+    without_files,
+)
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.loader import check_credentials, require_keys
+from massgen_mcp.config.models import ContextPath, EarlierTurn
+from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.request.question import check_question, check_text
+from massgen_mcp.request.run_request import OnConflict, RunRequest
+from massgen_mcp.request.team import Named, Team, choose_team
+from massgen_mcp.request.trust import Consent
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What somebody wants of a run. What was not said is left as it is here."""
+
+    question: str
+    team: Named | Team
+    """What names a team, or one that was chosen before."""
+    cwd: Path
+    environ: Mapping[str, str]
+    consent: Consent = field(default_factory=Consent)
+    context_paths: Sequence[ContextPath] = ()
+    """Those of the call, besides the config's."""
+    enable_filesystem: bool = True
+    """False: agents have no files, whatever the config says."""
+    system_message: str | None = None
+    replaces_system_messages: bool = False
+    """Whether `system_message` takes the place of those of the config; otherwise it comes after them."""
+    limits: CallLimits = field(default_factory=CallLimits)
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    caller_answers: bool = False
+    """Whether somebody is there who can answer agents' questions, and raise a budget."""
+    output_file: OutputFile | None = None
+    session_id: str | None = None
+    begins_session: bool = False
+    history: tuple[EarlierTurn, ...] = ()
+    idempotency_key: str | None = None
+    on_conflict: OnConflict = "use_existing"
+    project: Path | None = None
+    listed: bool = False
+    only_plan: bool = False
+    """Nothing will be executed, so keys may be missing."""
+
+
+async def build_request(given: Given) -> RunRequest:
+    """Raises `MassgenError`: invalid_arguments, config_not_found, config_invalid, config_untrusted, no_default_team,
+    key_refused, missing_key.
+    """
+    check_question(given.question)
+    if given.idempotency_key is not None:
+        check_text("idempotency_key", given.idempotency_key)
+    if given.output_file is not None:
+        given.output_file.check()
+    team = await adjusted_team(given)
+    redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])
+    return RunRequest(
+        question=redactor.text(given.question),
+        team=team,
+        session_id=given.session_id,
+        begins_session=given.begins_session,
+        history=given.history,
+        idempotency_key=given.idempotency_key,
+        on_conflict=given.on_conflict,
+        output_file=given.output_file,
+        project=given.project,
+        listed=given.listed,
+    )
+
+
+async def adjusted_team(given: Given) -> Team:
+    """The team with everything in its config that the call adds. Raises as `build_request`."""
+    team = await _chosen(given)
+    config = with_context_paths(team.config, given.context_paths)
+    if not given.enable_filesystem:
+        config = without_files(config)
+    if given.system_message is not None:
+        config = with_system_message(config, given.system_message, replaces=given.replaces_system_messages)
+    if not given.caller_answers:
+        config = without_caller(config)
+    config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
+    if given.only_plan:
+        check_credentials(config, team.environ)
+    else:
+        require_keys(config, team.environ)
+    return replace(team, config=config)
+
+
+async def _chosen(given: Given) -> Team:
+    if isinstance(given.team, Team):
+        return given.team
+    return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent)

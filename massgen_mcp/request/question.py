@@ -1,0 +1,32 @@
+"""What may be asked: questions and other texts of a caller, held against their limits. Pure."""
+
+from massgen_mcp.errors import MassgenError
+
+MAX_QUESTION_CHARACTERS = 1_000_000
+
+
+def check_question(question: str) -> None:
+    """Raises `MassgenError` invalid_arguments for a question that no model could be asked."""
+    if not question.strip():
+        raise MassgenError("invalid_arguments", "the question is empty")
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise MassgenError(
+            "invalid_arguments",
+            f"the question has {len(question)} characters, at most {MAX_QUESTION_CHARACTERS} are allowed; "
+            "put large material into files and name them in context_paths",
+        )
+    check_text("the question", question)
+
+
+def check_text(what: str, text: str) -> None:
+    if not is_unicode(text):
+        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether the text can be stored: half of a surrogate pair, as for a byte that was no UTF-8, cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
