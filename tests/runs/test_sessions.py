@@ -1,17 +1,23 @@
 """A session is the same at every door: its turns are runs of the store."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import massgen_mcp as massgen
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.runs.foreground import run_here
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call
+from tests.teams import asked
 from tests.terminal import newest, only_child
 
 
@@ -81,3 +87,14 @@ def test_a_session_of_another_machine_goes_on_from_what_the_project_keeps(home: 
     assert ask(home, session.name, "Two?") == ["One?"]
     assert ask(home, session.name, "Three?") == ["One?", "Two?"]
     assert sorted(path.name for path in session.glob("turn_*")) == ["turn_1", "turn_2", "turn_3"]
+
+
+def test_conversations_that_begin_in_one_second_in_two_projects_are_two_sessions(here: TempHome) -> None:
+    request = asked("Who?", config_from_data(team(), "test", environ={}), environ=os.environ)
+    begun = replace(request, begins_session=True, listed=True)
+    with ExitStack() as both:
+        projects = [here.work / "one", here.work / "two"]
+        runs = [both.enter_context(run_here(replace(begun, project=project))) for project in projects]
+    assert all(run.listed and run.session for run in runs)
+    assert len({run.session.session_id for run in runs if run.session}) == 2
+    assert [len([*(project / ".massgen" / "sessions").iterdir()]) for project in projects] == [1, 1]
