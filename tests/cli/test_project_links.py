@@ -1,5 +1,6 @@
 """A project that came from a stranger must not decide where we write: links in its `.massgen` lead nowhere."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome
 from tests.typist import typist
 
-PLACES = [".massgen", ".massgen/massgen_logs", ".massgen/sessions"]
+PLACES = [".massgen", ".massgen/massgen_logs"]
 
 
 def linked(home: TempHome, place: str) -> Path:
@@ -22,7 +23,7 @@ def linked(home: TempHome, place: str) -> Path:
     return outside
 
 
-@pytest.mark.parametrize("place", PLACES[:2])
+@pytest.mark.parametrize("place", PLACES)
 def test_a_run_writes_nothing_through_a_link_out_of_its_project(home: TempHome, place: str) -> None:
     outside = linked(home, place)
     done = run_command(home, COMMAND_MODULE, "--automation", "--config", "@examples/scripted", "What is it?")
@@ -32,12 +33,24 @@ def test_a_run_writes_nothing_through_a_link_out_of_its_project(home: TempHome, 
     assert list(outside.iterdir()) == []
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [".massgen", ".massgen/sessions"])
 def test_a_chat_writes_nothing_through_a_link_out_of_its_project(home: TempHome, place: str) -> None:
     outside = linked(home, place)
     done = run_command(home, COMMAND_MODULE, "--config", "@examples/scripted", "--session-id", "session_1")
     assert done.returncode == 1
     assert "unsafe_path" in done.stderr
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_question_in_a_chat_writes_nothing_through_a_link_out_of_its_project(home: TempHome, place: str) -> None:
+    outside = linked(home, place)
+    command = [home.python, "-m", COMMAND_MODULE, "--config", "@examples/scripted"]
+    asked = "What is it?\n"
+    done = subprocess.run(
+        command, cwd=home.work, env=home.environ, input=asked, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "by a link, so nothing is written there" in done.stdout + done.stderr
     assert list(outside.iterdir()) == []
 
 

@@ -187,7 +187,8 @@ async def test_a_key_that_a_model_says_is_in_no_event_no_file_and_no_answer(
         ended = await finished(tmp_path, config, {"MY_KEY": KEY})
     assert ended.answer.count("[key MY_KEY]") == 1
     presented = [event for event in ended.events if isinstance(event, ModelReplied) and event.purpose == "present"]
-    streamed = [event.text for event in ended.events if isinstance(event, TextDelta)]
+    last = presented[0].call_id
+    streamed = [event.text for event in ended.events if isinstance(event, TextDelta) and event.call_id == last]
     assert "".join(streamed) == presented[0].text == ended.answer
     assert keys_below(tmp_path, KEY) == []
 
