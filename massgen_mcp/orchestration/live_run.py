@@ -13,8 +13,8 @@ from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import BallotEntry, EventT, LogRecord
 from massgen_mcp.money.reservations import Reservations
+from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only
-from massgen_mcp.orchestration.team import AnswerStore
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.state import RunState
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
@@ -13,13 +12,12 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration.answer_store import AnswerStore
+from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.workspace.directory import Workspace
-
-if TYPE_CHECKING:
-    from massgen_mcp.orchestration.ask_caller import CallerQuestions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +48,6 @@ class Limits:
     enforcement_retries: int = 3
     steps_per_round: int = 50
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-
-
-class AnswerStore(Protocol):
-    """Where answers are kept with the files that belong to them."""
-
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
-        """Keep an answer's text and a read-only snapshot of its workspace; returns its path in the run directory."""
-        ...
-
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        """Keep the final answer; it is whole on disk before the run is called completed."""
-        ...
-
-    def files(self, path: str) -> Path | None:
-        """The snapshot directory of a kept answer; None if it has no files."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +84,7 @@ class RunSpec:
 
     budget: BudgetConfig | None = None
     """What the run may cost. None: whatever it takes."""
-    caller_questions: "CallerQuestions | None" = None
+    caller_questions: CallerQuestions | None = None
     """Where agents may ask the caller, if they may."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
