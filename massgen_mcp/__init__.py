@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from massgen_mcp.agents.team import team_config
     from massgen_mcp.agents.templates import MessageTemplates, get_templates
     from massgen_mcp.api.calls import run
-    from massgen_mcp.api.request import RunOptions
+    from massgen_mcp.api.options import RunOptions
     from massgen_mcp.config.build_config import build_config
     from massgen_mcp.errors import MassgenError, RunNotCompleted
     from massgen_mcp.integrations.litellm import LITELLM_AVAILABLE, register_with_litellm
@@ -61,7 +61,7 @@ _HOMES = {
     "MassgenError": "massgen_mcp.errors",
     "MessageTemplates": "massgen_mcp.agents.templates",
     "RunNotCompleted": "massgen_mcp.errors",
-    "RunOptions": "massgen_mcp.api.request",
+    "RunOptions": "massgen_mcp.api.options",
     "SingleAgent": "massgen_mcp.agents.chat",
     "StreamChunk": "massgen_mcp.agents.chat",
     "TimeoutConfig": "massgen_mcp.agents.settings",

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from massgen_mcp.api.performing import perform
-from massgen_mcp.api.request import RunOptions, prepared
+from massgen_mcp.api.options import RunOptions
+from massgen_mcp.threads import imported
 
 
 async def run(
@@ -40,6 +40,10 @@ async def run(
     `MassgenError` for whatever keeps the run from beginning, with `code` and what to do. When the caller is cancelled,
     so is the run.
     """
+    await imported("massgen_mcp.api.performing", "massgen_mcp.api.request")
+    from massgen_mcp.api.performing import perform
+    from massgen_mcp.api.request import prepared
+
     run = await prepared(
         query,
         config=config,

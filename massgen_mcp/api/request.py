@@ -6,14 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from massgen_mcp.api.arguments import check_types
+from massgen_mcp.api.options import RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import CallLimits
-from massgen_mcp.config.build_config import Paths, path_entries
+from massgen_mcp.config.build_config import path_entries
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import ContextPath, EarlierTurn
+from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.output_file import OutputFile
@@ -21,24 +23,6 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Named, Team
 
 logger = logging.getLogger("massgen_mcp.api")
-
-
-class RunOptions(TypedDict, total=False):
-    """What `run` takes by name besides its listed parameters."""
-
-    config_dict: Mapping[str, Any] | None
-    """A config as a dictionary, such as `build_config` makes."""
-    context_paths: Paths | None
-    """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
-    session_id: str | None
-    """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
-    to this process alone."""
-    conversation_history: Sequence[Mapping[str, str]] | None
-    """Earlier turns as `{"role": "user" | "assistant", "content": ...}`, for a conversation that began elsewhere."""
-    system_message: str | None
-    """Said to every agent, after the system message that the config gives it."""
-    base_url: str | None
-    """Where `model` or `models` are asked, instead of at their providers'."""
 
 
 @dataclass(frozen=True, slots=True)

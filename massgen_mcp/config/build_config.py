@@ -4,10 +4,11 @@ Must not load, check or run it; `run(config_dict=...)` does. What a caller got w
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from collections.abc import Sequence
+from typing import Any
 
 from massgen_mcp.config.builder import MAX_AGENTS, short_name
+from massgen_mcp.config.paths import Paths
 from massgen_mcp.config.providers import WITHOUT_PROVIDER, detect_backend, named_provider
 from massgen_mcp.errors import MassgenError
 
@@ -19,16 +20,6 @@ SKILLS = ".agent/skills"
 
 _OWN_ADDRESS = (*WITHOUT_PROVIDER, "openai", "claude", "gemini", "grok", "chatcompletion", "azure_openai")
 """Types whose address goes without saying, or which have none to fill in."""
-
-
-class PathEntry(TypedDict, total=False):
-    """A path that agents may use. `permission` is `read` (default here) or `write`."""
-
-    path: str
-    permission: Literal["read", "write"]
-
-
-Paths = Sequence[str | PathEntry | Mapping[str, str]]
 
 
 def build_config(

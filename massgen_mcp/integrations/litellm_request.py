@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from massgen_mcp.api.request import Prepared, RunOptions, prepared
+from massgen_mcp.api.options import RunOptions
+from massgen_mcp.api.request import Prepared, prepared
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
 from massgen_mcp.errors import MassgenError

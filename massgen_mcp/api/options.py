@@ -1,0 +1,24 @@
+"""What `run` takes by name. Imports next to nothing: a program that only names it has to wait for nothing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from massgen_mcp.config.paths import Paths
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run` takes by name besides its listed parameters."""
+
+    config_dict: Mapping[str, Any] | None
+    """A config as a dictionary, such as `build_config` makes."""
+    context_paths: Paths | None
+    """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
+    session_id: str | None
+    """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
+    to this process alone."""
+    conversation_history: Sequence[Mapping[str, str]] | None
+    """Earlier turns as `{"role": "user" | "assistant", "content": ...}`, for a conversation that began elsewhere."""
+    system_message: str | None
+    """Said to every agent, after the system message that the config gives it."""
+    base_url: str | None
+    """Where `model` or `models` are asked, instead of at their providers'."""
