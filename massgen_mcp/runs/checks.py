@@ -29,7 +29,7 @@ def checked_raise(view: RunView, value: float | None) -> str:
     """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
     if view.ended:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
-    cap = view.snapshot.max_usd or 0.0
+    cap = view.max_usd or 0.0
     if value is None or not cap < value <= MAX_USD:
         told = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"
         raise MassgenError("invalid_arguments", told)

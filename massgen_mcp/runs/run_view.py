@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -45,6 +46,15 @@ class RunView:
     def stands_still(self) -> bool:
         """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
         return self.ended or self.state == "input_required" or self.held_up_by is not None
+
+    @property
+    def max_usd(self) -> float | None:
+        """The cap as it stands, also of a run that nobody has begun; None where the run has none, or cannot be read."""
+        if self.snapshot.started_at is not None:
+            return self.snapshot.max_usd
+        with suppress(MassgenError):
+            return self.directory.read_request().config.budget.max_usd
+        return None
 
     @property
     def elapsed(self) -> float:

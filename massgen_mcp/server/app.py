@@ -30,6 +30,10 @@ get_result returns the final answer first, then the votes with their reasons and
 you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
 
+WHERE_KEYS_GO = (
+    "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
+)
+
 
 class MassgenServer(MCPServer[None]):
     """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
@@ -81,7 +85,8 @@ class MassgenServer(MCPServer[None]):
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
             refusal = _refusal(error) or _fault(name, error)
-            return _error(refusal.code, str(refusal))
+            hint = f". {WHERE_KEYS_GO}" if refusal.code in ("missing_key", "no_default_team") else ""
+            return _error(refusal.code, f"{refusal}{hint}")
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""

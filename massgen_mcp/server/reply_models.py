@@ -29,6 +29,7 @@ class Started(Model):
     missing_keys: list[str] = []
     estimate: str
     answer: str | None = None
+    truncated: bool = False
     poll_after_ms: int | None
     next_step: str
 

@@ -16,6 +16,7 @@ from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.app import WHERE_KEYS_GO
 from massgen_mcp.server.reply_models import (
     ConfigLine,
     ConfigList,
@@ -40,11 +41,14 @@ MAX_POLL_MS = 15_000
 REASON_CHARACTERS = 500
 STATUS_REASON_CHARACTERS = 150
 DISSENT_CHARACTERS = 1_000
+ANSWER_CHARACTERS = 10_000
+"""Of an answer that `start_run` gives at once."""
+NO_REAL_ANSWER = "Not a real answer: the agents are scripted, and no model was asked."
 
 
 def planned(config: Config, source: str, reach: Reach, expected: Estimate, environ: Mapping[str, str]) -> Started:
     missing = missing_keys(config, environ)
-    next_step = f"Set {', '.join(missing)} first." if missing else "Call start_run without dry_run."
+    next_step = f"Set {', '.join(missing)}: {WHERE_KEYS_GO}" if missing else "Call start_run without dry_run."
     return Started(
         run_id=None,
         status="planned",
@@ -62,7 +66,7 @@ def started(
     view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
 ) -> Started:
     """`note`: what the caller should know about the run's session."""
-    answer, _ = _page(view.snapshot.final_answer, 0, 10_000)
+    answer, next_offset = _page(view.snapshot.final_answer, 0, ANSWER_CHARACTERS)
     return Started(
         run_id=view.row.run_id,
         status=view.state,
@@ -72,8 +76,9 @@ def started(
         reach=str(reach),
         estimate=str(expected),
         answer=answer,
+        truncated=next_offset is not None,
         poll_after_ms=_poll(view),
-        next_step=note + _next_step(view),
+        next_step=note + (_with_answer(view, next_offset) if answer else _next_step(view)),
     )
 
 
@@ -143,7 +148,7 @@ def result(
         resumed=run.resumed,
         seconds=round(view.elapsed, 3),
         paths=_paths(view, agent),
-        next_step=f"Call get_result with offset={next_offset} for the rest." if next_offset else _next_step(view),
+        next_step=_after(next_offset) if view.state == "completed" else _rest(next_offset) or _next_step(view),
     )
 
 
@@ -203,7 +208,7 @@ def _status(view: RunView) -> dict[str, object]:
         "model_calls": run.spent.calls,
         "tokens": run.spent.tokens,
         "spent_usd": run.spent.rounded_usd,
-        "max_usd": run.max_usd,
+        "max_usd": view.max_usd,
         "note": _note(view),
         "agents": [_line(agent, run.votes.get(name)) for name, agent in run.agents.items()],
         "reason": _reason(view, STATUS_REASON_CHARACTERS),
@@ -250,6 +255,20 @@ def _next_step(view: RunView) -> str:
             return f"{wanted} where the server starts, then call control_run with action=resume."
 
 
+def _with_answer(view: RunView, next_offset: int | None) -> str:
+    note = _note(view)
+    return f"{note} {_after(next_offset)}" if note else _after(next_offset)
+
+
+def _after(next_offset: int | None) -> str:
+    """What to do with an answer that is given with this."""
+    return _rest(next_offset) or "The answer is whole; get_result with view=full or view=votes has what led to it."
+
+
+def _rest(next_offset: int | None) -> str:
+    return f"Call get_result with offset={next_offset} for the rest." if next_offset else ""
+
+
 def _decide(view: RunView) -> str:
     asked = view.snapshot.input_required
     if asked is not None and asked.kind == "budget_reached":
@@ -265,8 +284,10 @@ def _salvage(view: RunView) -> str:
 
 
 def _note(view: RunView) -> str | None:
+    agents = view.snapshot.agents.values()
+    scripted = [NO_REAL_ANSWER] if agents and all(agent.info.backend == "scripted" for agent in agents) else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
-    return " ".join([*money_notes(view.snapshot), *newer]) or None
+    return " ".join([*scripted, *money_notes(view.snapshot), *newer]) or None
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:

@@ -76,10 +76,8 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         session_id: Annotated[
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
-        wait_seconds: Annotated[
-            float, Field(description="Wait this long for the end before returning.", ge=0, le=50)
-        ] = 0,
-        dry_run: Annotated[bool, Field(description="Only check it and show the team.")] = False,
+        wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
+        dry_run: Annotated[bool, Field(description="Only show the team.")] = False,
     ) -> reply_models.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run continues in the background, even if you or this server end. Results are kept."""
@@ -137,7 +135,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         run_id: RunId,
         view: Annotated[
             Literal["summary", "full", "votes", "agent"],
-            Field(description="full: all answers too. agent: one agent's answer."),
+            Field(description="full: all answers too. agent: one of them."),
         ] = "summary",
         agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,

@@ -47,6 +47,14 @@ def test_no_verb_knows_an_absurd_id(run: Run, run_id: str) -> None:
         assert (code, error.startswith("ERROR unknown_run: ")) == (3, True), (verb, error)
 
 
+@pytest.mark.parametrize("option", ["--port=8765", "--host=127.0.0.1"])
+def test_an_address_without_http_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        massgen_mcp([option])
+    assert left.value.code == 64
+    assert "--transport http" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e400", "x", ""], ids=ascii)
 def test_absurd_numbers_are_a_wrong_command_line(run: Run, number: str) -> None:
     for arguments in (

@@ -210,7 +210,10 @@ async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHom
     text = "".join(f"Zeile {n}: äöü 漢字 🙂 und so weiter.\n" for n in range(700))
     config = home.config("long", agent("solo", {"answer": text}))
     async with home.client() as client:
-        run_id = (await call(client, "start_run", question="q", config=config, wait_seconds=30))["run_id"]
+        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
+        run_id = started["run_id"]
+        assert (started["answer"], started["truncated"]) == (text[:10_000], True)
+        assert "get_result with offset=10000" in started["next_step"]
         first = await call(client, "get_result", run_id=run_id)
         assert first["truncated"]
         assert str(first["next_offset"]) in first["next_step"]
@@ -403,6 +406,25 @@ async def test_without_config_models_and_keys_the_ways_out_are_named(home: TempH
         code, message = await expect_error(client, "start_run", question="q")
     assert code == "no_default_team"
     assert all(way in message for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "scripted"))
+    assert "`env` of this server's entry" in message
+    assert "restart the client" in message
+
+
+async def test_an_answer_that_is_given_whole_is_not_asked_for_again_and_scripted_ones_are_marked(
+    home: TempHome,
+) -> None:
+    async with home.client() as client:
+        started = await call(client, "start_run", question="q", config="scripted", wait_seconds=30)
+        assert started["answer"]
+        result = await call(client, "get_result", run_id=started["run_id"])
+        status = await call(client, "get_status", run_id=started["run_id"])
+    assert started["next_step"].startswith("Not a real answer")
+    assert (started["truncated"], result["truncated"]) == (False, False)
+    for told in (started["next_step"], result["next_step"]):
+        assert "for the answer" not in told
+        assert "for the rest" not in told
+    assert result["note"].startswith("Not a real answer")
+    assert status["note"].startswith("Not a real answer")
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------

@@ -71,6 +71,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse_args(arguments)
     options.verb = options.verb or "serve"
+    if options.verb == "serve" and options.transport == "stdio" and (options.host or options.port is not None):
+        parser.error("--host and --port go with --transport http")
+    options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
 
 
@@ -84,8 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server")
-    parser.add_argument("--host", default="127.0.0.1", help="address for --transport http; loopback only")
-    parser.add_argument("--port", type=int, default=0, help="port for --transport http; 0 takes a free one")
+    parser.add_argument("--host", help="address for --transport http, 127.0.0.1 without; loopback only")
+    parser.add_argument("--port", type=int, help="port for --transport http; without it, or 0, a free one")
     parser.add_argument(
         "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
     )
