@@ -4,7 +4,7 @@ The sequence of these, as `events.jsonl`, *is* the run; every status, view and r
 of who emits or who reads. Agents appear under their public names (`agent_a`, `agent_b`, …; see `public_agent_name`).
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,6 +42,9 @@ def public_agent_name(place: int) -> str:
 
 class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        return self  # nobody changes it
 
 
 EventT = TypeVar("EventT", bound=Event)

@@ -20,8 +20,10 @@ import anyio
 MAX_PATH_BYTES = 103
 """The longest path of a socket that every system takes."""
 NEWS = b"."
-WAKE = "wake"
-"""What a client says that wants the host to look at what is wanted of its runs."""
+EVERYTHING, MILESTONES, WAKE = "follow", "milestones", "wake"
+"""What a client says before the id of a run: that it wants to hear of everything new, or only of what changes the run's
+state or phase; or that there is something new that the host does not know of itself.
+"""
 HELLO_BYTES = 128
 HELLO_SECONDS = 5.0
 RECEIVE_BYTES = 65_536
@@ -32,30 +34,33 @@ LINK = ".news"
 
 
 class NewsHost:
-    """The side that executes runs. Without a socket it tells nobody."""
+    """The side that executes runs: followers find it under `name` in `directory`. Without a socket it tells nobody."""
 
-    def __init__(self) -> None:
-        self._followers: dict[str, set[socket.socket]] = {}
+    def __init__(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
+        self._directory, self._name, self._environ = directory, name, environ
+        self._followers: dict[str, dict[socket.socket, bool]] = {}
+        """By run; True: one that hears of everything."""
         self._woken = anyio.Event()
 
-    def tell(self, run_id: str) -> None:
-        """There is something new in the store or the event log of this run. Costs nothing if nobody follows it."""
-        for follower in self._followers.get(run_id, ()):
-            _send(follower)
+    def tell(self, run_id: str, *, milestone: bool = True) -> None:
+        """There is something new in the store or the event log of this run. `milestone`: its state or phase may have
+        changed. Costs nothing if nobody follows the run.
+        """
+        for follower, hears_everything in self._followers.get(run_id, {}).items():
+            if milestone or hears_everything:
+                _send(follower)
 
     async def woken(self) -> None:
         """Return as soon as somebody has called `wake` since the last time."""
         await self._woken.wait()
         self._woken = anyio.Event()
 
-    async def serve(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
-        """Attend to followers, who find this host under `name` in `directory`, until it is cancelled. Where no socket
-        can be made nobody is told.
-        """
-        if (listener := _listener(environ)) is None:
+    async def serve(self) -> None:
+        """Attend to followers until it is cancelled. Where no socket can be made nobody is told."""
+        if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
-        with listener, _published(directory / f"{name}{LINK}", path):
+        with listener, _published(self._directory / f"{self._name}{LINK}", path):
             async with anyio.create_task_group() as tasks:
                 while True:
                     await anyio.wait_readable(listener)
@@ -71,25 +76,26 @@ class NewsHost:
     async def _attend(self, client: socket.socket) -> None:
         """A client that leaves, or says what makes no sense, concerns nobody else."""
         with client, suppress(OSError):
-            match await _hello(client):
-                case "":
-                    return
-                case "wake":
+            match (await _hello(client)).split():
+                case ["wake", run_id]:
                     self._woken.set()
-                case run_id:
-                    await self._follow(run_id, client)
+                    self.tell(run_id)
+                case ["follow" | "milestones" as wish, run_id]:
+                    await self._follow(run_id, client, hears_everything=wish == EVERYTHING)
+                case _:
+                    return
 
-    async def _follow(self, run_id: str, client: socket.socket) -> None:
-        followers = self._followers.setdefault(run_id, set())
-        followers.add(client)
+    async def _follow(self, run_id: str, client: socket.socket, *, hears_everything: bool) -> None:
+        followers = self._followers.setdefault(run_id, {})
+        followers[client] = hears_everything
         try:
             _send(client)  # from now on it misses nothing
             while await _received(client):
                 pass
         finally:
-            followers.discard(client)
-            if not followers:
-                self._followers.pop(run_id, None)
+            del followers[client]
+            if not followers and self._followers.get(run_id) is followers:
+                del self._followers[run_id]
 
 
 def _send(follower: socket.socket) -> None:
@@ -218,26 +224,30 @@ class Follower:
 
 
 @contextmanager
-def following(directory: Path, name: str, run_id: str) -> Generator[Follower | None]:
-    """Follow a run of the host `name` for as long as the context lasts; None if there is no such host."""
+def following(directory: Path, name: str, run_id: str, *, milestones: bool = False) -> Generator[Follower | None]:
+    """Follow a run of the host `name` for as long as the context lasts; None if there is no such host. `milestones`:
+    hear only of what may have changed its state or phase.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         try:
             connection.connect(str((directory / f"{name}{LINK}").readlink()))
-            connection.send(f"{run_id}\n".encode())
+            connection.send(f"{MILESTONES if milestones else EVERYTHING} {run_id}\n".encode())
         except OSError:  # also a host whose backlog is full: who waits looks for itself then
             yield None
             return
         yield Follower(connection)
 
 
-def wake(directory: Path, name: str) -> bool:
-    """Have a host look at what is wanted of its runs; False if there is none that listens."""
+def wake(directory: Path, name: str, run_id: str) -> bool:
+    """Have a host look at what is wanted of its runs, and tell the followers of this one; False if there is none that
+    listens.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(1.0)
         try:
             client.connect(str((directory / f"{name}{LINK}").readlink()))
-            client.sendall(f"{WAKE}\n".encode())
+            client.sendall(f"{WAKE} {run_id}\n".encode())
         except OSError:
             return False
     return True

@@ -29,7 +29,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Engine, RunFiles, Waking
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
@@ -47,8 +47,9 @@ REST_SECONDS = 5.0
 
 
 class Runner:
-    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str], news_host: NewsHost) -> None:
         self._engine = engine
+        self._news_host = news_host
         self._store, self._liveness = engine.store, engine.liveness
         self._fingerprint = fingerprint
         self._environ = environ
@@ -106,6 +107,7 @@ class Runner:
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
         for row in await anyio.to_thread.run_sync(self._claim):
             self._active[row.run_id] = None
+            self._news_host.tell(row.run_id)
             tasks.start_soon(self._execute, row)
 
     def _claim(self) -> list[RunRow]:
@@ -129,6 +131,7 @@ class Runner:
         for run_id, snapshot in list(self._ended.items()):
             await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
             del self._ended[run_id]
+            self._news_host.tell(run_id)
         await anyio.to_thread.run_sync(self._wake_others)
 
     def _wake_others(self) -> None:
@@ -139,9 +142,10 @@ class Runner:
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
         controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
-        for run_id, handle in started.items():
-            if done := await handle.heed(control for control in controls if control.run_id == run_id):
+        for run_id in dict.fromkeys(control.run_id for control in controls):
+            if done := await started[run_id].heed(control for control in controls if control.run_id == run_id):
                 await anyio.to_thread.run_sync(self._store.done, done)
+                self._news_host.tell(run_id)
 
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
@@ -162,6 +166,7 @@ class Runner:
                     run_id,
                     environ=self._environ,
                     on_start=started,
+                    on_news=lambda milestone: self._news_host.tell(run_id, milestone=milestone),
                     limiters=self._limiters,
                 )
         except JournalNewer as error:
@@ -181,7 +186,8 @@ class Runner:
     async def _set_aside(self, run_id: str) -> None:
         while True:
             with suppress(MassgenError):
-                return await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+                await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+                return self._news_host.tell(run_id)
             await anyio.sleep(REST_SECONDS)
 
     async def _rest(self, directory: RunFiles, run_id: str) -> None:
@@ -195,6 +201,7 @@ class Runner:
             except (OSError, MassgenError):
                 continue
             break
+        self._news_host.tell(run_id)
         del self._active[run_id]
         self._news.set()
 
@@ -207,12 +214,14 @@ async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) 
         if not held:
             return  # somebody else does the work
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            news_host = engine.liveness.runner_news(fingerprint, os.environ)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_leave_on_signal, signals, tasks.cancel_scope)
+                tasks.start_soon(news_host.serve)
                 while True:
                     with engine.liveness.listen(fingerprint) as listening:
                         listens()
-                        await Runner(engine, fingerprint, os.environ).work(listening)
+                        await Runner(engine, fingerprint, os.environ, news_host).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
                     if not await anyio.to_thread.run_sync(engine.store.waiting, fingerprint):
                         break

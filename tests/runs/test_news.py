@@ -27,9 +27,9 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @asynccontextmanager
 async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenerator[NewsHost]:
-    serving = NewsHost()
+    serving = NewsHost(links, name, environ)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serving.serve, links, name, environ)
+        tasks.start_soon(serving.serve)
         with anyio.fail_after(10):
             while not (links / f"{name}.news").is_symlink():
                 await anyio.sleep(0.001)
@@ -103,12 +103,12 @@ async def test_clients_that_talk_nonsense_or_nothing_disturb_nobody(tmp_path: Pa
 
 
 async def test_a_host_is_woken(tmp_path: Path) -> None:
-    assert not wake(tmp_path, "runner")
+    assert not wake(tmp_path, "runner", "run-a")
     with anyio.fail_after(10):
         async with host(tmp_path) as serving:
-            assert await anyio.to_thread.run_sync(wake, tmp_path, "runner")
+            assert await anyio.to_thread.run_sync(wake, tmp_path, "runner", "run-a")
             await serving.woken()
-    assert not wake(tmp_path, "runner")
+    assert not wake(tmp_path, "runner", "run-a")
 
 
 async def test_without_a_host_there_is_nothing_to_follow(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_what_a_killed_host_left_is_removed_by_the_next_one(tmp_path: Path
     script = f"""
 import anyio, pathlib
 from massgen_mcp.runs.news import NewsHost
-anyio.run(NewsHost().serve, pathlib.Path({str(tmp_path)!r}), "killed", {{}})
+anyio.run(NewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
 """
     environ = {"TMPDIR": str(runtime), "PATH": os.environ["PATH"]}
     async with await anyio.open_process(
