@@ -2,7 +2,7 @@
 
 Nothing of a run goes through a socket, only that there is something new; what it is stands in the store and the event
 log. So a socket that cannot be made, or that is gone, costs time and never an event. A socket lies in a private
-directory with a short path, because some systems allow 103 bytes; a link in the state directory leads to it.
+directory with a short path, because some systems allow 103 bytes; a file where the runs are kept says which one.
 """
 
 import errno
@@ -30,7 +30,8 @@ RECEIVE_BYTES = 65_536
 BACKLOG = 1024
 REST_SECONDS = 0.1
 """After which connections are taken again when there were too many open files."""
-LINK = ".news"
+ADDRESS = ".news"
+"""The end of the name of the file that holds the path of a host's socket."""
 
 
 class NewsHost:
@@ -60,7 +61,7 @@ class NewsHost:
         if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
-        with listener, _published(self._directory / f"{self._name}{LINK}", path):
+        with listener, _published(self._directory / f"{self._name}{ADDRESS}", path):
             async with anyio.create_task_group() as tasks:
                 while True:
                     await anyio.wait_readable(listener)
@@ -169,36 +170,42 @@ def _private(directory: Path) -> bool:
 
 
 @contextmanager
-def _published(link: Path, path: Path) -> Generator[None]:
-    """`link` leads to `path` while the context lasts, and neither is left. What killed hosts have left is removed."""
-    _sweep(link.parent)
-    fresh = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
+def _published(address: Path, path: Path) -> Generator[None]:
+    """`address` names `path` while the context lasts, and neither is left. What killed hosts have left is removed."""
+    _sweep(address.parent)
+    fresh = address.with_name(f".{address.name}.{secrets.token_hex(4)}")
     with suppress(OSError):  # then nobody follows
-        fresh.symlink_to(path)
-        fresh.replace(link)
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(os.fsencode(path))
+        fresh.replace(address)
     try:
         yield
     finally:
         with suppress(OSError):
             path.unlink(missing_ok=True)
-            if link.readlink() == path:
-                link.unlink()
+            if _socket_at(address) == str(path):
+                address.unlink()
 
 
 def _sweep(directory: Path) -> None:
-    for link in directory.glob(f"*{LINK}"):
+    for address in directory.glob(f"*{ADDRESS}"):
         with suppress(OSError):
-            path = link.readlink()
+            path = _socket_at(address)
             if not _listens(path):
-                path.unlink(missing_ok=True)
-                link.unlink()
+                Path(path).unlink(missing_ok=True)
+                address.unlink()
 
 
-def _listens(path: Path) -> bool:
+def _socket_at(address: Path) -> str:
+    """Raises `OSError`."""
+    return os.fsdecode(address.read_bytes())
+
+
+def _listens(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
-            probe.connect(str(path))
+            probe.connect(path)
         except OSError as error:
             return error.errno not in (errno.ECONNREFUSED, errno.ENOENT)
     return True
@@ -231,7 +238,7 @@ def following(directory: Path, name: str, run_id: str, *, milestones: bool = Fal
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         try:
-            connection.connect(str((directory / f"{name}{LINK}").readlink()))
+            connection.connect(_socket_at(directory / f"{name}{ADDRESS}"))
             connection.send(f"{MILESTONES if milestones else EVERYTHING} {run_id}\n".encode())
         except OSError:  # also a host whose backlog is full: who waits looks for itself then
             yield None
@@ -246,7 +253,7 @@ def wake(directory: Path, name: str, run_id: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(1.0)
         try:
-            client.connect(str((directory / f"{name}{LINK}").readlink()))
+            client.connect(_socket_at(directory / f"{name}{ADDRESS}"))
             client.sendall(f"{WAKE} {run_id}\n".encode())
         except OSError:
             return False

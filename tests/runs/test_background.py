@@ -297,7 +297,7 @@ async def test_what_a_run_leaves_on_disk_is_the_users_alone(home: TempHome) -> N
         started = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
     assert started["status"] == "completed"
     doors = [home.path, *home.path.iterdir(), *home.runs, *(home.path / "runners").rglob("*")]
-    assert [path for path in doors if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
+    assert [path for path in doors if path.lstat().st_mode & 0o077] == []
     assert [path for path in home.path.rglob("*") if path.lstat().st_mode & 0o022] == []
 
 
