@@ -36,6 +36,7 @@ from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.replay import past_work
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.facts import Final
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import decoded
 
 
@@ -44,14 +45,14 @@ class Conductor:
     from the same event loop.
     """
 
-    def __init__(self, run_spec: RunSpec, journal: Journal, past: Sequence[LogRecord] = ()) -> None:
-        """`past`: what is in the journal already. Whoever listens to the journal from now on hears of an event when
-        `state` has taken it in.
+    def __init__(
+        self, run_spec: RunSpec, journal: Journal, past: Sequence[LogRecord] = (), state: RunState | None = None
+    ) -> None:
+        """`past`: what is in the journal already, and `state`, if it is known, what `run_spec` begins with after that.
+        Whoever listens to the journal from now on hears of an event when `state` has taken it in.
         """
         self._run_spec = run_spec
-        self.state = run_spec.begin()
-        for record in past:
-            self.state.apply(record)
+        self.state = run_spec.begin(past) if state is None else state
         self._past = past
         asks_first = run_spec.budget is not None and run_spec.budget.at_cap == "ask"
         self._live_run = LiveRun(self.state, journal, asks_first=asks_first, report=run_spec.report)

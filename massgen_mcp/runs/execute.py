@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import anyio
+import anyio.to_thread
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
@@ -41,7 +42,7 @@ from massgen_mcp.runs.engine.rows import Control
 from massgen_mcp.runs.publishing import Publisher
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
-from massgen_mcp.views.coordination_record import coordination_events, coordination_table
+from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
 
@@ -122,13 +123,14 @@ async def execute_run(
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = run.event_log.read_to_continue()
-        journal = run.event_log.append(redactor=redactor)
+        past = await anyio.to_thread.run_sync(lambda: run.event_log.read_to_continue(text=False))
+        journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
-            state = folded(past)
-            _write_records(run, state, journal, log)  # the process was lost after the run had ended
+            state = await anyio.to_thread.run_sync(folded, past)
+            # The process was lost after the run had ended.
+            await anyio.to_thread.run_sync(_write_records, run, state, filter(is_recorded, past), journal, log)
             return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
@@ -142,9 +144,15 @@ async def execute_run(
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
             run.write_metadata(_metadata(run_id, question, config))
-        conductor = Conductor(run_spec, journal, past)
-        state = conductor.state
-        for listener in (log.heard, on_record):
+        state = await anyio.to_thread.run_sync(run_spec.begin, past)
+        conductor = Conductor(run_spec, journal, past, state)
+        recorded = await anyio.to_thread.run_sync(lambda: list(filter(is_recorded, past)))
+
+        def hear(record: LogRecord) -> None:
+            if is_recorded(record):
+                recorded.append(record)
+
+        for listener in (log.heard, hear, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         on_start(RunHandle(conductor, state, tuple(past)))
@@ -167,7 +175,7 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
-            _write_records(run, state, journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, recorded, journal, log)
     return state
 
 
@@ -226,9 +234,13 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
     Raises `JournalNewer`.
     """
     state = RunState()
-    try:
-        for record in directory.event_log.read_to_continue():
+
+    def fold() -> None:
+        for record in directory.event_log.read_to_continue(text=False):
             state.apply(record)
+
+    try:
+        await anyio.to_thread.run_sync(fold)
         if state.end is None:
             journal = directory.event_log.append(redactor=redactor_for(environ))
             journal.listen(state.apply)
@@ -256,9 +268,11 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunFiles, state: RunState, journal: EventWriter, log: RunLog) -> None:
-    """What is written once, when everything has happened."""
-    records = run.event_log.read()
+def _write_records(
+    run: RunFiles, state: RunState, recorded: Iterable[LogRecord], journal: EventWriter, log: RunLog
+) -> None:
+    """What is written once, when everything has happened. `recorded`: the events that the records tell of."""
+    records = list(recorded)
     with _told_in(log):
         run.write_record(coordination_events(state, records), coordination_table(state, records))
     with _told_in(log):

@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.events import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles
 from massgen_mcp.runs.engine.rows import RunRow, unknown_run
 from massgen_mcp.runs.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
+
+BATCH = 2000
+"""So many events are in memory at once while they are folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +140,23 @@ class RunWatch:
     def _read(self, directory: RunFiles) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
         reader = self._reader = self._reader or directory.event_log.follow()
-        try:
-            records = reader.read()
-        except DamagedJournal as damage:
-            records, self._damage = damage.intact, damage
-        for record in records:
-            try:
-                self._folded.apply(record)
-            except LookupError:
-                if reader.newer is None:
-                    raise  # otherwise it is about something that an unread event brought in
-        if records:
+        seen = self._folded.seq
+        while records := self._new(reader):
+            for record in records:
+                try:
+                    self._folded.apply(record)
+                except LookupError:
+                    if reader.newer is None:
+                        raise  # otherwise it is about something that an unread event brought in
+        if self._folded.seq > seen:
             self._shown = deepcopy(self._folded)
+
+    def _new(self, reader: EventReader) -> list[LogRecord]:
+        try:
+            return reader.read(BATCH)
+        except DamagedJournal as damage:
+            self._damage = damage
+            return damage.intact
 
 
 class KeptWatches:
