@@ -130,7 +130,7 @@ async def execute_run(
         if past and isinstance(past[-1].event, TERMINAL):
             state = await anyio.to_thread.run_sync(folded, past)
             # The process was lost after the run had ended.
-            await anyio.to_thread.run_sync(_write_records, run, state, filter(is_recorded, past), journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), journal, log)
             return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
@@ -146,13 +146,8 @@ async def execute_run(
             run.write_metadata(_metadata(run_id, question, config))
         state = await anyio.to_thread.run_sync(run_spec.begin, past)
         conductor = Conductor(run_spec, journal, past, state)
-        recorded = await anyio.to_thread.run_sync(lambda: list(filter(is_recorded, past)))
-
-        def hear(record: LogRecord) -> None:
-            if is_recorded(record):
-                recorded.append(record)
-
-        for listener in (log.heard, hear, on_record):
+        recorded = await anyio.to_thread.run_sync(_Recorded, past)
+        for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         on_start(RunHandle(conductor, state, tuple(past)))
@@ -268,15 +263,24 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(
-    run: RunFiles, state: RunState, recorded: Iterable[LogRecord], journal: EventWriter, log: RunLog
-) -> None:
-    """What is written once, when everything has happened. `recorded`: the events that the records tell of."""
-    records = list(recorded)
+def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", journal: EventWriter, log: RunLog) -> None:
+    """What is written once, when everything has happened."""
+    records = recorded.records
     with _told_in(log):
         run.write_record(coordination_events(state, records), coordination_table(state, records))
     with _told_in(log):
         Publisher(run, state, journal, log).write_status()
+
+
+class _Recorded:
+    """The events that the coordination's records tell of, `past` included."""
+
+    def __init__(self, past: Iterable[LogRecord]) -> None:
+        self.records = list(filter(is_recorded, past))
+
+    def heard(self, record: LogRecord) -> None:
+        if is_recorded(record):
+            self.records.append(record)
 
 
 def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:

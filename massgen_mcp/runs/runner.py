@@ -12,6 +12,7 @@ if __name__ == "__main__" and os.fork():
     os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
 
 import logging
+import math
 import resource
 import secrets
 import signal
@@ -26,9 +27,11 @@ import anyio.to_thread
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
+from massgen_mcp.events import LogRecord, ModelCallAborted, ModelCallFailed, ModelReplied
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.capacity import Capacity, Load
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
@@ -39,6 +42,8 @@ logger = logging.getLogger("massgen_mcp.runner")
 
 MAX_RESUMES = 20
 """A run that has been with so many runners that were lost is given up."""
+CLAIM_SECONDS = 0.05
+"""While runs are held back, the queue is looked at no sooner than this after the last time."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
 PRUNE_INTERVAL = 3600.0
@@ -58,7 +63,13 @@ class Runner:
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
+        self._resting: set[str] = set()
+        """Active runs that wait until their storage has room again."""
         self._news = anyio.Event()
+        self._capacity = Capacity(engine.files, environ)
+        self._held_back = False
+        """Some runs wait because of the limits of their providers."""
+        self._claimed_at = -math.inf
 
     async def work(self, listening: Waking) -> None:
         """Execute runs until there has been nothing to do for the idle time."""
@@ -105,13 +116,19 @@ class Runner:
             await anyio.sleep(PRUNE_INTERVAL)
 
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
-        for row in await anyio.to_thread.run_sync(self._claim):
+        runs = {
+            run_id: handle and handle.state for run_id, handle in self._active.items() if run_id not in self._resting
+        }
+        load = self._capacity.load(runs)
+        self._claimed_at = time.monotonic()
+        for row in await anyio.to_thread.run_sync(self._claim, load):
             self._active[row.run_id] = None
             self._news_host.tell(row.run_id)
             tasks.start_soon(self._execute, row)
 
-    def _claim(self) -> list[RunRow]:
+    def _claim(self, load: Load) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
+        self._held_back = False
         at_work = self._store.at_work()
         if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
             return []
@@ -120,9 +137,22 @@ class Runner:
         for fingerprint, state, runner in at_work:
             if state == "running" and fingerprint in absent:
                 self._store.interrupt(fingerprint, of_runner=runner)
+        queue = self._store.queue(self._fingerprint)
+        chosen = self._capacity.choose(queue, load)
+        self._held_back = len(chosen) < len(queue)
         return self._store.claim(
-            self._fingerprint, self._id, max_running=self._engine.home.limits.running, absent=absent
+            self._fingerprint,
+            self._id,
+            max_running=self._engine.home.limits.running,
+            absent=absent,
+            among=chosen,
         )
+
+    def _heard(self, record: LogRecord) -> None:
+        """The end of a call may make room for a run that waits; nobody looks more often than that is worth."""
+        ended = isinstance(record.event, ModelReplied | ModelCallFailed | ModelCallAborted)
+        if ended and self._held_back and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
+            self._news.set()
 
     async def _index_ended(self) -> None:
         """Tell the store how runs ended, and those who wait for a place that there is one."""
@@ -166,6 +196,7 @@ class Runner:
                     run_id,
                     environ=self._environ,
                     on_start=started,
+                    on_record=self._heard,
                     on_news=lambda milestone: self._news_host.tell(run_id, milestone=milestone),
                     limiters=self._limiters,
                 )
@@ -180,6 +211,10 @@ class Runner:
             logger.exception("run %s broke", run_id)
             told = f"{type(error).__name__}: {error}"
             self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
+        self._leave(run_id)
+
+    def _leave(self, run_id: str) -> None:
+        """The run goes on here no more."""
         del self._active[run_id]
         self._news.set()
 
@@ -193,6 +228,7 @@ class Runner:
     async def _rest(self, directory: RunFiles, run_id: str) -> None:
         """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
         self._active[run_id] = None
+        self._resting.add(run_id)
         while True:
             await anyio.sleep(REST_SECONDS)
             try:
@@ -202,8 +238,8 @@ class Runner:
                 continue
             break
         self._news_host.tell(run_id)
-        del self._active[run_id]
-        self._news.set()
+        self._resting.discard(run_id)
+        self._leave(run_id)
 
 
 async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) -> None:
