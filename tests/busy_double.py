@@ -23,7 +23,7 @@ class BusyDouble:
 async def busy_server(
     *replies: bytes, latency: float = 0.0, hold: anyio.Event | None = None
 ) -> AsyncGenerator[BusyDouble]:
-    """Serve one of `replies` per connection, the last one for ever, each after `latency` seconds, none before `hold`."""
+    """Serve one of `replies` per connection, the last one for ever, after `latency` seconds and `hold`."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - not Django's
     double = BusyDouble(f"http://127.0.0.1:{port}")

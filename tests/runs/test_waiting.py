@@ -34,6 +34,12 @@ def nobody_looks_without_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreground, "CONTROL_INTERVAL", 10_000.0)
 
 
+@pytest.fixture
+def place(home: TempHome) -> TempHome:
+    """A home whose runner stays when it has nothing to do: that it leaves is no news here."""
+    return home.with_variables(MASSGEN_MCP_RUNNER_IDLE_SECONDS="1000")
+
+
 @asynccontextmanager
 async def service_in(home: TempHome) -> AsyncGenerator[RunService]:
     runs = RunService(local_engine(find_home(home.environ)), home.environ)
@@ -54,10 +60,10 @@ async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> st
     return view.row.run_id
 
 
-async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_else(home: TempHome) -> None:
+async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_else(place: TempHome) -> None:
     ended: list[RunView] = []
-    async with service_in(home) as runs:
-        run_id = await start(runs, home, agent("solo", {"answer": "late", "delay_seconds": 1.5}))
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 1.5}))
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
@@ -69,11 +75,11 @@ async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_
     assert len(ended) == 20
 
 
-async def test_every_event_reaches_who_follows_and_each_once(home: TempHome) -> None:
+async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) -> None:
     seen: list[int] = []
-    async with service_in(home) as runs:
+    async with service_in(place) as runs:
         steps = [{"answer": f"answer {n}", "delay_seconds": 0.2} for n in range(3)]
-        run_id = await start(runs, home, agent("solo", *steps), agent("bo", *steps))
+        run_id = await start(runs, place, agent("solo", *steps), agent("bo", *steps))
         async with aclosing(runs.follow(run_id)) as news:
             async for _, records in news:
                 seen += [record.seq for record in records]
@@ -81,12 +87,12 @@ async def test_every_event_reaches_who_follows_and_each_once(home: TempHome) -> 
     assert seen == list(range(1, last + 1))
 
 
-async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(home: TempHome) -> None:
-    home = home.with_variables(MASSGEN_MCP_MAX_RUNNING="1")
-    async with service_in(home) as runs, service_in(home) as others:
-        first = await start(runs, home, STUCK, OTHER)
-        await wait_until(lambda: happened(home.run_directory(first), "answer_submitted"))
-        second = await start(runs, home, STUCK, OTHER)
+async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place: TempHome) -> None:
+    place = place.with_variables(MASSGEN_MCP_MAX_RUNNING="1")
+    async with service_in(place) as runs, service_in(place) as others:
+        first = await start(runs, place, STUCK, OTHER)
+        await wait_until(lambda: happened(place.run_directory(first), "answer_submitted"))
+        second = await start(runs, place, STUCK, OTHER)
         ended: list[RunView] = []
 
         async def wait() -> None:
@@ -101,10 +107,10 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(home: 
         assert (await runs.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
 
 
-async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(home: TempHome, tmp_path: Path) -> None:
+async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place: TempHome, tmp_path: Path) -> None:
     states: list[RunState] = []
-    async with service_in(home) as runs:
-        with run_here(request_of(home, STUCK, OTHER, project=tmp_path, listed=True)) as run:
+    async with service_in(place) as runs:
+        with run_here(request_of(place, STUCK, OTHER, project=tmp_path, listed=True)) as run:
 
             async def execute() -> None:
                 states.append(await run.execute())
@@ -119,11 +125,11 @@ async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(home: 
     assert states[0].state == "cancelled"
 
 
-async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(home: TempHome) -> None:
+async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(place: TempHome) -> None:
     ended: list[RunView] = []
-    async with service_in(home) as runs:
+    async with service_in(place) as runs:
         slow = agent("solo", {"answer": "first", "delay_seconds": 3})
-        run_id = await start(runs, home, slow)
+        run_id = await start(runs, place, slow)
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
@@ -131,17 +137,17 @@ async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(ho
         async with anyio.create_task_group() as tasks:
             for _ in range(100):
                 tasks.start_soon(wait)
-            await wait_until(lambda: happened(home.run_directory(run_id), "model_call_started"))
+            await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
             await anyio.wait_all_tasks_blocked()
-            (runner,) = home.processes(RUNNER_MODULE)
+            (runner,) = place.processes(RUNNER_MODULE)
             end(runner, signal.SIGKILL)
     assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
     assert len(ended) == 100
 
 
-async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(home: TempHome) -> None:
-    async with service_in(home) as runs:
-        run_id = await start(runs, home, STUCK, OTHER)
+async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(place: TempHome) -> None:
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, STUCK, OTHER)
         waited: list[RunView] = []
 
         async def wait() -> None:
@@ -149,7 +155,7 @@ async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(home: T
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
-            await wait_until(lambda: happened(home.run_directory(run_id), "answer_submitted"))
+            await wait_until(lambda: happened(place.run_directory(run_id), "answer_submitted"))
             runs.stop_waiting()
         assert waited[0].state == "running"
         await runs.control(run_id, "cancel")
