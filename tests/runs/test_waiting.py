@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,12 @@ async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> st
 async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_else(place: TempHome) -> None:
     ended: list[RunView] = []
     async with service_in(place) as runs:
-        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 1.5}))
+        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 3}))
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(wait)
@@ -98,9 +99,11 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place:
         async def wait() -> None:
             ended.append(await runs.wait(second, until="terminal", seconds=1000, cursor=None))
 
+        (runner,) = place.processes(RUNNER_MODULE)
+        before = connections(runner)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
+            await wait_until(lambda: connections(runner) > before)
             await others.control(second, "cancel")
         assert ended[0].state == "cancelled"
         await runs.control(first, "cancel")
@@ -125,21 +128,29 @@ async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place:
     assert states[0].state == "cancelled"
 
 
+def connections(pid: int) -> int:
+    """How many sockets a process has open."""
+    found = 0
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found += str(descriptor.readlink()).startswith("socket:")
+    return found
+
+
 async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(place: TempHome) -> None:
     ended: list[RunView] = []
     async with service_in(place) as runs:
-        slow = agent("solo", {"answer": "first", "delay_seconds": 3})
-        run_id = await start(runs, place, slow)
+        run_id = await start(runs, place, agent("solo", {"answer": "first", "delay_seconds": 5}))
 
         async def wait() -> None:
             ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
 
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        (runner,) = place.processes(RUNNER_MODULE)
         async with anyio.create_task_group() as tasks:
             for _ in range(100):
                 tasks.start_soon(wait)
-            await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
-            await anyio.wait_all_tasks_blocked()
-            (runner,) = place.processes(RUNNER_MODULE)
+            await wait_until(lambda: connections(runner) > 100)
             end(runner, signal.SIGKILL)
     assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
     assert len(ended) == 100
