@@ -13,7 +13,7 @@ import anyio
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import BallotEntry, EventT, LogRecord, TextDelta
+from massgen_mcp.events import BallotEntry, EventT, LogRecord
 from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only
 from massgen_mcp.orchestration.team import AnswerStore
@@ -91,9 +91,7 @@ class LiveRun:
             finally:
                 self._limits.remove(entry)
 
-    def _adjust_limits(self, record: LogRecord) -> None:
-        if isinstance(record.event, TextDelta):
-            return
+    def _adjust_limits(self, _: LogRecord) -> None:
         for entry in self._limits:
             _adjust(*entry)
 

@@ -27,7 +27,6 @@ import anyio.to_thread
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
-from massgen_mcp.events import LogRecord, ModelCallAborted, ModelCallFailed, ModelReplied
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
@@ -42,7 +41,7 @@ logger = logging.getLogger("massgen_mcp.runner")
 
 MAX_RESUMES = 20
 """A run that has been with so many runners that were lost is given up."""
-CLAIM_SECONDS = 0.05
+CLAIM_SECONDS = 0.1
 """While runs are held back, the queue is looked at no sooner than this after the last time."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
@@ -148,10 +147,12 @@ class Runner:
             among=chosen,
         )
 
-    def _heard(self, record: LogRecord) -> None:
-        """The end of a call may make room for a run that waits; nobody looks more often than that is worth."""
-        ended = isinstance(record.event, ModelReplied | ModelCallFailed | ModelCallAborted)
-        if ended and self._held_back and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
+    def _tell(self, run_id: str, *, milestone: bool) -> None:
+        """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
+        looks more often than that is worth.
+        """
+        self._news_host.tell(run_id, milestone=milestone)
+        if self._held_back and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
             self._news.set()
 
     async def _index_ended(self) -> None:
@@ -196,8 +197,7 @@ class Runner:
                     run_id,
                     environ=self._environ,
                     on_start=started,
-                    on_record=self._heard,
-                    on_news=lambda milestone: self._news_host.tell(run_id, milestone=milestone),
+                    on_news=lambda milestone: self._tell(run_id, milestone=milestone),
                     limiters=self._limiters,
                 )
         except JournalNewer as error:
