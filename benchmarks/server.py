@@ -77,6 +77,24 @@ class Server:
         self._last_id += 1
         self._send({"id": self._last_id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 
+    def ask_regularly(self, tool: str, arguments: dict[str, object], *, clients: int, seconds: float) -> list[float]:
+        """Call a tool as that many clients do that call it once a second each; how long each answer took."""
+        sent: dict[int, float] = {}
+        taken: list[float] = []
+        began, due = time.monotonic(), 0
+        assert self._process.stdout is not None
+        while len(taken) < clients * seconds:
+            now = time.monotonic()
+            while due < clients * seconds and began + due / clients <= now:
+                self.ask_later(tool, **arguments)
+                sent[self._last_id] = now
+                due += 1
+            if b"\n" in self._rest or select.select([self._process.stdout.fileno()], [], [], 1 / clients)[0]:
+                message: dict[str, Any] = json.loads(self._line(now + PATIENCE))
+                if message.get("id") in sent:
+                    taken.append(time.monotonic() - sent.pop(message["id"]))
+        return taken
+
     def _ask(self, method: str, params: dict[str, object]) -> dict[str, Any]:
         self._last_id += 1
         self._send({"id": self._last_id, "method": method, "params": params})

@@ -1,8 +1,11 @@
 """What waiting costs, and what long runs and long queues do. `python -m benchmarks.waiting [--runs N]`; Linux only.
 
 - queue: 40 runs of one agent at once, a model that takes 1 s, two calls at once, 10 s for each call.
+- behind a limit of 4: 200 runs of one agent, a model that takes 0.5 s; one of other credentials, one that is cancelled.
 - waiting runs: so many runs whose agents hang; what the runner uses while nothing happens, in percent of a core.
 - waiters: 200 `wait_run` calls at once on a run in which nothing happens; what the server uses.
+- pollers: 200 `get_status` calls a second on a run in which nothing happens, beside as many that name no tool, which
+  cost what the protocol costs: how long the answers take.
 - get_status: of a run that goes on and has 10,000 events; CPU of the server per call, after the first.
 - long journal: a run of 50 MB of streamed text is gone on with; the longest time for which the loop stood still.
 """
@@ -41,6 +44,8 @@ from massgen_mcp.runs.engine.rows import NewRun, new_run_id
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.local import local_engine
 
+OTHER_KEY = "OPENAI_API_KEY"
+BEHIND = 200
 QUEUED, WAITERS, EVENTS, LONG_MB = 40, 200, 10_000, 50
 WATCHED_SECONDS = 10.0
 WIDE = {"MASSGEN_MCP_MAX_RUNNING": "5000", "MASSGEN_MCP_MAX_QUEUED": "10000"}
@@ -51,8 +56,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, metavar="N", help="runs that wait (default 1000)")
     runs: int = parser.parse_args().runs
     table = Table()
-    for measure in (_queue, lambda table: _idle(table, runs), _status, _long_journal):
-        measure(table)
+    _queue(table)
+    _behind(table)
+    _idle(table, runs)
+    _polled(table, WAITERS)
+    _status(table)
+    _long_journal(table)
     print(machine(1), table, sep="\n\n")
 
 
@@ -71,6 +80,51 @@ def _queue(table: Table) -> None:
         states = [_ended(server, run_id) for run_id in started]
         table.add(f"queue: {QUEUED} runs, completed", "runs", states.count("completed"))
         table.add("queue: all of them", "ms", time.monotonic() - began)
+
+
+def _behind(table: Table) -> None:
+    with _home() as home, LocalModel(0.5) as model, Server(home) as ours, Server(home, {OTHER_KEY: "other"}) as theirs:
+        backend = {"type": "chatcompletion", "model": NAME, "base_url": model.base_url}
+        config = _config(home, "narrow", backend, limits={"chatcompletion": {"concurrency": 4}})
+        began = time.monotonic()
+        started = [ours.call("start_run", question=QUESTION, config=config)["run_id"] for _ in range(BEHIND)]
+        other = theirs.call("start_run", question=QUESTION, config=config)["run_id"]
+        cancelling = time.monotonic()
+        cancelled = started.pop(BEHIND // 2)
+        ours.call("control_run", run_id=cancelled, action="cancel")
+        _ended(ours, cancelled)
+        table.add(
+            f"behind a limit of 4: {BEHIND} runs, one of them cancelled after", "ms", time.monotonic() - cancelling
+        )
+        _ended(theirs, other)
+        table.add("behind a limit of 4: one of other credentials, done after", "ms", time.monotonic() - cancelling)
+        states = [_ended(ours, run_id) for run_id in started]
+        table.add("behind a limit of 4: all others", "ms", time.monotonic() - began)
+        table.add("behind a limit of 4: completed", "runs", states.count("completed"))
+        first = [_first_event(home, run_id) for run_id in started]
+        late = sum(any(later < mine for later in first[place + 1 :]) for place, mine in enumerate(first))
+        table.add("behind a limit of 4: begun after one that was started later", "runs", late)
+
+
+def _first_event(home: Path, run_id: str) -> float:
+    with (home / "runs" / run_id / "events.jsonl").open() as journal:
+        return float(json.loads(journal.readline())["time"])
+
+
+def _polled(table: Table, runs: int) -> None:
+    """So many clients of one server that ask for the status of a run once a second each."""
+    with _home() as home, Server(home) as server:
+        config = _config(home, "stuck", {"type": "scripted", "script": [{"hang": True}]})
+        run_id = server.call("start_run", question=QUESTION, config=config)["run_id"]
+        for _ in range(20):
+            server.call("get_status", run_id=run_id)
+        for name, tool, arguments in (
+            ("get_status", "get_status", {"run_id": run_id}),
+            ("a tool that is refused", "none", {}),
+        ):
+            taken = sorted(server.ask_regularly(tool, arguments, clients=runs, seconds=WATCHED_SECONDS))
+            table.add(f"pollers: {runs}, {name}, p50", "ms", taken[len(taken) // 2])
+            table.add(f"pollers: {runs}, {name}, p99", "ms", taken[len(taken) * 99 // 100])
 
 
 def _ended(server: Server, run_id: str) -> str:
