@@ -25,6 +25,7 @@ test: $(VENV)/developed node_modules/installed
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.waiting
 
 # The long harnesses: faults, thousands of starts and runs. About 50 minutes; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed

@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +26,8 @@ class Server:
     `start_wall` and `start_cpu` are the seconds from before its start to its `initialize` answer.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, variables: Mapping[str, str] | None = None) -> None:
+        """`variables`: further ones of its environment."""
         self.home = home
         self._last_id = 0
         self._rest = b""
@@ -33,7 +35,7 @@ class Server:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "massgen_mcp.cli.massgen_mcp.main"],
             cwd=home,
-            env=environment(home),
+            env={**environment(home), **(variables or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -69,6 +71,29 @@ class Server:
             raise RuntimeError(str(result["content"][0]["text"]))
         content: dict[str, Any] = result["structuredContent"]
         return content
+
+    def ask_later(self, tool: str, **arguments: object) -> None:
+        """Call a tool, and do not wait for its answer."""
+        self._last_id += 1
+        self._send({"id": self._last_id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+    def ask_regularly(self, tool: str, arguments: dict[str, object], *, clients: int, seconds: float) -> list[float]:
+        """Call a tool as that many clients do that call it once a second each; how long each answer took."""
+        sent: dict[int, float] = {}
+        taken: list[float] = []
+        began, due = time.monotonic(), 0
+        assert self._process.stdout is not None
+        while len(taken) < clients * seconds:
+            now = time.monotonic()
+            while due < clients * seconds and began + due / clients <= now:
+                self.ask_later(tool, **arguments)
+                sent[self._last_id] = now
+                due += 1
+            if b"\n" in self._rest or select.select([self._process.stdout.fileno()], [], [], 1 / clients)[0]:
+                message: dict[str, Any] = json.loads(self._line(now + PATIENCE))
+                if message.get("id") in sent:
+                    taken.append(time.monotonic() - sent.pop(message["id"]))
+        return taken
 
     def _ask(self, method: str, params: dict[str, object]) -> dict[str, Any]:
         self._last_id += 1

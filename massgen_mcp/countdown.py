@@ -16,8 +16,8 @@ class Countdown:
         self._scope = anyio.CancelScope()
 
     @property
-    def expired(self) -> bool:
-        """Whether the time was up."""
+    def ended_early(self) -> bool:
+        """Whether the block was ended because the time was up, or by `cancel`."""
         return self._scope.cancelled_caught
 
     def stop(self) -> None:

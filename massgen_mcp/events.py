@@ -4,7 +4,7 @@ The sequence of these, as `events.jsonl`, *is* the run; every status, view and r
 of who emits or who reads. Agents appear under their public names (`agent_a`, `agent_b`, …; see `public_agent_name`).
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,6 +29,9 @@ InputKind = Literal["budget_reached", "question", "permission"]
 Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
 """Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
 
+OWN_QUEUE: frozenset[Obstacle | None] = frozenset({"concurrency", "requests_per_minute"})
+"""Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
+
 
 def public_agent_name(place: int) -> str:
     """The public name of the agent at `place` (0-based) in the config: agent_a, agent_b, …, agent_z, agent_aa."""
@@ -42,6 +45,9 @@ def public_agent_name(place: int) -> str:
 
 class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        return self  # nobody changes it
 
 
 EventT = TypeVar("EventT", bound=Event)
@@ -295,6 +301,15 @@ class ModelCallWaiting(Event):
     obstacle: Obstacle
 
 
+class ModelCallAdmitted(Event):
+    """A call that had to wait is sent now. `queued_seconds`: how long it waited in our own queue, since it began to."""
+
+    type: Literal["model_call_admitted"] = "model_call_admitted"
+    agent: str
+    call_id: str
+    queued_seconds: float
+
+
 class TextDelta(Event):
     """A piece of streamed text, several deltas of the provider put together. For display only."""
 
@@ -509,6 +524,7 @@ AnyEvent = Annotated[
     | BallotChanged
     | ModelCallStarted
     | ModelCallWaiting
+    | ModelCallAdmitted
     | TextDelta
     | ModelCallRetried
     | ModelReplied

@@ -20,8 +20,10 @@ class BusyDouble:
 
 
 @asynccontextmanager
-async def busy_server(*replies: bytes, latency: float = 0.0) -> AsyncGenerator[BusyDouble]:
-    """Serve one of `replies` per connection, the last one for ever, each after `latency` seconds."""
+async def busy_server(
+    *replies: bytes, latency: float = 0.0, hold: anyio.Event | None = None
+) -> AsyncGenerator[BusyDouble]:
+    """Serve one of `replies` per connection, the last one for ever, after `latency` seconds and `hold`."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - not Django's
     double = BusyDouble(f"http://127.0.0.1:{port}")
@@ -37,6 +39,8 @@ async def busy_server(*replies: bytes, latency: float = 0.0) -> AsyncGenerator[B
                 double.most_at_once = max(double.most_at_once, double.at_once)
                 try:
                     await anyio.sleep(latency)
+                    if hold is not None:
+                        await hold.wait()
                 finally:
                     double.at_once -= 1
                 await stream.send(replies[min(number, len(replies) - 1)])

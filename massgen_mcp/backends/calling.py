@@ -25,10 +25,10 @@ from massgen_mcp.backends.base import (
     ToolCallPart,
     UsagePart,
 )
-from massgen_mcp.backends.limiter import OWN_QUEUE, ProviderLimiter
+from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import Obstacle
+from massgen_mcp.events import OWN_QUEUE, Obstacle
 
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 

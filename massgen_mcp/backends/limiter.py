@@ -19,10 +19,7 @@ import anyio
 
 from massgen_mcp.config.models import ProviderLimits
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import Obstacle
-
-OWN_QUEUE: frozenset[Obstacle | None] = frozenset({"concurrency", "requests_per_minute"})
-"""Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
+from massgen_mcp.events import OWN_QUEUE, Obstacle
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,9 @@ class Coordination:
     """The budget is reached: who has answered votes, and no answer is begun."""
     winner: WinnerChosen | None = field(default=None)
 
+    def __deepcopy__(self, memo: object) -> "Coordination":
+        return self  # nobody changes it
+
     @classmethod
     def begin(cls, agents: tuple[str, ...], rules: Rules) -> "Coordination":
         return cls(rules, {agent: Seat() for agent in agents})

@@ -9,6 +9,7 @@ import anyio
 
 from massgen_mcp.backends.base import Replayable
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
+from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
 from massgen_mcp.events import (
     AnswerEvaluated,
@@ -35,6 +36,7 @@ from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.replay import past_work
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.facts import Final
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import decoded
 
 
@@ -43,20 +45,20 @@ class Conductor:
     from the same event loop.
     """
 
-    def __init__(self, run_spec: RunSpec, journal: Journal, past: Sequence[LogRecord] = ()) -> None:
-        """`past`: what is in the journal already. Whoever listens to the journal from now on hears of an event when
-        `state` has taken it in.
+    def __init__(
+        self, run_spec: RunSpec, journal: Journal, past: Sequence[LogRecord] = (), state: RunState | None = None
+    ) -> None:
+        """`past`: what is in the journal already, and `state`, if it is known, what `run_spec` begins with after that.
+        Whoever listens to the journal from now on hears of an event when `state` has taken it in.
         """
         self._run_spec = run_spec
-        self.state = run_spec.begin()
-        for record in past:
-            self.state.apply(record)
+        self.state = run_spec.begin(past) if state is None else state
         self._past = past
         asks_first = run_spec.budget is not None and run_spec.budget.at_cap == "ask"
         self._live_run = LiveRun(self.state, journal, asks_first=asks_first, report=run_spec.report)
         if run_spec.caller_questions is not None:
             run_spec.caller_questions.open(self._live_run)
-        self._run = anyio.CancelScope()
+        self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds)
         self._cancel_requested = False
         self._briefing: Briefing | None = None
 
@@ -123,8 +125,7 @@ class Conductor:
 
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
-        self._run.deadline = anyio.current_time() + self._run_spec.limits.run_seconds - self.state.resume_point.seconds
-        with self._run:
+        with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued):
             if failure := await self._attempts():
                 self._live_run.record(failure)
             elif final := self.state.final:
@@ -132,7 +133,7 @@ class Conductor:
                 self._live_run.record(
                     RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer, unkept=unkept)
                 )
-        if self._run.cancelled_caught:
+        if self._run.ended_early:
             self._live_run.record(self._cut_short())
         with anyio.CancelScope(shield=True):
             await self._live_run.settle()
@@ -242,7 +243,7 @@ class Conductor:
     async def _play_rounds(self, member: Member) -> None:
         """Round after round, until the agent has nothing to do any more."""
         if events := self.state.resume_point.open_rounds.get(member.name):
-            await self._play(Round.resume(member, self._this_attempt(), tuple(events)))
+            await self._play(member, Round.resume(member, self._this_attempt(), tuple(events)))
         while True:
             match self._live_run.coordination.duty(member.name):
                 case Rest():
@@ -251,24 +252,29 @@ class Conductor:
                     await self._live_run.change()
                 case Work() as work:
                     number = self.state.agents[member.name].round + 1
-                    await self._play(Round.begin(member, self._this_attempt(), number, work))
+                    await self._play(member, Round.begin(member, self._this_attempt(), number, work))
 
-    async def _play(self, play: Round) -> None:
+    async def _play(self, member: Member, play: Round) -> None:
         """A round within its time."""
         seconds = self._run_spec.limits.round_seconds
-        with anyio.move_on_after(seconds) as scope:
+        limit = Countdown(seconds)
+        with self._live_run.limited(limit, lambda: member.name in self._live_run.queued):
             await play.play()
-        if scope.cancelled_caught:
+        if limit.ended_early:
             raise BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
 
     def _drop(self, agent: str, fault: BackendError) -> None:
         self._live_run.record(self._live_run.coordination.drop(agent, fault.reason, str(fault)))
 
     async def _close_first_answers(self) -> None:
-        """Give the stragglers `first_answer_wait_seconds` from the first answer on."""
+        """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue not counted."""
         while not self._live_run.coordination.answered:
             await self._live_run.change()
-        await anyio.sleep(self._run_spec.limits.first_answer_wait_seconds)
+        limit = Countdown(self._run_spec.limits.first_answer_wait_seconds)
+        with self._live_run.limited(
+            limit, lambda: not self._live_run.queued.isdisjoint(self._live_run.coordination.unanswered)
+        ):
+            await anyio.sleep_forever()
         if unanswered := self._live_run.coordination.unanswered:
             self._live_run.record(FirstAnswersClosed(awaited=unanswered))
 

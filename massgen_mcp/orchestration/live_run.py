@@ -3,13 +3,15 @@
 Every fact passes through the journal, in one order; the state hears it before anybody else. Holds no facts of its own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import anyio
 
 from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import BallotEntry, EventT, LogRecord
 from massgen_mcp.money.reservations import Reservations
@@ -45,7 +47,9 @@ class LiveRun:
         self._journal = journal
         self._report = report
         self._changed = anyio.Event()
+        self._limits: list[tuple[Countdown, Callable[[], bool]]] = []
         journal.listen(state.apply)
+        journal.listen(self._adjust_limits)
 
     @property
     def coordination(self) -> Coordination:
@@ -75,6 +79,27 @@ class LiveRun:
         if winner := self.coordination.decision():
             self._journal.record(winner)
 
+    @contextmanager
+    def limited(self, limit: Countdown, stands: Callable[[], bool]) -> Generator[None]:
+        """End the block when the time of `limit` is up; its clock stands while `stands()`, as of the latest event."""
+        entry = (limit, stands)
+        with limit:
+            self._limits.append(entry)
+            _adjust(*entry)
+            try:
+                yield
+            finally:
+                self._limits.remove(entry)
+
+    def _adjust_limits(self, _: LogRecord) -> None:
+        for entry in self._limits:
+            _adjust(*entry)
+
+    @property
+    def queued(self) -> set[str]:
+        """Agents whose call waits in our own queue."""
+        return self.state.resume_point.queued
+
     def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
         """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
         paths = {answer.label: answer.path for answer in self.state.current_answers}
@@ -96,3 +121,10 @@ class LiveRun:
     async def change(self) -> None:
         """Return at the next change of the coordination, or of what the caller is asked."""
         await self._changed.wait()
+
+
+def _adjust(limit: Countdown, stands: Callable[[], bool]) -> None:
+    if stands():
+        limit.stop()
+    else:
+        limit.go()

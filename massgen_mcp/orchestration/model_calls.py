@@ -11,9 +11,11 @@ from massgen_mcp.backends.calling import Reply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
+    OWN_QUEUE,
     CallPurpose,
     Cost,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
@@ -89,9 +91,14 @@ async def _ask(
         if not live_run.reservations.holds(share_of(live_run, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
+    queue = _Queue()
+
     def on_wait(obstacle: Obstacle | None) -> None:
+        queue.wait(obstacle)
         if obstacle is not None:
             live_run.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
+            return
+        live_run.record(ModelCallAdmitted(agent=member.name, call_id=call_id, queued_seconds=queue.leave()))
 
     try:
         reply = await call_model(
@@ -183,6 +190,25 @@ def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, m
         cost=member.tariff.cost(usage, reported_usd=reported, model=reply.model),
         seconds=reply.seconds,
     )
+
+
+class _Queue:
+    """How long a call waits in our own queue."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._since: float | None = None
+
+    def wait(self, obstacle: Obstacle | None) -> None:
+        now = time.monotonic()
+        if self._since is not None:
+            self._seconds += now - self._since
+        self._since = now if obstacle in OWN_QUEUE else None
+
+    def leave(self) -> float:
+        """Seconds waited there since the last time."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
 
 class _Deltas:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
-import anyio
-
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.coordination.visible import is_visible
+from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
 from massgen_mcp.orchestration import prompts
@@ -42,7 +41,11 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
     for event in later:
         talk.take_in(event)
     seconds = attempt.run_spec.limits.round_seconds
-    with anyio.move_on_after(seconds), member.workspace.writing_context() if member.workspace else nullcontext():
+    limit, live_run = Countdown(seconds), attempt.live_run
+    with (
+        live_run.limited(limit, lambda: member.name in live_run.queued),
+        member.workspace.writing_context() if member.workspace else nullcontext(),
+    ):
         return await _write(member, attempt, talk)
     raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s")
 

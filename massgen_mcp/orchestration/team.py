@@ -1,6 +1,6 @@
 """A run's team and its limits, as the composition root hands them to orchestration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,7 +9,7 @@ from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import AgentInfo
+from massgen_mcp.events import AgentInfo, LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.answer_store import AnswerStore
@@ -89,11 +89,14 @@ class RunSpec:
     report: Report = name_only
     """Where errors of our own go, with their traces."""
 
-    def begin(self) -> RunState:
-        """The state of a run like this before its first event, which tells more about the agents."""
+    def begin(self, past: Iterable[LogRecord] = ()) -> RunState:
+        """The state of a run like this before its first event, which tells more about the agents, or after `past`."""
         agents = (AgentInfo(name=each.name, id=each.name, backend="", model=each.backend.model) for each in self.team)
         caps = self.budget
-        return RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.max_tokens) if caps else Budget())
+        state = RunState.begin(agents, self.rules, Budget(caps.max_usd, caps.max_tokens) if caps else Budget())
+        for record in past:
+            state.apply(record)
+        return state
 
     def member(self, name: str) -> Member:
         return next(member for member in self.team if member.name == name)

@@ -6,6 +6,7 @@ Kept small, because every process that executes or shows a run folds it: a round
 from dataclasses import dataclass, field
 
 from massgen_mcp.events import (
+    OWN_QUEUE,
     AgentDropped,
     AnswerEvaluated,
     AnswerPresented,
@@ -16,8 +17,10 @@ from massgen_mcp.events import (
     LogRecord,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallStarted,
+    ModelCallWaiting,
     ModelReplied,
     PresentationFailed,
     PresentationStarted,
@@ -45,8 +48,12 @@ class ResumePoint:
     judged: AnswerEvaluated | None = None
     in_flight: dict[str, str] = field(default_factory=dict[str, str])
     """By agent, the id of the model call that was made and has not ended."""
+    queued: set[str] = field(default_factory=set[str])
+    """Agents whose call waits in our own queue to the provider."""
     seconds: float = 0.0
-    """How long the run has been worked on; the time it lay interrupted does not count."""
+    """How long the run has been worked on; the time it lay interrupted, or waited only for our own queue, does not
+    count.
+    """
     _until: float | None = None
 
     @property
@@ -54,8 +61,14 @@ class ResumePoint:
         """The winner could not write the final answer of this attempt."""
         return bool(self.presentation) and isinstance(self.presentation[-1], PresentationFailed)
 
+    @property
+    def only_queued(self) -> bool:
+        """Whether nobody of the run works, because the calls of all who should wait in our own queue."""
+        return bool(self.queued) and self.open_rounds.keys() | self.in_flight.keys() <= self.queued
+
     def count_time(self, record: LogRecord) -> None:
-        if self._until is not None and not isinstance(record.event, RunResumed):
+        """Before the record is folded in."""
+        if self._until is not None and not isinstance(record.event, RunResumed) and not self.only_queued:
             self.seconds += max(0.0, record.time - self._until)
         self._until = record.time
 
@@ -81,6 +94,13 @@ class ResumePoint:
                 self.judged = event
             case ModelCallStarted():
                 self.in_flight[event.agent] = event.call_id
+                self.queued.discard(event.agent)
+            case ModelCallWaiting() if event.obstacle in OWN_QUEUE:
+                self.queued.add(event.agent)
+            case ModelCallWaiting() | ModelCallAdmitted():
+                self.queued.discard(event.agent)
+            case RunResumed():
+                self.queued = set()
             case ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 self._end_call(event)
             case ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
@@ -90,6 +110,7 @@ class ResumePoint:
 
     def _end_call(self, event: ModelReplied | ModelCallFailed | ModelCallAborted) -> None:
         self.in_flight.pop(event.agent, None)
+        self.queued.discard(event.agent)
         if isinstance(event, ModelReplied) and event.purpose == "evaluate":
             self.judging = event
         elif not isinstance(event, ModelCallFailed):

@@ -28,6 +28,7 @@ from massgen_mcp.events import (
     LogRecord,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
@@ -134,7 +135,9 @@ class RunState(RunFacts):
                 pass  # what there is to know of it, a part has folded in
             case BudgetReached() | BallotChanged() | MessagesShown() | RuleViolated() | ToolFinished():
                 pass
-            case AnswerEvaluated() | ReservationExceeded() | ModelCallWaiting() | TextDelta() | UnknownEvent():
+            case AnswerEvaluated() | ReservationExceeded() | TextDelta() | UnknownEvent():
+                pass
+            case ModelCallWaiting() | ModelCallAdmitted():
                 pass
             case _:
                 assert_never(event)

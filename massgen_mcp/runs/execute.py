@@ -4,6 +4,7 @@ The composition root of a run; the runner, the command line and Python all come 
 """
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
@@ -11,6 +12,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import anyio
+import anyio.to_thread
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
@@ -19,7 +21,7 @@ from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backe
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, Config
-from massgen_mcp.errors import FailureReason, JournalNewer, MassgenError, storage_fault
+from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
@@ -37,17 +39,12 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Control
+from massgen_mcp.runs.publishing import Publisher
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
-from massgen_mcp.views.coordination_record import coordination_events, coordination_table
-from massgen_mcp.views.status_json import status_json
+from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
-
-STATUS_INTERVAL = 0.1
-"""`status.json` is written at most this often, in seconds ..."""
-STATUS_HEARTBEAT = 2.0
-"""... and at least this often while a run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +107,15 @@ async def execute_run(
     environ: Mapping[str, str],
     on_start: Callable[[RunHandle], None] = lambda _: None,
     on_record: Callable[[LogRecord], None] = lambda _: None,
+    on_news: Callable[[bool], None] = lambda _: None,
+    heartbeat: float = math.inf,
     limiters: ProviderLimiters | None = None,
 ) -> RunState:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
-    Runs that are given the same `limiters` spare the providers together; without it a run does so alone.
+    `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
+    together; without it a run does so alone.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
@@ -123,13 +123,14 @@ async def execute_run(
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = run.event_log.read_to_continue()
-        journal = run.event_log.append(redactor=redactor)
+        past = await anyio.to_thread.run_sync(lambda: run.event_log.read_to_continue(text=False))
+        journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
-            state = folded(past)
-            _write_records(run, state, journal, log)  # the process was lost after the run had ended
+            state = await anyio.to_thread.run_sync(folded, past)
+            # The process was lost after the run had ended.
+            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), journal, log)
             return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
@@ -143,15 +144,17 @@ async def execute_run(
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
             run.write_metadata(_metadata(run_id, question, config))
-        conductor = Conductor(run_spec, journal, past)
-        state = conductor.state
-        for listener in (log.heard, on_record):
+        state = await anyio.to_thread.run_sync(run_spec.begin, past)
+        conductor = Conductor(run_spec, journal, past, state)
+        recorded = await anyio.to_thread.run_sync(_Recorded, past)
+        for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
         on_start(RunHandle(conductor, state, tuple(past)))
-        status = _StatusFile(run, state, journal, log)
+        publisher = Publisher(run, state, journal, log, on_news=on_news, heartbeat=heartbeat)
+        journal.listen(publisher.heard)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(status.keep_fresh)
+            tasks.start_soon(publisher.publish)
             try:
                 if past:
                     await conductor.resume()
@@ -167,7 +170,7 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
-            _write_records(run, state, journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, recorded, journal, log)
     return state
 
 
@@ -226,9 +229,13 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
     Raises `JournalNewer`.
     """
     state = RunState()
-    try:
-        for record in directory.event_log.read_to_continue():
+
+    def fold() -> None:
+        for record in directory.event_log.read_to_continue(text=False):
             state.apply(record)
+
+    try:
+        await anyio.to_thread.run_sync(fold)
         if state.end is None:
             journal = directory.event_log.append(redactor=redactor_for(environ))
             journal.listen(state.apply)
@@ -256,13 +263,24 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunFiles, state: RunState, journal: EventWriter, log: RunLog) -> None:
+def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", journal: EventWriter, log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    records = run.event_log.read()
+    records = recorded.records
     with _told_in(log):
         run.write_record(coordination_events(state, records), coordination_table(state, records))
     with _told_in(log):
-        _StatusFile(run, state, journal, log).write()
+        Publisher(run, state, journal, log).write_status()
+
+
+class _Recorded:
+    """The events that the coordination's records tell of, `past` included."""
+
+    def __init__(self, past: Iterable[LogRecord]) -> None:
+        self.records = list(filter(is_recorded, past))
+
+    def heard(self, record: LogRecord) -> None:
+        if is_recorded(record):
+            self.records.append(record)
 
 
 def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
@@ -285,45 +303,6 @@ def _limiters(
         limits = config.limits_of(agent.backend.type)
         chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
     return chosen
-
-
-class _StatusFile:
-    """Writes `status.json` whenever the run changed, and as a sign of life; lets readers see the journal as often."""
-
-    def __init__(self, run: RunFiles, state: RunState, journal: EventWriter, log: RunLog) -> None:
-        self._run = run
-        self._state = state
-        self._journal = journal
-        self._log = log
-        self._failed = False
-
-    def write(self) -> None:
-        document = status_json(
-            self._state, log_dir=str(self._run.path), session_id=self._run.path.name, now=time.time()
-        )
-        self._run.write_status(document)
-
-    async def keep_fresh(self) -> None:
-        written, written_at = -1, 0.0
-        while True:
-            overdue = anyio.current_time() - written_at >= STATUS_HEARTBEAT
-            if self._state.seq != written or overdue:
-                written, written_at = self._state.seq, anyio.current_time()
-                self._try_to_write()
-                with suppress(OSError, MassgenError):  # whoever must have the journal on disk will hear of it
-                    await self._journal.drain()
-            await anyio.sleep(STATUS_INTERVAL)
-
-    def _try_to_write(self) -> None:
-        """A status that cannot be written is told once, and ends nothing."""
-        try:
-            self.write()
-        except (OSError, MassgenError):
-            pass  # the storage has its own ways to be heard
-        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
-            if not self._failed:
-                self._log.report(error)
-            self._failed = True
 
 
 def _started(run_id: str, question: str, config: Config) -> RunStarted:

@@ -24,7 +24,7 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
-from massgen_mcp.runs.engine import RunFiles, RunStore
+from massgen_mcp.runs.engine import NewsHost, RunFiles, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
@@ -34,16 +34,19 @@ from massgen_mcp.runs.session_records import SessionRecords
 from massgen_mcp.runs.sessions import SessionTurns
 from massgen_mcp.workspace.snapshot import remove_tree
 
-CONTROL_INTERVAL = 0.5
-"""Seconds between two looks at what is wanted of the run."""
+CONTROL_INTERVAL = 5.0
+"""Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
+STATUS_HEARTBEAT = 2.0
+"""Seconds after which `status.json` is written even if nothing happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Where a run that can be found again is kept."""
+    """Where a run that can be found again is kept, and who is told of it."""
 
     store: RunStore
     sessions: SessionTurns
+    news: NewsHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,13 @@ class ForegroundRun:
         """
         handles: list[RunHandle] = []
         outcome: list[RunState | Exception] = []
-        ended = anyio.Event()
+        begun, ended = anyio.Event(), anyio.Event()
         abandoned = False
 
         def started(handle: RunHandle) -> None:
             handles.append(handle)
             on_start(handle)
+            begun.set()
             if abandoned:
                 handle.cancel()
 
@@ -100,7 +104,9 @@ class ForegroundRun:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work)
-            tasks.start_soon(self._heed_controls, handles)
+            if self._listing is not None:
+                tasks.start_soon(self._listing.news.serve)
+                tasks.start_soon(self._heed_controls, begun, handles, self._listing)
             try:
                 await ended.wait()
             except anyio.get_cancelled_exc_class():
@@ -119,7 +125,13 @@ class ForegroundRun:
     ) -> RunState:
         try:
             snapshot = await execute_run(
-                self.directory, self.run_id, environ=self.environ, on_start=on_start, on_record=on_record
+                self.directory,
+                self.run_id,
+                environ=self.environ,
+                on_start=on_start,
+                on_record=on_record,
+                on_news=self._tell,
+                heartbeat=STATUS_HEARTBEAT,
             )
         except Exception as failure:
             if storage_fault(failure) is None:
@@ -142,15 +154,20 @@ class ForegroundRun:
                 else:
                     self.session.keep(self.directory, snapshot)
 
-    async def _heed_controls(self, handles: list[RunHandle]) -> None:
-        while self._listing is not None:
-            store = self._listing.store
-            await anyio.sleep(CONTROL_INTERVAL)
-            if handles:
-                with suppress(MassgenError):  # a store that is full or locked away is asked again
-                    controls = await anyio.to_thread.run_sync(store.controls, [self.run_id])
-                    if done := await handles[0].heed(controls):
-                        await anyio.to_thread.run_sync(store.done, done)
+    def _tell(self, milestone: bool) -> None:
+        if self._listing is not None:
+            self._listing.news.tell(self.run_id, milestone=milestone)
+
+    async def _heed_controls(self, begun: anyio.Event, handles: list[RunHandle], listing: _Listing) -> None:
+        await begun.wait()
+        while True:
+            with suppress(MassgenError):  # a store that is full or locked away is asked again
+                controls = await anyio.to_thread.run_sync(listing.store.controls, [self.run_id])
+                if done := await handles[0].heed(controls):
+                    await anyio.to_thread.run_sync(listing.store.done, done)
+                    listing.news.tell(self.run_id)
+            with anyio.move_on_after(CONTROL_INTERVAL):
+                await listing.news.woken()
 
 
 @contextmanager
@@ -196,7 +213,8 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
             raise MassgenError("invalid_action", f"another process has taken over run {row.run_id} just now")
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
-        listing = _Listing(engine.store, RunService(engine, environ).sessions)
+        news = engine.liveness.foreground_news(directory, row.run_id, environ)
+        listing = _Listing(engine.store, RunService(engine, environ).sessions, news)
         yield ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
 
 
@@ -233,9 +251,9 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
             run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
             if _entered(engine.store, run, directory, begins_session=request.begins_session):
                 attempt.pop_all()
-                return ForegroundRun(
-                    run_id, directory, environ, session=records, _listing=_Listing(engine.store, sessions)
-                )
+                news = engine.liveness.foreground_news(directory, run_id, environ)
+                listing = _Listing(engine.store, sessions, news)
+                return ForegroundRun(run_id, directory, environ, session=records, _listing=listing)
             held.close()
 
 

@@ -14,13 +14,16 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord
+from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord, TextDelta
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal
 from massgen_mcp.runs.journal_line import sealed, unsealed
 
 JOURNAL = "events.jsonl"
+BATCH = 2000
+"""So many records are kept at once where not all of them are wanted."""
+READ_BYTES = 256 * 1024
 
 
 class JournalLog:
@@ -38,9 +41,15 @@ class JournalLog:
     def read(self) -> list[LogRecord]:
         return self.follow().read()
 
-    def read_to_continue(self) -> list[LogRecord]:
+    def read_to_continue(self, *, text: bool = True) -> list[LogRecord]:
         reader = self.follow()
-        records = reader.read()
+        records: list[LogRecord] = []
+        while batch := reader.read(BATCH):
+            if not text and records and isinstance(records[-1].event, TextDelta):
+                records.pop()
+            *earlier, last = batch
+            records += [record for record in earlier if text or not isinstance(record.event, TextDelta)]
+            records.append(last)
         if reader.newer is not None:
             raise reader.newer
         return records
@@ -152,24 +161,26 @@ class JournalReader:
         self._seq = 0
         self.newer: JournalNewer | None = None
 
-    def read(self) -> list[LogRecord]:
+    def read(self, most: int | None = None) -> list[LogRecord]:
+        records: list[LogRecord] = []
         try:
-            with self._path.open("rb") as file:
+            with self._path.open("rb", buffering=READ_BYTES) as file:
                 file.seek(self._offset)
-                data = file.read()
+                while (most is None or len(records) < most) and (line := file.readline()).endswith(b"\n"):
+                    self._take(line, records)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise storage_error("cannot read the run's journal", error) from error
-        records: list[LogRecord] = []
-        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            record = unsealed(line[:-1])
-            if record is None or record.seq != self._seq + 1:
-                raise DamagedJournal(self._seq + 1, records)
-            if record.newer and self.newer is None:
-                self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
-            if record.seq > self._after:
-                records.append(record)
-            self._seq = record.seq
-            self._offset += len(line)
         return records
+
+    def _take(self, line: bytes, records: list[LogRecord]) -> None:
+        record = unsealed(line[:-1])
+        if record is None or record.seq != self._seq + 1:
+            raise DamagedJournal(self._seq + 1, records)
+        if record.newer and self.newer is None:
+            self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
+        if record.seq > self._after:
+            records.append(record)
+        self._seq = record.seq
+        self._offset += len(line)

@@ -2,7 +2,7 @@
 
 Nothing of a run goes through a socket, only that there is something new; what it is stands in the store and the event
 log. So a socket that cannot be made, or that is gone, costs time and never an event. A socket lies in a private
-directory with a short path, because some systems allow 103 bytes; a link in the state directory leads to it.
+directory with a short path, because some systems allow 103 bytes; a file where the runs are kept says which one.
 """
 
 import errno
@@ -20,42 +20,48 @@ import anyio
 MAX_PATH_BYTES = 103
 """The longest path of a socket that every system takes."""
 NEWS = b"."
-WAKE = "wake"
-"""What a client says that wants the host to look at what is wanted of its runs."""
+EVERYTHING, MILESTONES, WAKE = "follow", "milestones", "wake"
+"""What a client says before the id of a run: that it wants to hear of everything new, or only of what changes the run's
+state or phase; or that there is something new that the host does not know of itself.
+"""
 HELLO_BYTES = 128
 HELLO_SECONDS = 5.0
 RECEIVE_BYTES = 65_536
 BACKLOG = 1024
 REST_SECONDS = 0.1
 """After which connections are taken again when there were too many open files."""
-LINK = ".news"
+ADDRESS = ".news"
+"""The end of the name of the file that holds the path of a host's socket."""
 
 
 class NewsHost:
-    """The side that executes runs. Without a socket it tells nobody."""
+    """The side that executes runs: followers find it under `name` in `directory`. Without a socket it tells nobody."""
 
-    def __init__(self) -> None:
-        self._followers: dict[str, set[socket.socket]] = {}
+    def __init__(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
+        self._directory, self._name, self._environ = directory, name, environ
+        self._followers: dict[str, dict[socket.socket, bool]] = {}
+        """By run; True: one that hears of everything."""
         self._woken = anyio.Event()
 
-    def tell(self, run_id: str) -> None:
-        """There is something new in the store or the event log of this run. Costs nothing if nobody follows it."""
-        for follower in self._followers.get(run_id, ()):
-            _send(follower)
+    def tell(self, run_id: str, *, milestone: bool = True) -> None:
+        """There is something new in the store or the event log of this run. `milestone`: its state or phase may have
+        changed. Costs nothing if nobody follows the run.
+        """
+        for follower, hears_everything in self._followers.get(run_id, {}).items():
+            if milestone or hears_everything:
+                _send(follower)
 
     async def woken(self) -> None:
         """Return as soon as somebody has called `wake` since the last time."""
         await self._woken.wait()
         self._woken = anyio.Event()
 
-    async def serve(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
-        """Attend to followers, who find this host under `name` in `directory`, until it is cancelled. Where no socket
-        can be made nobody is told.
-        """
-        if (listener := _listener(environ)) is None:
+    async def serve(self) -> None:
+        """Attend to followers until it is cancelled. Where no socket can be made nobody is told."""
+        if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
-        with listener, _published(directory / f"{name}{LINK}", path):
+        with listener, _published(self._directory / f"{self._name}{ADDRESS}", path):
             async with anyio.create_task_group() as tasks:
                 while True:
                     await anyio.wait_readable(listener)
@@ -71,25 +77,26 @@ class NewsHost:
     async def _attend(self, client: socket.socket) -> None:
         """A client that leaves, or says what makes no sense, concerns nobody else."""
         with client, suppress(OSError):
-            match await _hello(client):
-                case "":
-                    return
-                case "wake":
+            match (await _hello(client)).split():
+                case ["wake", run_id]:
                     self._woken.set()
-                case run_id:
-                    await self._follow(run_id, client)
+                    self.tell(run_id)
+                case ["follow" | "milestones" as wish, run_id]:
+                    await self._follow(run_id, client, hears_everything=wish == EVERYTHING)
+                case _:
+                    return
 
-    async def _follow(self, run_id: str, client: socket.socket) -> None:
-        followers = self._followers.setdefault(run_id, set())
-        followers.add(client)
+    async def _follow(self, run_id: str, client: socket.socket, *, hears_everything: bool) -> None:
+        followers = self._followers.setdefault(run_id, {})
+        followers[client] = hears_everything
         try:
             _send(client)  # from now on it misses nothing
             while await _received(client):
                 pass
         finally:
-            followers.discard(client)
-            if not followers:
-                self._followers.pop(run_id, None)
+            del followers[client]
+            if not followers and self._followers.get(run_id) is followers:
+                del self._followers[run_id]
 
 
 def _send(follower: socket.socket) -> None:
@@ -163,36 +170,42 @@ def _private(directory: Path) -> bool:
 
 
 @contextmanager
-def _published(link: Path, path: Path) -> Generator[None]:
-    """`link` leads to `path` while the context lasts, and neither is left. What killed hosts have left is removed."""
-    _sweep(link.parent)
-    fresh = link.with_name(f".{link.name}.{secrets.token_hex(4)}")
+def _published(address: Path, path: Path) -> Generator[None]:
+    """`address` names `path` while the context lasts, and neither is left. What killed hosts have left is removed."""
+    _sweep(address.parent)
+    fresh = address.with_name(f".{address.name}.{secrets.token_hex(4)}")
     with suppress(OSError):  # then nobody follows
-        fresh.symlink_to(path)
-        fresh.replace(link)
+        fresh.touch(mode=0o600)
+        fresh.write_bytes(os.fsencode(path))
+        fresh.replace(address)
     try:
         yield
     finally:
         with suppress(OSError):
             path.unlink(missing_ok=True)
-            if link.readlink() == path:
-                link.unlink()
+            if _socket_at(address) == str(path):
+                address.unlink()
 
 
 def _sweep(directory: Path) -> None:
-    for link in directory.glob(f"*{LINK}"):
+    for address in directory.glob(f"*{ADDRESS}"):
         with suppress(OSError):
-            path = link.readlink()
+            path = _socket_at(address)
             if not _listens(path):
-                path.unlink(missing_ok=True)
-                link.unlink()
+                Path(path).unlink(missing_ok=True)
+                address.unlink()
 
 
-def _listens(path: Path) -> bool:
+def _socket_at(address: Path) -> str:
+    """Raises `OSError`."""
+    return os.fsdecode(address.read_bytes())
+
+
+def _listens(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:
-            probe.connect(str(path))
+            probe.connect(path)
         except OSError as error:
             return error.errno not in (errno.ECONNREFUSED, errno.ENOENT)
     return True
@@ -218,26 +231,30 @@ class Follower:
 
 
 @contextmanager
-def following(directory: Path, name: str, run_id: str) -> Generator[Follower | None]:
-    """Follow a run of the host `name` for as long as the context lasts; None if there is no such host."""
+def following(directory: Path, name: str, run_id: str, *, milestones: bool = False) -> Generator[Follower | None]:
+    """Follow a run of the host `name` for as long as the context lasts; None if there is no such host. `milestones`:
+    hear only of what may have changed its state or phase.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         try:
-            connection.connect(str((directory / f"{name}{LINK}").readlink()))
-            connection.send(f"{run_id}\n".encode())
+            connection.connect(_socket_at(directory / f"{name}{ADDRESS}"))
+            connection.send(f"{MILESTONES if milestones else EVERYTHING} {run_id}\n".encode())
         except OSError:  # also a host whose backlog is full: who waits looks for itself then
             yield None
             return
         yield Follower(connection)
 
 
-def wake(directory: Path, name: str) -> bool:
-    """Have a host look at what is wanted of its runs; False if there is none that listens."""
+def wake(directory: Path, name: str, run_id: str) -> bool:
+    """Have a host look at what is wanted of its runs, and tell the followers of this one; False if there is none that
+    listens.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(1.0)
         try:
-            client.connect(str((directory / f"{name}{LINK}").readlink()))
-            client.sendall(f"{WAKE}\n".encode())
+            client.connect(_socket_at(directory / f"{name}{ADDRESS}"))
+            client.sendall(f"{WAKE} {run_id}\n".encode())
         except OSError:
             return False
     return True

@@ -1,18 +1,24 @@
 """A run as it is at one moment, for whoever looks at it from outside: its row, its events, its files."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from massgen_mcp.errors import JournalNewer, MassgenError
+from massgen_mcp.events import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles
 from massgen_mcp.runs.engine.rows import RunRow, unknown_run
 from massgen_mcp.runs.retention import expired_run
 from massgen_mcp.workspace.guard import safe_id
+
+BATCH = 2000
+"""So many events are in memory at once while they are folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ class RunView:
 
 
 class RunWatch:
-    """Looks at one run again and again, reading only what is new in its journal."""
+    """Looks at one run again and again, reading only what is new in its journal. From any thread."""
 
     def __init__(self, engine: Engine, run_id: str, held_up: Callable[[RunRow], str | None]) -> None:
         try:
@@ -73,7 +79,10 @@ class RunWatch:
         self._held_up = held_up
         self._reader: EventReader | None = None
         self._folded = RunState()
+        self._shown = RunState()
+        """What was folded at the last look: whoever was given it reads it while more is folded in."""
         self._damage: MassgenError | None = None
+        self._looking = Lock()
 
     def row(self) -> RunRow:
         """As the store knows it, once it knows whether somebody works on it."""
@@ -82,13 +91,22 @@ class RunWatch:
             row = self._store.get(self._run_id)
         return row
 
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended, as far as was seen."""
+        return self._folded.end is not None
+
     def look(self) -> RunView:
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> RunView:
         row = self.row()
         directory = self._files.of(row)
         if row.expired:
             raise expired_run(row)
         self._read(directory)
-        snapshot = copy(self._folded)
+        snapshot = copy(self._shown)
         newer = self._newer(row, directory)
         if snapshot.state in TERMINAL_STATES:
             if row.state == "interrupted" and (newer or self._held_up(row)):
@@ -132,13 +150,41 @@ class RunWatch:
     def _read(self, directory: RunFiles) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
         reader = self._reader = self._reader or directory.event_log.follow()
+        seen = self._folded.seq
+        while records := self._new(reader):
+            for record in records:
+                try:
+                    self._folded.apply(record)
+                except LookupError:
+                    if reader.newer is None:
+                        raise  # otherwise it is about something that an unread event brought in
+        if self._folded.seq > seen:
+            self._shown = deepcopy(self._folded)
+
+    def _new(self, reader: EventReader) -> list[LogRecord]:
         try:
-            records = reader.read()
+            return reader.read(BATCH)
         except DamagedJournal as damage:
-            records, self._damage = damage.intact, damage
-        for record in records:
-            try:
-                self._folded.apply(record)
-            except LookupError:
-                if reader.newer is None:
-                    raise  # otherwise it is about something that an unread event brought in
+            self._damage = damage
+            return damage.intact
+
+
+class KeptWatches:
+    """The watches of runs that go on, so that a look reads only what is new; at most `most`. From any thread."""
+
+    def __init__(self, make: Callable[[str], RunWatch], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._watches: OrderedDict[str, RunWatch] = OrderedDict()
+        self._changing = Lock()
+
+    def of(self, run_id: str) -> RunWatch:
+        """Raises `MassgenError` unknown_run for what cannot be an id."""
+        with self._changing:
+            watch = self._watches.pop(run_id, None)
+            if watch is None or watch.over:
+                watch = self._make(run_id)  # what has ended is read anew: its files may be checked, moved or deleted
+            self._watches[run_id] = watch
+            while len(self._watches) > self._most:
+                self._watches.popitem(last=False)
+        return watch

@@ -12,6 +12,7 @@ if __name__ == "__main__" and os.fork():
     os._exit(0)  # before anything is imported: whoever started us must not wait for us, nor reap us later
 
 import logging
+import math
 import resource
 import secrets
 import signal
@@ -29,7 +30,8 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import Engine, RunFiles, Waking
+from massgen_mcp.runs.capacity import Capacity, Load
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
@@ -39,6 +41,8 @@ logger = logging.getLogger("massgen_mcp.runner")
 
 MAX_RESUMES = 20
 """A run that has been with so many runners that were lost is given up."""
+CLAIM_SECONDS = 0.1
+"""While runs are held back, the queue is looked at no sooner than this after the last time."""
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
 PRUNE_INTERVAL = 3600.0
@@ -47,8 +51,9 @@ REST_SECONDS = 5.0
 
 
 class Runner:
-    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, engine: Engine, fingerprint: str, environ: Mapping[str, str], news_host: NewsHost) -> None:
         self._engine = engine
+        self._news_host = news_host
         self._store, self._liveness = engine.store, engine.liveness
         self._fingerprint = fingerprint
         self._environ = environ
@@ -57,7 +62,13 @@ class Runner:
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
+        self._resting: set[str] = set()
+        """Active runs that wait until their storage has room again."""
         self._news = anyio.Event()
+        self._capacity = Capacity(engine.files, environ)
+        self._held_back = False
+        """Some runs wait because of the limits of their providers."""
+        self._claimed_at = -math.inf
 
     async def work(self, listening: Waking) -> None:
         """Execute runs until there has been nothing to do for the idle time."""
@@ -104,12 +115,19 @@ class Runner:
             await anyio.sleep(PRUNE_INTERVAL)
 
     async def _take_runs(self, tasks: anyio.abc.TaskGroup) -> None:
-        for row in await anyio.to_thread.run_sync(self._claim):
+        runs = {
+            run_id: handle and handle.state for run_id, handle in self._active.items() if run_id not in self._resting
+        }
+        load = self._capacity.load(runs)
+        self._claimed_at = time.monotonic()
+        for row in await anyio.to_thread.run_sync(self._claim, load):
             self._active[row.run_id] = None
+            self._news_host.tell(row.run_id)
             tasks.start_soon(self._execute, row)
 
-    def _claim(self) -> list[RunRow]:
+    def _claim(self, load: Load) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
+        self._held_back = False
         at_work = self._store.at_work()
         if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
             return []
@@ -118,9 +136,24 @@ class Runner:
         for fingerprint, state, runner in at_work:
             if state == "running" and fingerprint in absent:
                 self._store.interrupt(fingerprint, of_runner=runner)
+        queue = self._store.queue(self._fingerprint)
+        chosen = self._capacity.choose(queue, load)
+        self._held_back = len(chosen) < len(queue)
         return self._store.claim(
-            self._fingerprint, self._id, max_running=self._engine.home.limits.running, absent=absent
+            self._fingerprint,
+            self._id,
+            max_running=self._engine.home.limits.running,
+            absent=absent,
+            among=chosen,
         )
+
+    def _tell(self, run_id: str, *, milestone: bool) -> None:
+        """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
+        looks more often than that is worth.
+        """
+        self._news_host.tell(run_id, milestone=milestone)
+        if self._held_back and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
+            self._news.set()
 
     async def _index_ended(self) -> None:
         """Tell the store how runs ended, and those who wait for a place that there is one."""
@@ -129,6 +162,7 @@ class Runner:
         for run_id, snapshot in list(self._ended.items()):
             await anyio.to_thread.run_sync(self._store.end, run_id, snapshot)
             del self._ended[run_id]
+            self._news_host.tell(run_id)
         await anyio.to_thread.run_sync(self._wake_others)
 
     def _wake_others(self) -> None:
@@ -139,9 +173,10 @@ class Runner:
     async def _heed_controls(self) -> None:
         started = {run_id: handle for run_id, handle in self._active.items() if handle is not None}
         controls = await anyio.to_thread.run_sync(self._store.controls, list(started))
-        for run_id, handle in started.items():
-            if done := await handle.heed(control for control in controls if control.run_id == run_id):
+        for run_id in dict.fromkeys(control.run_id for control in controls):
+            if done := await started[run_id].heed(control for control in controls if control.run_id == run_id):
                 await anyio.to_thread.run_sync(self._store.done, done)
+                self._news_host.tell(run_id)
 
     async def _execute(self, row: RunRow) -> None:
         """One run. Whatever goes wrong in it ends this run, and no other."""
@@ -162,6 +197,7 @@ class Runner:
                     run_id,
                     environ=self._environ,
                     on_start=started,
+                    on_news=lambda milestone: self._tell(run_id, milestone=milestone),
                     limiters=self._limiters,
                 )
         except JournalNewer as error:
@@ -175,18 +211,24 @@ class Runner:
             logger.exception("run %s broke", run_id)
             told = f"{type(error).__name__}: {error}"
             self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
+        self._leave(run_id)
+
+    def _leave(self, run_id: str) -> None:
+        """The run goes on here no more."""
         del self._active[run_id]
         self._news.set()
 
     async def _set_aside(self, run_id: str) -> None:
         while True:
             with suppress(MassgenError):
-                return await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+                await anyio.to_thread.run_sync(self._store.set_aside, run_id)
+                return self._news_host.tell(run_id)
             await anyio.sleep(REST_SECONDS)
 
     async def _rest(self, directory: RunFiles, run_id: str) -> None:
         """Let a run that the machine's storage refused go on from its journal as soon as there is room again."""
         self._active[run_id] = None
+        self._resting.add(run_id)
         while True:
             await anyio.sleep(REST_SECONDS)
             try:
@@ -195,8 +237,9 @@ class Runner:
             except (OSError, MassgenError):
                 continue
             break
-        del self._active[run_id]
-        self._news.set()
+        self._news_host.tell(run_id)
+        self._resting.discard(run_id)
+        self._leave(run_id)
 
 
 async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) -> None:
@@ -207,12 +250,14 @@ async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) 
         if not held:
             return  # somebody else does the work
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            news_host = engine.liveness.runner_news(fingerprint, os.environ)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_leave_on_signal, signals, tasks.cancel_scope)
+                tasks.start_soon(news_host.serve)
                 while True:
                     with engine.liveness.listen(fingerprint) as listening:
                         listens()
-                        await Runner(engine, fingerprint, os.environ).work(listening)
+                        await Runner(engine, fingerprint, os.environ, news_host).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
                     if not await anyio.to_thread.run_sync(engine.store.waiting, fingerprint):
                         break

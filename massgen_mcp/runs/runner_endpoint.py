@@ -21,7 +21,9 @@ import anyio
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
+from massgen_mcp.runs.news import Follower, NewsHost, following, wake
 
 LOOKING_SECONDS = 0.5
 """For so long a lock is waited for that somebody may hold only to see whether the run is alive."""
@@ -158,6 +160,24 @@ class LocalLiveness:
         finally:
             if lock is not None:
                 os.close(lock)
+
+    def runner_news(self, fingerprint: str, environ: Mapping[str, str]) -> NewsHost:
+        return NewsHost(self._home.runners, fingerprint, environ)
+
+    def foreground_news(self, run: RunFiles, run_id: str, environ: Mapping[str, str]) -> NewsHost:
+        return NewsHost(run.path, run_id, environ)
+
+    def following(
+        self, row: RunRow, run: RunFiles, *, milestones: bool = False
+    ) -> AbstractContextManager[Follower | None]:
+        return following(*self._host(row, run), row.run_id, milestones=milestones)
+
+    def announce(self, row: RunRow, run: RunFiles) -> None:
+        wake(*self._host(row, run), row.run_id)
+
+    def _host(self, row: RunRow, run: RunFiles) -> tuple[Path, str]:
+        """Where the news of a run are, and under which name."""
+        return (run.path, row.run_id) if row.foreground else (self._home.runners, row.fingerprint)
 
 
 def _foreground_lock(run: RunFiles) -> Path:

@@ -4,9 +4,8 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
-import math
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -31,17 +30,19 @@ from massgen_mcp.runs.engine.rows import (
     unknown_run,
 )
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
-from massgen_mcp.runs.run_view import RunView, RunWatch
+from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import SessionTurns
 from massgen_mcp.runs.starting import enqueue
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
 
-WAIT_STEPS = (0.01, 0.05)
-"""A waiting call looks at the run this often, in seconds: at first, and after the first second."""
-CARE_SECONDS = 1.0
-"""A waiting call looks this often whether the run has a runner: it may be lost while we wait."""
+LOOK_SECONDS = (0.25, 1.0)
+"""How often a call that nobody tells news looks at its run: at first, and at most."""
+SAFETY_SECONDS = 30.0
+"""After so long a waiting call looks at its run even if it was told nothing."""
+WATCHES = 128
+"""So many runs that go on are kept in memory as far as they have been read."""
 
 
 class RunService:
@@ -55,7 +56,9 @@ class RunService:
         self._environ = environ
         self._dispatch = Dispatch(engine, environ)
         self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watch(run_id).look())
+        self._watches = KeptWatches(lambda run_id: RunWatch(engine, run_id, self._dispatch.held_up), WATCHES)
         self._waiting_ends = False
+        self._waits: set[anyio.CancelScope] = set()
         with suppress(MassgenError):
             engine.home.ensure()
 
@@ -65,6 +68,8 @@ class RunService:
     def stop_waiting(self) -> None:
         """Let every `wait`, also a later one, return with the run as it is: the process has to leave."""
         self._waiting_ends = True
+        for wait in list(self._waits):
+            wait.cancel()
 
     async def start(self, request: RunRequest) -> tuple[RunView, bool]:
         """Start a run in the background; it is durable when this returns. True: it is an earlier run of the same key.
@@ -83,15 +88,21 @@ class RunService:
         await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         if added.replaced is not None:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
+            await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
         return replace(view, note=history.note), added.reused
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,
         expired, store_unavailable.
         """
-        view = await anyio.to_thread.run_sync(self._watch(run_id).look)
-        await anyio.to_thread.run_sync(self._dispatch.care_for, view)
-        return view
+        watch = self._watch(run_id)
+
+        def looked() -> RunView:
+            view = watch.look()
+            self._dispatch.care_for(view)
+            return view
+
+        return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
         """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run."""
@@ -107,24 +118,33 @@ class RunService:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
         after event number `cursor` (`change`); at most `seconds`, and no longer than until `stop_waiting`.
         """
-        watch = self._watch(run_id)
-        view = await anyio.to_thread.run_sync(watch.look)
-        await anyio.to_thread.run_sync(self._dispatch.care_for, view)
+        view = await self.look(run_id)
         before = (view.state, view.snapshot.phase)
         seen = view.snapshot.seq if cursor is None else cursor
-        began = anyio.current_time()
-        care = began + CARE_SECONDS
-        while not (view.stands_still or self._waiting_ends) and (waited := anyio.current_time() - began) < seconds:
-            if until == "change" and view.snapshot.seq > seen:
-                break
-            if until == "phase" and (view.state, view.snapshot.phase) != before:
-                break
-            await anyio.sleep(WAIT_STEPS[waited > 1])
-            view = await anyio.to_thread.run_sync(watch.look)
-            if anyio.current_time() >= care:
-                await anyio.to_thread.run_sync(self._dispatch.care_for, view)
-                care = anyio.current_time() + CARE_SECONDS
-        return view
+
+        def is_over() -> bool:
+            if view.stands_still:
+                return True
+            match until:
+                case "terminal":
+                    return False
+                case "phase":
+                    return (view.state, view.snapshot.phase) != before
+                case "change":
+                    return view.snapshot.seq > seen
+
+        if is_over() or self._waiting_ends:
+            return view
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            self._waits.add(scope)
+            try:
+                async with aclosing(self._looks(view, milestones=until != "change")) as looks:
+                    async for view in looks:
+                        if is_over():
+                            return view
+            finally:
+                self._waits.discard(scope)
+        return await self.look(run_id)
 
     async def follow(self, run_id: str) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
         """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
@@ -132,12 +152,39 @@ class RunService:
         """
         view = await self.look(run_id)
         events = view.directory.event_log.follow()
+        yield view, await anyio.to_thread.run_sync(events.read)
+        if view.stands_still:
+            return
+        async with aclosing(self._looks(view)) as looks:
+            async for view in looks:
+                last = view.stands_still  # before reading: nothing more is written for now
+                if (records := await anyio.to_thread.run_sync(events.read)) or last:
+                    yield view, records
+                if last:
+                    return
+
+    async def _looks(self, view: RunView, *, milestones: bool = False) -> AsyncGenerator[RunView]:
+        """The run as it is now, and again whenever there is something new: with `milestones` only when its state or
+        phase may have changed. Costs nothing in between, as long as whoever executes the run tells news.
+        """
+        pause, longest = LOOK_SECONDS
         while True:
-            last = view.stands_still  # before reading: nothing more is written for now
-            yield view, events.read()
-            if last:
-                return
-            view = await self.wait(run_id, until="change", seconds=math.inf, cursor=view.snapshot.seq)
+            where = (view.row.foreground, view.row.fingerprint)
+            with self._liveness.following(view.row, view.directory, milestones=milestones) as follower:
+                while follower is not None and where == (view.row.foreground, view.row.fingerprint):
+                    told = True
+                    with anyio.move_on_after(SAFETY_SECONDS):
+                        told = await follower.changed()
+                    view = await self.look(view.row.run_id)
+                    yield view
+                    if not told:
+                        break
+                    pause = LOOK_SECONDS[0]
+            if follower is None:
+                await anyio.sleep(pause)
+                pause = min(longest, 2 * pause)
+                view = await self.look(view.row.run_id)
+                yield view
 
     async def control(
         self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None
@@ -160,6 +207,7 @@ class RunService:
         await anyio.to_thread.run_sync(self._store.want, run_id, action, message)
         view = await self.look(run_id)
         await anyio.to_thread.run_sync(self._dispatch.see_to, view)
+        await anyio.to_thread.run_sync(self._liveness.announce, view.row, view.directory)
         return view
 
     async def _resume(self, run_id: str) -> RunView:
@@ -244,7 +292,7 @@ class RunService:
         return RunView(row, snapshot, self._files.of(row))
 
     def _watch(self, run_id: str) -> RunWatch:
-        return RunWatch(self._engine, run_id, self._dispatch.held_up)
+        return self._watches.of(run_id)
 
 
 def _is_so(view: RunView, state: RunStatus | None) -> bool:

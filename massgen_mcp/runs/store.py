@@ -37,6 +37,7 @@ _COLUMNS = (
     " ended, session_id, outcome, winner, events, kept,"
     " resumes, directory, foreground"
 )
+_WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 _ENDED = tuple(sorted(TERMINAL_STATES))
 _OVER = (*_ENDED, "interrupted")
 _WAITING = (
@@ -178,7 +179,16 @@ class Store:
 
     # -- what runners do ------------------------------------------------------------------------------------------
 
-    def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
+    def claim(
+        self,
+        fingerprint: str,
+        runner: str,
+        *,
+        max_running: int,
+        absent: Collection[str] = (),
+        among: Collection[str] | None = None,
+    ) -> list[RunRow]:
+        only = None if among is None else json.dumps(list(among))
         with self._database.transaction() as db:
             room = max_running - _count(db, _RUNNING)
             queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
@@ -186,13 +196,19 @@ class Store:
             if turns == 0:
                 return []
             rows = db.execute(
-                "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?,"
-                " started = ?, ended = NULL, aged_from = NULL"
-                f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?"
-                f" ORDER BY number LIMIT ?) RETURNING {_COLUMNS}",
-                (runner, time.time(), fingerprint, turns),
+                "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
+                " started = ?2, ended = NULL, aged_from = NULL"
+                f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?3"
+                " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
+                f" ORDER BY number LIMIT ?5) RETURNING {_COLUMNS}",
+                (runner, time.time(), fingerprint, only, turns),
             ).fetchall()
         return sorted((_row(row) for row in rows), key=lambda row: row.number)
+
+    def queue(self, fingerprint: str) -> list[WorkRow]:
+        query = f"SELECT {_WORK_COLUMNS} FROM runs WHERE {_WAITING} AND fingerprint = ? ORDER BY number"
+        with self._database.reading() as db:
+            return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
 
     def waiting(self, fingerprint: str) -> int:
         with self._database.reading() as db:
@@ -335,7 +351,7 @@ class Store:
     def overview(self) -> list[WorkRow]:
         if not self.exists():
             return []
-        query = "SELECT run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground FROM runs"
+        query = f"SELECT {_WORK_COLUMNS} FROM runs"
         try:
             with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, timeout=10)) as db:
                 return [WorkRow(*values) for values in db.execute(query)]

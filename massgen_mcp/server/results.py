@@ -210,19 +210,23 @@ def _status(view: RunView) -> dict[str, object]:
         "spent_usd": run.spent.rounded_usd,
         "max_usd": view.max_usd,
         "note": _note(view),
-        "agents": [_line(agent, run.votes.get(name)) for name, agent in run.agents.items()],
+        "agents": [
+            _line(agent, run.votes.get(name), queued=name in run.resume_point.queued)
+            for name, agent in run.agents.items()
+        ],
         "reason": _reason(view, STATUS_REASON_CHARACTERS),
         "poll_after_ms": _poll(view),
         "next_step": _next_step(view),
     }
 
 
-def _line(agent: AgentState, vote: Vote | None) -> str:
+def _line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
     """One agent in one short line, so that a status of ten stays under a kilobyte."""
     count = len(agent.answers)
     answers = f"{count} answer{'' if count == 1 else 's'}"
     choice = f", for {vote.label}" if vote else ""
-    return f"{agent.info.name} ({agent.info.model[:24]}): {agent.status}, {answers}{choice}"
+    status = "waits in our own queue" if queued else agent.status
+    return f"{agent.info.name} ({agent.info.model[:24]}): {status}, {answers}{choice}"
 
 
 def _poll(view: RunView) -> int | None:

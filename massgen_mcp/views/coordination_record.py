@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.events import AgentInfo, LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, sentence_of
@@ -19,6 +19,11 @@ WIDTH = 100
 MIN_WIDTH = 40
 _TIME, _AGENT = 9, 9
 _MAX_DETAIL = 120
+
+
+def is_recorded(record: LogRecord) -> bool:
+    """Whether the two records tell of it."""
+    return not isinstance(record.event, TextDelta) and sentence_of(record.event).record is not None
 
 
 def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from massgen_mcp.events import (
+    OWN_QUEUE,
     AgentDropped,
     AnswerEvaluated,
     AnswerPresented,
@@ -27,6 +28,7 @@ from massgen_mcp.events import (
     InputRequired,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
@@ -134,8 +136,12 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             repeated = ", repeated after a lost process" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
         case ModelCallWaiting():
+            where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
             why = _words(event.obstacle)
-            return Sentence(f"model call {event.call_id} waits ({why})", level="DEBUG", doing=f"waits: {why}")
+            return Sentence(f"model call {event.call_id} {where} ({why})", level="DEBUG", doing=f"{where}: {why}")
+        case ModelCallAdmitted():
+            queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
+            return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")
         case TextDelta():
             return Sentence("writes", event.text, level=None, doing="writing")
         case ModelCallRetried():

@@ -31,6 +31,7 @@ from massgen_mcp.events import (
     LogRecord,
     MessagesShown,
     ModelCallAborted,
+    ModelCallAdmitted,
     ModelCallFailed,
     ModelCallRetried,
     ModelCallStarted,
@@ -100,9 +101,16 @@ class Spans:
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():
                 pass
-            case MessagesShown() | BallotChanged() | ModelCallWaiting() | TextDelta() | RuleViolated():
+            case MessagesShown() | BallotChanged() | TextDelta() | RuleViolated():
                 pass
-            case FirstAnswersClosed() | WinnerChosen() | AnswerEvaluated() | UnknownEvent():
+            case (
+                ModelCallWaiting()
+                | ModelCallAdmitted()
+                | FirstAnswersClosed()
+                | WinnerChosen()
+                | AnswerEvaluated()
+                | UnknownEvent()
+            ):
                 pass
             case _:
                 assert_never(event)

@@ -3,9 +3,10 @@
 import anyio
 import pytest
 
-from massgen_mcp.runs.engine import Engine
-from massgen_mcp.runs.engine.rows import new_run_id
+from massgen_mcp.runs.engine import Engine, Liveness, RunFiles
+from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
 from tests.engine.machine import Machine
+from tests.harness import PATIENCE_SECONDS, wait_until
 
 OURS, THEIRS = "fingerprint-ours", "fingerprint-theirs"
 
@@ -48,6 +49,39 @@ async def test_a_runner_that_listens_is_woken_and_one_that_left_refuses(machine:
                 await listening.woken()
             assert not caller.wake(THEIRS)
         assert not caller.wake(OURS)
+
+
+async def test_who_follows_a_run_is_told_by_the_runner_whose_turn_it_is(machine: Machine, engine: Engine) -> None:
+    row = engine.store.add(NewRun(new_run_id(), "q", "config", OURS, "hash")).row
+    seen, run = machine.open().liveness, engine.files.of(row)
+    with seen.following(row, run) as nobody:
+        assert nobody is None
+    news = engine.liveness.runner_news(OURS, {})
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(news.serve)
+            await wait_until(lambda: _has_host(seen, row, run))
+            with seen.following(row, run) as all_of_it, seen.following(row, run, milestones=True) as milestones:
+                assert all_of_it
+                assert milestones
+                assert await all_of_it.changed(), "it is attached"
+                assert await milestones.changed()
+                news.tell("another run")
+                news.tell(row.run_id, milestone=False)
+                assert await all_of_it.changed()
+                with pytest.raises(TimeoutError), anyio.fail_after(0.05):
+                    await milestones.changed()
+                machine.open().liveness.announce(row, run)
+                await news.woken()
+                assert await milestones.changed()
+                tasks.cancel_scope.cancel()
+        with seen.following(row, run) as nobody:
+            assert nobody is None
+
+
+def _has_host(liveness: Liveness, row: RunRow, run: RunFiles) -> bool:
+    with liveness.following(row, run) as follower:
+        return follower is not None
 
 
 def test_a_run_in_the_foreground_is_alive_while_it_is_held(machine: Machine, engine: Engine) -> None:

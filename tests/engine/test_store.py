@@ -259,6 +259,19 @@ def test_an_end_is_in_the_list_and_frees_the_place(engine: Engine) -> None:
 # -- lost runners -----------------------------------------------------------------------------------------------------
 
 
+def test_a_runner_may_take_some_of_its_queue_and_leave_the_rest_in_order(engine: Engine) -> None:
+    store = engine.store
+    first, second, third = added(store, 3)
+    theirs = added(store, of=THEIRS)
+    assert [row.run_id for row in store.queue(OURS)] == [first, second, third]
+    only = [third, second, *theirs]
+    taken = store.claim(OURS, "runner", max_running=1, among=only)
+    assert [row.run_id for row in taken] == [second]
+    assert [row.run_id for row in store.queue(OURS)] == [first, third]
+    assert store.claim(OURS, "runner", max_running=9, among=[]) == []
+    assert claimed(store) == [first, third]
+
+
 def test_runs_of_a_lost_runner_wait_for_the_next_one_which_counts_as_a_resume(engine: Engine) -> None:
     store = engine.store
     run_id, *_ = added(store, 2)

@@ -35,7 +35,7 @@ from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation
 from massgen_mcp.orchestration.ask_caller import QuestionTool
-from massgen_mcp.runs import directory, execute, run_log
+from massgen_mcp.runs import directory, execute, publishing, run_log
 from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.tools.memory import MemoryBoard
@@ -320,7 +320,7 @@ def nothing(_: pytest.MonkeyPatch) -> None:
 VIEWS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], Act | None]] = [
     ("a listener", nothing, Curious()),
     ("the log", lambda m: m.setattr(run_log, "log_line", breaks), None),
-    ("status.json", lambda m: m.setattr(execute, "status_json", breaks), None),
+    ("status.json", lambda m: m.setattr(publishing, "status_json", breaks), None),
     ("coordination_events.json", lambda m: m.setattr(execute, "coordination_events", breaks), None),
     ("coordination_table.txt", lambda m: m.setattr(execute, "coordination_table", breaks), None),
     ("execution_metadata.yaml", lambda m: m.setattr(RunDirectory, "write_metadata", breaks), None),

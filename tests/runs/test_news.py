@@ -25,13 +25,17 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return short
 
 
+def socket_of(links: Path, name: str) -> Path:
+    return Path((links / f"{name}.news").read_text())
+
+
 @asynccontextmanager
 async def host(links: Path, name: str = "runner", **environ: str) -> AsyncGenerator[NewsHost]:
-    serving = NewsHost()
+    serving = NewsHost(links, name, environ)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serving.serve, links, name, environ)
+        tasks.start_soon(serving.serve)
         with anyio.fail_after(10):
-            while not (links / f"{name}.news").is_symlink():
+            while not (links / f"{name}.news").exists():
                 await anyio.sleep(0.001)
         yield serving
         tasks.cancel_scope.cancel()
@@ -83,7 +87,7 @@ async def test_followers_of_a_host_that_leaves_are_told_so(tmp_path: Path, runti
                 while len(told) < 100:
                     await anyio.sleep(0.001)
     assert (told.count(True), told.count(False)) == (100, 100)
-    assert not (tmp_path / "runner.news").is_symlink()
+    assert not (tmp_path / "runner.news").exists()
     assert not list(runtime.rglob("*.sock"))
 
 
@@ -92,7 +96,7 @@ async def test_clients_that_talk_nonsense_or_nothing_disturb_nobody(tmp_path: Pa
         async with host(tmp_path) as serving:
             for said in (b"", b"\xff" * 5000, b"x" * 127, b"\n\n\n"):
                 client = socket.socket(socket.AF_UNIX)
-                client.connect(str((tmp_path / "runner.news").readlink()))
+                client.connect(str(socket_of(tmp_path, "runner")))
                 client.sendall(said)
                 client.close()
             with following(tmp_path, "runner", "run-a") as follower:
@@ -103,12 +107,12 @@ async def test_clients_that_talk_nonsense_or_nothing_disturb_nobody(tmp_path: Pa
 
 
 async def test_a_host_is_woken(tmp_path: Path) -> None:
-    assert not wake(tmp_path, "runner")
+    assert not wake(tmp_path, "runner", "run-a")
     with anyio.fail_after(10):
         async with host(tmp_path) as serving:
-            assert await anyio.to_thread.run_sync(wake, tmp_path, "runner")
+            assert await anyio.to_thread.run_sync(wake, tmp_path, "runner", "run-a")
             await serving.woken()
-    assert not wake(tmp_path, "runner")
+    assert not wake(tmp_path, "runner", "run-a")
 
 
 async def test_without_a_host_there_is_nothing_to_follow(tmp_path: Path) -> None:
@@ -136,7 +140,7 @@ async def test_a_runtime_directory_that_is_no_good_is_passed_over(tmp_path: Path
             (directory / "massgen-mcp").write_text("")
     with anyio.fail_after(10):
         async with host(tmp_path, XDG_RUNTIME_DIR=str(directory)):
-            path = (tmp_path / "runner.news").readlink()
+            path = socket_of(tmp_path, "runner")
             assert path.is_relative_to(runtime)
             assert path.parent.stat().st_mode & 0o777 == 0o700
             with following(tmp_path, "runner", "run-a") as follower:
@@ -148,20 +152,20 @@ async def test_what_a_killed_host_left_is_removed_by_the_next_one(tmp_path: Path
     script = f"""
 import anyio, pathlib
 from massgen_mcp.runs.news import NewsHost
-anyio.run(NewsHost().serve, pathlib.Path({str(tmp_path)!r}), "killed", {{}})
+anyio.run(NewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
 """
     environ = {"TMPDIR": str(runtime), "PATH": os.environ["PATH"]}
     async with await anyio.open_process(
         [sys.executable, "-c", script], env=environ, stdout=None, stderr=None
     ) as killed:
         with anyio.fail_after(30):
-            while not (tmp_path / "killed.news").is_symlink():
+            while not (tmp_path / "killed.news").exists():
                 await anyio.sleep(0.01)
         killed.kill()
-    stale = (tmp_path / "killed.news").readlink()
+    stale = socket_of(tmp_path, "killed")
     assert stale.is_socket()
     with following(tmp_path, "killed", "run-a") as follower:
         assert follower is None
     async with host(tmp_path):
-        assert not (tmp_path / "killed.news").is_symlink()
+        assert not (tmp_path / "killed.news").exists()
         assert not stale.exists()

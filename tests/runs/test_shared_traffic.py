@@ -15,7 +15,7 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import JournalReader
 from tests.busy_double import busy_server
-from tests.harness import PATIENCE_SECONDS, TempHome, call, home
+from tests.harness import PATIENCE_SECONDS, TempHome, call, home, wait_until
 from tests.raw_double import reply, sse
 
 __all__ = ["home"]
@@ -111,6 +111,29 @@ async def test_a_runner_keeps_its_runs_to_the_limit_together(home: TempHome) -> 
             ended = await call(client, "wait_run", run_id=run["run_id"], timeout_seconds=30)
             assert ended["status"] == "completed"
     assert (len(server.heads), server.most_at_once) == (4, 1)
+
+
+async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home: TempHome) -> None:
+    hold = anyio.Event()
+    async with busy_server(answering(), hold=hold) as server, home.client() as client:
+        config = home.config("team", *agents(server.url), limits={"chatcompletion": {"concurrency": 1}})
+        behind = [(await call(client, "start_run", question=f"number {n}?", config=config))["run_id"] for n in range(6)]
+        await wait_until(lambda: len(server.heads) == 1)
+        another = await call(client, "start_run", question="q", models=["scripted/x"], wait_seconds=30)
+        assert another["status"] == "completed"
+        queued = await call(client, "list_runs", state="queued")
+        assert [row["run_id"] for row in queued["runs"]] == behind[:1:-1]
+        second = await call(client, "get_status", run_id=behind[1])
+        assert second["agents"] == ["agent_a (m): waits in our own queue, 0 answers"]
+        third = await call(client, "get_status", run_id=behind[3])
+        assert "One run has to start before it" in third["next_step"]
+        assert (await call(client, "control_run", run_id=behind[3], action="cancel"))["status"] == "cancelled"
+        hold.set()
+        for run_id in (*behind[:3], *behind[4:]):
+            ended = await call(client, "wait_run", run_id=run_id, timeout_seconds=30)
+            assert ended["status"] == "completed"
+    asked = [body.split(b"number ")[1][:1] for body in server.bodies]
+    assert (asked[:2], sorted(asked[2:])) == ([b"0", b"1"], [b"2", b"4", b"5"])
 
 
 async def test_a_pause_longer_than_the_run_ends_it_with_its_cause(tmp_path: Path) -> None:

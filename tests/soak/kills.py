@@ -5,6 +5,7 @@ we recorded. Every trial is decided by its seed.
 """
 
 import json
+import math
 import random
 import signal
 from collections import Counter
@@ -25,12 +26,14 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
-from tests.harness import RUNNER_MODULE, TempHome, end, poll_until, raw_server
+from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, end, poll_until, raw_server
 from tests.teams import asked
 
 AGENTS = 3
 TEAM = "team.yaml"
 RUNS_PER_KILL = 4
+FOLLOWERS = 25
+"""Of each run."""
 MODEL_SECONDS = 0.05
 REQUESTS = RUNS_PER_KILL * (2 * AGENTS + 1)
 """How often a batch of runs asks the model: an answer and a vote of each agent, and one presentation."""
@@ -56,6 +59,8 @@ class Toll:
     """Journals that cannot be read, or have gaps."""
     orphans: int = 0
     """Processes that are left when all is done."""
+    unheard: int = 0
+    """Followers of a run who did not hear of its end."""
     last_words: list[str] = field(default_factory=list[str])
     """How the lost runs ended."""
 
@@ -63,12 +68,14 @@ class Toll:
         """The figures. Raises `AssertionError` if one of those that must be 0 is not."""
         told = ", ".join(f"{name} {value}" for name, value in asdict(self).items() if name != "last_words")
         told = "; ".join([told, *self.last_words])
-        assert self.lost + self.doubled + self.torn + self.orphans == 0, told
+        assert self.lost + self.doubled + self.torn + self.orphans + self.unheard == 0, told
         return told
 
 
-async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
-    """Start runs, kill their runner at a random moment, let them come to their end; `kills` times."""
+async def kill_runners(home: TempHome, *, kills: int, seed: int, patience: float = PATIENCE_SECONDS) -> str:
+    """Start runs, kill their runner at a random moment, let them come to their end; `kills` times. A hundred follow
+    them all the while, for at most `patience` seconds after the end of their runs.
+    """
     toll = Toll()
     async with _stage(home) as (model, service, config):
         for trial in range(kills):
@@ -79,13 +86,17 @@ async def kill_runners(home: TempHome, *, kills: int, seed: int) -> str:
                 question = f"trial {trial}, run {place_in_batch}"
                 view, _ = await service.start(asked(question, config, source="kills"))
                 runs.append(view.row.run_id)
-            await _moment(model, chance)
-            for pid in home.processes(RUNNER_MODULE):
-                end(pid, signal.SIGKILL)
-            toll.kills += 1
-            for run_id in runs:
-                await _await_end(service, run_id)
-                _judge(home, run_id, toll)
+            async with anyio.create_task_group() as followers:
+                for run_id in runs * FOLLOWERS:
+                    followers.start_soon(_follow, service, run_id, toll)
+                await _moment(model, chance)
+                for pid in home.processes(RUNNER_MODULE):
+                    end(pid, signal.SIGKILL)
+                toll.kills += 1
+                for run_id in runs:
+                    await _await_end(service, run_id)
+                    _judge(home, run_id, toll)
+                followers.cancel_scope.deadline = anyio.current_time() + patience
             started = _started(home, runs)
             if any(count > 2 for count in Counter(model.bodies()).values()) or len(model.bodies()) > started:
                 toll.doubled += 1
@@ -146,6 +157,15 @@ async def _stage(home: TempHome) -> AsyncGenerator[tuple[LocalModel, RunService,
             yield model, service, config
         finally:
             service.close()
+
+
+async def _follow(service: RunService, run_id: str, toll: Toll) -> None:
+    heard = False
+    try:
+        view = await service.wait(run_id, until="terminal", seconds=math.inf, cursor=None)
+        heard = view.state in TERMINAL_STATES
+    finally:
+        toll.unheard += not heard
 
 
 async def _moment(model: LocalModel, chance: random.Random) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
 from massgen_mcp.runs.engine.files import FileStore, Part, RunFiles
-from massgen_mcp.runs.engine.liveness import Liveness, Waking
+from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost, Waking
 from massgen_mcp.runs.engine.store import RunStore
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "EventReader",
     "EventWriter",
     "FileStore",
+    "Follower",
     "Liveness",
+    "NewsHost",
     "Part",
     "RunFiles",
     "RunStore",

@@ -55,8 +55,8 @@ class EventReader(Protocol):
         """Why nobody here may go on with the run, once a record of a newer version was read."""
         ...
 
-    def read(self) -> list[LogRecord]:
-        """New whole records. A log that is not there yet has none.
+    def read(self, most: int | None = None) -> list[LogRecord]:
+        """New whole records, at most that many. A log that is not there yet has none.
 
         Raises `DamagedJournal` (run_damaged), again at every call, or `MassgenError` store_unavailable.
         """
@@ -82,8 +82,9 @@ class EventLog(Protocol):
         """Every record there is now. Raises as `EventReader.read` does."""
         ...
 
-    def read_to_continue(self) -> list[LogRecord]:
-        """Every record, for whoever continues or ends the run. Raises as `EventReader.read` does, and `JournalNewer`
+    def read_to_continue(self, *, text: bool = True) -> list[LogRecord]:
+        """Every record, for whoever continues or ends the run. Without `text` those of streamed text, which are for
+        display only, are left out, but for the very last record. Raises as `EventReader.read` does, and `JournalNewer`
         where a newer version wrote a part.
         """
         ...

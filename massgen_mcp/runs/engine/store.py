@@ -80,13 +80,25 @@ class RunStore(Protocol):
         """Ids of at most `limit` runs that begin so."""
         ...
 
-    def claim(self, fingerprint: str, runner: str, *, max_running: int, absent: Collection[str] = ()) -> list[RunRow]:
+    def claim(
+        self,
+        fingerprint: str,
+        runner: str,
+        *,
+        max_running: int,
+        absent: Collection[str] = (),
+        among: Collection[str] | None = None,
+    ) -> list[RunRow]:
         """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
         oldest first. `runner`: its id.
 
         At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
-        in `absent`, which have no runner.
+        in `absent`, which have no runner. `among`: ids of the only runs that may be taken; None: any.
         """
+        ...
+
+    def queue(self, fingerprint: str) -> list[WorkRow]:
+        """The runs that a runner with these credentials could take, oldest first."""
         ...
 
     def waiting(self, fingerprint: str) -> int:

@@ -1,0 +1,90 @@
+"""What others see of a run while it goes on: its events on disk, `status.json`, and word that there is something new.
+
+Nothing is done for a run in which nothing happens, but for the sign of life that a host may want.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import anyio
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import LogRecord
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import EventWriter, RunFiles
+from massgen_mcp.runs.run_log import RunLog
+from massgen_mcp.views.status_json import status_json
+
+INTERVAL = 0.1
+"""Others see something new at most this often, in seconds."""
+AGAIN_SECONDS = 2.0
+"""After so long a write that failed is tried again."""
+
+
+class Publisher:
+    """`on_news` is called when others can read what is new; with True if the state or the phase of the run has changed.
+    `heartbeat`: seconds after which `status.json` is written even if nothing happened.
+    """
+
+    def __init__(
+        self,
+        run: RunFiles,
+        state: RunState,
+        journal: EventWriter,
+        log: RunLog,
+        *,
+        on_news: Callable[[bool], None] = lambda _: None,
+        heartbeat: float = math.inf,
+    ) -> None:
+        self._run = run
+        self._state = state
+        self._journal = journal
+        self._log = log
+        self._on_news = on_news
+        self._heartbeat = heartbeat
+        self._changed = anyio.Event()
+        self._told: tuple[str, str] | None = None
+        self._failed = False
+
+    def heard(self, _: LogRecord) -> None:
+        """Something has happened."""
+        self._changed.set()
+
+    async def publish(self) -> None:
+        """Until it is cancelled."""
+        self._changed.set()
+        longest = self._heartbeat
+        while True:
+            with anyio.move_on_after(longest):
+                await self._changed.wait()
+            self._changed = anyio.Event()
+            self._try_to_write()
+            try:
+                await self._journal.drain()
+            except (OSError, MassgenError):  # whoever must have the journal on disk will hear of it
+                longest = min(self._heartbeat, AGAIN_SECONDS)
+            else:
+                longest = self._heartbeat
+                self._tell()
+            await anyio.sleep(INTERVAL)
+
+    def _tell(self) -> None:
+        now = (self._state.state, self._state.phase)
+        self._on_news(now != self._told)
+        self._told = now
+
+    def write_status(self) -> None:
+        run = self._run
+        run.write_status(status_json(self._state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))
+
+    def _try_to_write(self) -> None:
+        """A status that cannot be written is told once, and ends nothing."""
+        try:
+            self.write_status()
+        except (OSError, MassgenError):
+            pass  # the storage has its own ways to be heard
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            if not self._failed:
+                self._log.report(error)
+            self._failed = True

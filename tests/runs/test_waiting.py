@@ -1,0 +1,172 @@
+"""Whoever waits for a run is told when there is something new, and looks once: waiting costs nothing."""
+
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.home import find_home
+from massgen_mcp.request.run_request import RunRequest
+from massgen_mcp.request.team import Team
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs import foreground, service
+from massgen_mcp.runs.foreground import run_here
+from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.runs.service import RunService
+from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
+
+__all__ = ["home"]
+
+STUCK = agent("solo", {"answer": "early"}, {"hang": True})
+OTHER = agent("other", {"hang": True})
+
+
+@pytest.fixture(autouse=True)
+def nobody_looks_without_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Except where no host can be had."""
+    monkeypatch.setattr(service, "SAFETY_SECONDS", 10_000.0)
+    monkeypatch.setattr(foreground, "CONTROL_INTERVAL", 10_000.0)
+
+
+@pytest.fixture
+def place(home: TempHome) -> TempHome:
+    """A home whose runner stays when it has nothing to do: that it leaves is no news here."""
+    return home.with_variables(MASSGEN_MCP_RUNNER_IDLE_SECONDS="1000")
+
+
+@asynccontextmanager
+async def service_in(home: TempHome) -> AsyncGenerator[RunService]:
+    runs = RunService(local_engine(find_home(home.environ)), home.environ)
+    with anyio.fail_after(2 * PATIENCE_SECONDS):
+        try:
+            yield runs
+        finally:
+            runs.close()
+
+
+def request_of(home: TempHome, *agents: dict[str, Any], **place: Any) -> RunRequest:
+    config = config_from_data({"agents": list(agents)}, "test")
+    return RunRequest("q", Team(config, "test", home.environ), **place)
+
+
+async def start(runs: RunService, home: TempHome, *agents: dict[str, Any]) -> str:
+    view, _ = await runs.start(request_of(home, *agents))
+    return view.row.run_id
+
+
+async def test_the_end_of_a_run_is_heard_by_all_who_wait_for_it_and_for_nothing_else(place: TempHome) -> None:
+    ended: list[RunView] = []
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 3}))
+
+        async def wait() -> None:
+            ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(wait)
+    assert {view.state for view in ended} == {"completed"}
+    assert len(ended) == 20
+
+
+async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) -> None:
+    seen: list[int] = []
+    async with service_in(place) as runs:
+        steps = [{"answer": f"answer {n}", "delay_seconds": 0.2} for n in range(3)]
+        run_id = await start(runs, place, agent("solo", *steps), agent("bo", *steps))
+        async with aclosing(runs.follow(run_id)) as news:
+            async for _, records in news:
+                seen += [record.seq for record in records]
+        last = (await runs.look(run_id)).snapshot.seq
+    assert seen == list(range(1, last + 1))
+
+
+async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place: TempHome) -> None:
+    place = place.with_variables(MASSGEN_MCP_MAX_RUNNING="1")
+    async with service_in(place) as runs, service_in(place) as others:
+        first = await start(runs, place, STUCK, OTHER)
+        await wait_until(lambda: happened(place.run_directory(first), "answer_submitted"))
+        second = await start(runs, place, STUCK, OTHER)
+        ended: list[RunView] = []
+
+        async def wait() -> None:
+            ended.append(await runs.wait(second, until="terminal", seconds=1000, cursor=None))
+
+        (runner,) = place.processes(RUNNER_MODULE)
+        before = connections(runner)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await wait_until(lambda: connections(runner) > before)
+            await others.control(second, "cancel")
+        assert ended[0].state == "cancelled"
+        await runs.control(first, "cancel")
+        assert (await runs.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
+
+
+async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place: TempHome, tmp_path: Path) -> None:
+    states: list[RunState] = []
+    async with service_in(place) as runs:
+        with run_here(request_of(place, STUCK, OTHER, project=tmp_path, listed=True)) as run:
+
+            async def execute() -> None:
+                states.append(await run.execute())
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(execute)
+                await wait_until(lambda: happened(run.directory.path, "answer_submitted"))
+                watched = await runs.wait(run.run_id, until="change", seconds=1000, cursor=1)
+                assert watched.state == "running"
+                await runs.control(run.run_id, "cancel")
+                assert (await runs.wait(run.run_id, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
+    assert states[0].state == "cancelled"
+
+
+def connections(pid: int) -> int:
+    """How many sockets a process has open."""
+    found = 0
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):
+            found += str(descriptor.readlink()).startswith("socket:")
+    return found
+
+
+async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(place: TempHome) -> None:
+    ended: list[RunView] = []
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, agent("solo", {"answer": "first", "delay_seconds": 5}))
+
+        async def wait() -> None:
+            ended.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        (runner,) = place.processes(RUNNER_MODULE)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(100):
+                tasks.start_soon(wait)
+            await wait_until(lambda: connections(runner) > 100)
+            end(runner, signal.SIGKILL)
+    assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
+    assert len(ended) == 100
+
+
+async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(place: TempHome) -> None:
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, STUCK, OTHER)
+        waited: list[RunView] = []
+
+        async def wait() -> None:
+            waited.append(await runs.wait(run_id, until="terminal", seconds=1000, cursor=None))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await wait_until(lambda: happened(place.run_directory(run_id), "answer_submitted"))
+            runs.stop_waiting()
+        assert waited[0].state == "running"
+        await runs.control(run_id, "cancel")
