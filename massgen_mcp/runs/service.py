@@ -170,6 +170,7 @@ class RunService:
         pause, longest = LOOK_SECONDS
         while True:
             where = (view.row.foreground, view.row.fingerprint)
+            told = False
             with self._liveness.following(view.row, view.directory, milestones=milestones) as follower:
                 while follower is not None and where == (view.row.foreground, view.row.fingerprint):
                     told = True
@@ -180,7 +181,7 @@ class RunService:
                     if not told:
                         break
                     pause = LOOK_SECONDS[0]
-            if follower is None:
+            if not told:
                 await anyio.sleep(pause)
                 pause = min(longest, 2 * pause)
                 view = await self.look(view.row.run_id)

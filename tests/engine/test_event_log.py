@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.events import FinishRequested, LogRecord, TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
 from massgen_mcp.runs.engine.rows import NewRun, new_run_id
@@ -47,6 +47,23 @@ async def write(run: RunFiles, *texts: str) -> None:
         writer.record(delta(text))
     await writer.settle()
     writer.close()
+
+
+async def test_a_long_log_is_read_in_parts_and_its_streamed_text_may_be_left_out(engine: Engine) -> None:
+    run = created(engine)
+    await write(run, *(f"{n}" for n in range(5000)))
+    writer = run.event_log.append()
+    writer.record(FinishRequested())
+    writer.record(delta("more"))
+    writer.record(delta("last"))
+    await writer.settle()
+    writer.close()
+    reader = run.event_log.follow()
+    parts = [reader.read(2000) for _ in range(4)]
+    assert [len(part) for part in parts] == [2000, 2000, 1003, 0]
+    assert [record.seq for part in parts for record in part] == list(range(1, 5004))
+    assert said(run.event_log.read_to_continue(text=False)) == [(5001, ""), (5003, "last")]
+    assert len(run.event_log.read_to_continue()) == 5003
 
 
 async def test_what_was_settled_is_there_for_others_in_the_order_of_recording(machine: Machine, engine: Engine) -> None:

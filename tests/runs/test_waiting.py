@@ -88,6 +88,19 @@ async def test_every_event_reaches_who_follows_and_each_once(place: TempHome) ->
     assert seen == list(range(1, last + 1))
 
 
+async def test_what_was_shown_of_a_run_stays_as_it_was_while_more_happens(place: TempHome) -> None:
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, STUCK, OTHER)
+        await wait_until(lambda: happened(place.run_directory(run_id), "answer_submitted"))
+        earlier = await runs.look(run_id)
+        await runs.control(run_id, "steer", "be brief")
+        later = await runs.wait(run_id, until="change", seconds=1000, cursor=earlier.snapshot.seq)
+        while not later.snapshot.caller.messages:
+            later = await runs.wait(run_id, until="change", seconds=1000, cursor=later.snapshot.seq)
+        assert (earlier.snapshot.caller.messages, later.snapshot.caller.messages) == ((), ("be brief",))
+        await runs.control(run_id, "cancel")
+
+
 async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place: TempHome) -> None:
     place = place.with_variables(MASSGEN_MCP_MAX_RUNNING="1")
     async with service_in(place) as runs, service_in(place) as others:
