@@ -11,6 +11,7 @@ import secrets
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ HELLO_BYTES = 128
 HELLO_SECONDS = 5.0
 RECEIVE_BYTES = 65_536
 BACKLOG = 1024
+YOUNG_SECONDS = 60.0
 REST_SECONDS = 0.1
 """After which connections are taken again when there were too many open files."""
 ADDRESS = ".news"
@@ -145,8 +147,17 @@ def _listener(environ: Mapping[str, str]) -> socket.socket | None:
                 path.unlink(missing_ok=True)
             continue
         listener.setblocking(False)
+        _sweep_sockets(directory)
         return listener
     return None
+
+
+def _sweep_sockets(directory: Path) -> None:
+    """Remove what killed hosts have left whose state directory is gone, too. A young socket may not listen yet."""
+    for path in directory.glob("*.sock"):
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > YOUNG_SECONDS and not _listens(str(path)):
+                path.unlink()
 
 
 def _directories(environ: Mapping[str, str]) -> Generator[Path]:

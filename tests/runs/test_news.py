@@ -169,3 +169,18 @@ anyio.run(NewsHost(pathlib.Path({str(tmp_path)!r}), "killed", {{}}).serve)
     async with host(tmp_path):
         assert not (tmp_path / "killed.news").exists()
         assert not stale.exists()
+
+
+async def test_dead_sockets_go_even_if_nobody_knows_whose_they_were(tmp_path: Path) -> None:
+    """The state directory of a killed host may be gone with the address in it. A young socket may not listen yet."""
+    async with host(tmp_path):
+        directory = socket_of(tmp_path, "runner").parent
+    dead, young = directory / "dead.sock", directory / "young.sock"
+    for path in (dead, young):
+        with socket.socket(socket.AF_UNIX) as unheard:
+            unheard.bind(str(path))
+    os.utime(dead, (0, 0))
+    async with host(tmp_path, "one"), host(tmp_path, "another"):
+        assert not dead.exists()
+        assert young.exists()
+        assert {socket_of(tmp_path, name).is_socket() for name in ("one", "another")} == {True}
