@@ -82,6 +82,7 @@ class RunWatch:
         self._shown = RunState()
         """What was folded at the last look: whoever was given it reads it while more is folded in."""
         self._damage: MassgenError | None = None
+        self._over = False
         self._looking = Lock()
 
     def row(self) -> RunRow:
@@ -93,8 +94,8 @@ class RunWatch:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended, as far as was seen."""
-        return self._folded.end is not None
+        """Whether nothing more is to be read here: the run has ended, or its record is damaged."""
+        return self._over
 
     def look(self) -> RunView:
         with self._looking:
@@ -122,6 +123,7 @@ class RunWatch:
         damage = self._damage
         if damage is None and row.events is not None and snapshot.seq < row.events:
             damage = MassgenError("run_damaged", f"the run's journal was cut off after event {snapshot.seq}")
+        self._over = damage is not None or self._folded.end is not None or row.state in TERMINAL_STATES
         snapshot.run_id, snapshot.question = row.run_id, snapshot.question or row.question
         ahead = self._store.ahead(row) if row.state == "queued" else 0
         return RunView(row, snapshot, directory, held_up_by, damage, ahead, newer=newer)
@@ -183,7 +185,7 @@ class KeptWatches:
         with self._changing:
             watch = self._watches.pop(run_id, None)
             if watch is None or watch.over:
-                watch = self._make(run_id)  # what has ended is read anew: its files may be checked, moved or deleted
+                watch = self._make(run_id)  # read anew: its files may be mended, moved or deleted
             self._watches[run_id] = watch
             while len(self._watches) > self._most:
                 self._watches.popitem(last=False)
