@@ -17,6 +17,10 @@ HEAD_SECONDS = 10.0
 """From the beginning of a connection, or of a further request on it, to the end of the request's headers."""
 BODY_SECONDS = 30.0
 """From there to the end of its body."""
+REFUSED_SECONDS = 2.0
+"""For so long a client that was refused may go on sending, which is dropped. A close with unread data would be a reset,
+and take the answer with it.
+"""
 IDLE_SECONDS = 15
 """Between two requests."""
 MAX_HEAD_BYTES = 16_384
@@ -87,6 +91,7 @@ class _LimitedProtocol(H11Protocol):
         self._strangers = config.strangers
         self._awaited: Literal["head", "body"] | None = None
         self._deadline: asyncio.TimerHandle | None = None
+        self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         super().connection_made(transport)
@@ -102,10 +107,22 @@ class _LimitedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         for start in range(0, len(data), PIECE_BYTES):  # h11 looks at the size of what is not complete yet
-            if self.transport.is_closing():
+            if self.transport.is_closing() or self._refused:
                 return
             super().data_received(data[start : start + PIECE_BYTES])
-        self._await_the_rest()
+        if not self._refused:
+            self._await_the_rest()
+
+    def send_400_response(self, msg: str) -> None:
+        """As uvicorn's, which closes the connection at once."""
+        self._refused = True
+        self._await(None)
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        answer = [h11.Response(status_code=400, headers=headers), h11.Data(data=msg.encode()), h11.EndOfMessage()]
+        for part in answer:
+            self.transport.write(self.conn.send(part) or b"")
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(REFUSED_SECONDS, self.transport.abort)
 
     def on_response_complete(self) -> None:
         self._await(None)

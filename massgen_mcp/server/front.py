@@ -25,8 +25,8 @@ CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 QUIET_SECONDS = 0.2
 """The import begins when a list was answered, when a message has to wait for it, or after so long."""
 READ_BYTES = 64 * 1024
-MAX_LINE_BYTES = 16 * 1024
-"""A longer line is no first question."""
+MOST_BYTES = 16 * 1024
+"""Of a first question; a longer line waits for the server."""
 
 
 class Front:
@@ -109,7 +109,7 @@ class Front:
             if request is None or not self._answered(request):
                 self.unread += line + b"\n"
                 self._needed = self._needed or request is None or "id" in request
-        if len(self._rest) > MAX_LINE_BYTES:
+        if len(self._rest) > MOST_BYTES:
             self._reading, self._needed = False, True
         if not data:
             if not self._needed and not self._rest:
@@ -180,7 +180,7 @@ def _flags(value: object) -> bool:
 
 def _parsed(line: bytes) -> Json | None:
     """The JSON object on a line; None for anything else."""
-    if len(line) > MAX_LINE_BYTES:
+    if len(line) > MOST_BYTES:
         return None
     try:
         message: object = json.loads(line)

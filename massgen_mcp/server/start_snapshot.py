@@ -10,12 +10,14 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import platformdirs
 
+from massgen_mcp.home import HOME_VARIABLE
 from massgen_mcp.server.front import CLIENT_CAPABILITIES, PROTOCOL_VERSION, Json, Snapshot
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ DEPENDENCIES = ("mcp", "mcp_types", "pydantic", "pydantic_core")
 ASKED = ("ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 KEPT = 4
 """Snapshots of so many versions are kept, the newest."""
-HOME_VARIABLE = "MASSGEN_MCP_HOME"
 
 
 def read_snapshot(environ: Mapping[str, str]) -> Snapshot | None:
@@ -99,8 +100,9 @@ def _path(environ: Mapping[str, str]) -> Path:
     return directory / f"start-{_digest()}.json"
 
 
+@cache
 def _digest() -> str:
-    """Of everything that decides the answers."""
+    """Of everything that decides the answers, as it was when the process began to load it."""
     facts = [sys.version, *_installed(), *sorted(_files(PACKAGE))]
     return hashlib.blake2b("\0".join(facts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
