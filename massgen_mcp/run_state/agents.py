@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import AgentDropped, AgentInfo
+from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo
 from massgen_mcp.run_state.status import AgentStatus
 
 
@@ -39,6 +39,8 @@ class AgentState:
     """Number of the one that it began last in this attempt."""
     opening: str = ""
     """The nonce of the markers around the question, as the agent was shown it last."""
+    acted_in: ActionForm | None = None
+    """How it wrote its last answer or vote."""
     last_activity: float | None = None
     dropped: AgentDropped | None = None
     """Why it takes part no more."""

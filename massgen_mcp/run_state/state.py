@@ -116,6 +116,7 @@ class RunState(RunFacts):
                 self.cast.pop(event.agent, None)
                 self.cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
                 self.phase, self.agents[event.agent].status = "voting", "voted"
+                self.agents[event.agent].acted_in = event.form
             case AgentDropped():
                 agent = self.agents[event.agent]
                 agent.dropped, agent.dropped_at = event, time
@@ -180,7 +181,7 @@ class RunState(RunFacts):
     def _answered(self, event: AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
         agent.answers.append(Answer(event.agent, event.label, event.content, event.path, self.attempt))
-        agent.status = "answered"
+        agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"
         if all(other.answers or other.dropped for other in self.agents.values()):
