@@ -12,9 +12,12 @@ class Abilities:
         self.can_be_forced = True
         """Whether a request may say that a tool must be called."""
 
-    def learn(self, error: BackendError, request: ModelRequest) -> None:
-        """Remember what `error` says of a part of `request` that is not taken."""
+    def learn(self, error: BackendError, request: ModelRequest) -> bool:
+        """Remember what `error` says is not taken of `request`. Whether there is something to ask without."""
+        if error.refused is None or not request.tools:
+            return False
         if error.refused == "tool_choice" and request.must_call_tool:
             self.can_be_forced = False
-        elif error.refused is not None and request.tools:
+        else:
             self.takes_tools = False
+        return True

@@ -84,11 +84,13 @@ async def call_model(
     on_wait: Callable[[Obstacle | None], None] = lambda _: None,
     on_try: Callable[[], None] = lambda: None,
     on_part: Callable[[Part], None] = lambda _: None,
-    instead: Callable[[BackendError], ModelRequest | None] = lambda _: None,
+    fit: Callable[[ModelRequest], ModelRequest] = lambda request: request,
+    refused: Callable[[BackendError], bool] = lambda _: False,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
 
-    `instead` says what to ask at once after an error, in place of the request; None: that it knows no better.
+    `fit` makes of the request what is asked with the next try. `refused` hears every error, and says whether `fit` will
+    make something else of it from now on: then it is asked again at once.
 
     Every try goes through `limiter`, if there is one. `on_wait` hears what it waits for there, and None when it goes
     on; while that is our own queue the time of the call stands still. `on_try` hears that a try begins, `on_text` what
@@ -120,14 +122,11 @@ async def call_model(
                         answered()
                         on_part(part)
 
-                    return await _one_reply(backend, request, on_text, hear, started)
+                    return await _one_reply(backend, fit(request), on_text, hear, started)
             except BackendError as error:
                 tries += 1
-                if other := instead(error):
-                    request, wait = other, 0.0
-                else:
-                    failures += 1
-                    wait = policy.again(failures, error, anyio.current_effective_deadline())
+                failures += not (other := refused(error))
+                wait = 0.0 if other else policy.again(failures, error, anyio.current_effective_deadline())
                 if wait is None:
                     raise
                 on_retry(tries, error, wait)

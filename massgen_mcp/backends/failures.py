@@ -45,7 +45,7 @@ _BY_CODE: dict[str, _Verdict] = {
     "invalid_prompt": ("bad_request", False),
     "context_length_exceeded": ("context_too_small", False),
     "exceed_context_size_error": ("context_too_small", False),
-    "request_too_large": ("context_too_small", False),
+    "request_too_large": ("bad_request", False),
     "bio_policy": ("bad_request", False),
     "content_filter": ("bad_request", False),
     "content_policy_violation": ("bad_request", False),
@@ -56,7 +56,7 @@ _BY_CODE: dict[str, _Verdict] = {
 
 _WAYS_OUT: dict[DropReason, str] = {
     "unreachable": "; check that it runs, and base_url",
-    "rate_limited": "; try later, or lower limits.TYPE.concurrency or requests_per_minute",
+    "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
     "context_too_small": (
         "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM --max-model-len, "
         "SGLang --context-length, LM Studio's slider), or take another model, or fewer agents"
@@ -175,8 +175,6 @@ def _of_status(
 
 def _by_status(status: int, body: object) -> _Verdict:
     told = _by_code(body)
-    if status == 413:
-        return "context_too_small", False
     if status == 402 or (told is not None and told[0] == "quota_exhausted"):
         return "quota_exhausted", False
     if status in (401, 403):

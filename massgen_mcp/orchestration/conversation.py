@@ -102,7 +102,13 @@ class Conversation:
         """Have the model reply. Raises `BackendError`."""
         reply = await ask(
             self._member,
-            ModelRequest(system, tuple(self.messages), tools, must_call_tool=must_call_tool),
+            ModelRequest(
+                system,
+                tuple(self.messages),
+                tools,
+                must_call_tool=must_call_tool,
+                ends_with_call=purpose == "coordinate",
+            ),
             call_id=f"{self._name}.{self.steps + 1}",
             purpose=purpose,
             live_run=self._live_run,

@@ -96,14 +96,11 @@ async def _ask(
         if not live_run.reservations.holds(share_of(live_run, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
-    asked = fitted(request, abilities)
+    asked = request
 
-    def instead(error: BackendError) -> ModelRequest | None:
+    def fit(request: ModelRequest) -> ModelRequest:
         nonlocal asked
-        abilities.learn(error, asked)
-        if error.refused is None or (other := fitted(request, abilities)) == asked:
-            return None
-        asked = other
+        asked = fitted(request, abilities)
         return asked
 
     queue = _Queue()
@@ -118,7 +115,7 @@ async def _ask(
     try:
         reply = await call_model(
             member.backend,
-            asked,
+            request,
             policy=limits.retry,
             deadline_seconds=limits.call_seconds,
             on_text=deltas.add,
@@ -127,7 +124,8 @@ async def _ask(
             on_wait=on_wait,
             on_try=meter.begin,
             on_part=meter.hear,
-            instead=instead,
+            fit=fit,
+            refused=lambda error: abilities.learn(error, asked),
         )
     except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
         fault = live_run.fault(error)
