@@ -89,7 +89,7 @@ def thoughts_apart(text: str) -> tuple[str, str]:
     for part in (*split.add(text), *split.end()):
         (thoughts if isinstance(part, ReasoningPart) else said).append(part.text)
     reply = "".join(said)
-    if not thoughts and (lone := _LONE_END.search(reply)):
+    if reply == text and (lone := _LONE_END.search(reply)):
         before = reply[: lone.start()]
         if "<think>" not in before.lower() and before.count("```") % 2 == 0:
             return before.strip(), reply[lone.end() :].lstrip()

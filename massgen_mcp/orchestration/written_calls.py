@@ -7,6 +7,7 @@ model was shown.
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -305,6 +306,9 @@ def _as_object(value: object) -> dict[str, object] | None:
 
 
 def _literal(text: str) -> object:
+    if text[0] == '"':
+        with suppress(ValueError):
+            return _JSON.decode(text)
     if text[0] in "\"'":
         plain = {"n": "\n", "t": "\t", "r": "\r"}
         return re.sub(r"\\(.)", lambda found: plain.get(found[1], found[1]), text[1:-1], flags=re.DOTALL)
