@@ -50,9 +50,7 @@ RESTART = {
 }
 IN_TEXT: tuple[list[dict[str, Any]], ...] = (
     [
-        {
-            "say": 'First a plan.\n{"name": "create_task_plan", "arguments": {"tasks": [{"id": "a", "description": "b"}]}}'
-        },
+        {"say": 'First a plan.\n{"create_task_plan": {"tasks": [{"id": "a", "description": "b"}]}}'},
         {"say": '<tool_call>{"name": "new_answer", "arguments": {"content": "the first answer"}}</tool_call>'},
         {"say": "I am not sure."},
         {"say": '{"name": "vote", "arguments": {"agent_id": "nobody", "reason": "who else"}}'},

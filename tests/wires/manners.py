@@ -14,7 +14,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import AnswerSubmitted, ModelReplied, VoteCast
 from massgen_mcp.markers import materials
-from tests.raw_double import Seen, answering, reply
+from tests.raw_double import Flow, Seen, answering, reply
 from tests.teams import Ended, run_team
 from tests.wires.calls import load_sdks
 from tests.wires.dialects import Chat
@@ -166,8 +166,8 @@ class Calls(NamedTuple):
 
 @dataclass(frozen=True)
 class Manner:
-    """A row. `team`: calls of a team of three without other tools; `files`: with file tools; `alone`: of one agent without
-    other tools. `forms`: how answers and votes came.
+    """A row. `team`: calls of a team of three without other tools; `files`: with file tools; `alone`: of one agent
+    without other tools. `forms`: how answers and votes came.
     """
 
     title: str
@@ -287,11 +287,14 @@ class Played:
         return Calls(len(self.ended.of(ModelReplied)), len(self.requests))
 
 
-async def play(path: Path, respond: Callable[[Asked], bytes], size: int, *, files: bool = False) -> Played:
+QUESTION = "What is the capital of France?"
+
+
+async def play(path: Path, respond: Callable[[Asked], bytes | Flow], size: int, *, files: bool = False) -> Played:
     """A run of so many agents whose model acts like this."""
     load_sdks()
     async with answering(lambda seen, number: respond(Asked(number, seen.body))) as server:
-        ended = await run_team(path, team_at(server.url, size, files=files), question="What is the capital of France?")
+        ended = await run_team(path, team_at(server.url, size, files=files), question=QUESTION)
     return Played(ended, server.requests)
 
 
