@@ -20,6 +20,7 @@ from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
 from tests.soak.power import power_cuts
+from tests.soak.slow_first_word import slow_first_word
 from tests.soak.storage_faults import storage_faults
 
 HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
@@ -31,6 +32,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
     "power-cuts": lambda home: power_cuts(home, cuts=100),
+    "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 
