@@ -68,11 +68,13 @@ that end again. `python -m tests.wires.ends` plays every end with every usage an
 MANNERS_HEAD = """
 ## How a model may act
 
-Not every model calls tools as it is asked to. What each of these doubles came to, over Chat Completions: a team of three
-without other tools, one with file tools, and an agent alone. 2N+1 is 7 calls, 3N+1 is 10. Every answer and vote is
-recorded with the form in which it came. A request that is refused is no call: it is asked again without what was
-refused, which is remembered for the address and the model as long as the process lives. A first word after 150 seconds
-is waited for with `call_timeout_seconds: 300`, in one call (`make soak ONLY=slow-first-word`).
+Not every model calls tools as it is asked to. What each of these doubles came to, over Chat Completions: a team of
+three without other tools, one with file tools, and an agent alone. 2N+1 is 7 calls, 3N+1 is 10. Every answer and vote
+is recorded with the form in which it came. A request that is refused is no call: it is asked again without what was
+refused, which is remembered for the address and the model as long as the process lives.
+
+A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
+(`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
 
 """
 

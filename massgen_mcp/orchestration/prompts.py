@@ -83,7 +83,7 @@ CONVERSATION = "The question continues a conversation. Its earlier turns, oldest
 ASK_THE_ASKER = "ask_the_asker"
 """The tool whose results are the caller's words."""
 CALLER_SAYS = "The caller says:"
-ENFORCE = "Your turn is not over. Decide now and call exactly one of {names}. {otherwise}"
+ENFORCE = "Your turn is not over. Decide now and call exactly one of {names}."
 IF_UNABLE = "If you cannot call tools, "
 TEXT_IS_ANSWER = (
     "reply with your complete answer and nothing else: the whole of your next reply is taken as your answer."
@@ -218,7 +218,7 @@ def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: 
     otherwise = TEXT_IS_ANSWER
     if voting_for:
         otherwise = text_vote(voting_for) + (OTHER_TEXT_IS_ANSWER if may_answer else "") + "."
-    return ENFORCE.format(names=" and ".join(f"`{name}`" for name in tools), otherwise=IF_UNABLE + otherwise)
+    return f"{ENFORCE.format(names=' and '.join(f'`{name}`' for name in tools))} {IF_UNABLE}{otherwise}"
 
 
 def text_vote(names: Sequence[str]) -> str:
