@@ -161,7 +161,8 @@ class Calls(NamedTuple):
 
     def __str__(self) -> str:
         refused = self.requests - self.replies
-        return f"completed, {self.replies} calls" + (f", {refused} refused" if refused else "")
+        calls = f"completed, {self.replies} call{'s' if self.replies > 1 else ''}"
+        return f"{calls}, {refused} refused" if refused else calls
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,11 @@ class Manner:
     files: Calls
     alone: Calls
     forms: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def cells(self) -> list[str]:
+        """As docs/wires.md has them."""
+        return [str(calls) for calls in (self.team, self.files, self.alone)]
 
 
 OLLAMA, DEEPSEEK = (next(row for row in SAID if row.who == who) for who in ("Ollama", "DeepSeek"))
@@ -319,10 +325,10 @@ SCENES: tuple[tuple[str, int, bool], ...] = (("team", N, False), ("files", N, Tr
 
 
 async def play_row(path: Path, manner: Manner) -> list[str]:
-    """Its cells, after every check."""
+    """Its cells, as they were seen, after every check."""
     cells: list[str] = []
     for scene, size, files in SCENES:
         played = await play(path / scene, manner.respond, size, files=files)
         check(manner, played, getattr(manner, scene))
-        cells.append(str(played.calls).replace("1 calls", "1 call") if played.calls.replies == 1 else str(played.calls))
+        cells.append(str(played.calls))
     return cells
