@@ -220,7 +220,7 @@ MANNERS = (
         lambda name, arguments: f"<function={name}>{json.dumps(arguments)}</function>",
     ),
     _written(
-        "writes calls after Llama's `<|python_tag|>`",
+        "writes calls after Llama's `python_tag`",
         "python_tag",
         lambda name, arguments: (
             "<|python_tag|>" + json.dumps({"type": "function", "name": name, "parameters": arguments}) + "<|eom_id|>"
