@@ -14,6 +14,7 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from tests.raw_double import answering, reply
 from tests.teams import run_team
+from tests.wire_check import check_body
 from tests.wires.manners import (
     ANSWER,
     MANNERS,
@@ -78,24 +79,34 @@ async def test_what_a_server_refuses_is_remembered_for_the_other_runs_of_the_pro
     assert ["tools" in seen.body for seen in server.requests] == [True, *[False] * 10]
 
 
-async def test_files_can_be_written_and_read_on_a_server_that_refuses_tools(tmp_path: Path) -> None:
-    steps = [
-        '{"name": "write_file", "arguments": {"path": "plan.md", "content": "first Paris"}}',
-        '{"name": "read_file", "arguments": {"path": "plan.md"}}',
-        json.dumps({"name": "new_answer", "arguments": {"content": ANSWER}}),
-    ]
+STEPS = [
+    '{"name": "write_file", "arguments": {"path": "plan.md", "content": "first Paris"}}',
+    '{"name": "read_file", "arguments": {"path": "plan.md"}}',
+    json.dumps({"name": "new_answer", "arguments": {"content": ANSWER}}),
+]
 
+
+@pytest.mark.parametrize("takes_tools", [True, False])
+async def test_files_are_written_and_read_by_calls_that_are_text(takes_tools: bool, tmp_path: Path) -> None:
     def respond(asked: Asked) -> bytes:
-        if asked.offered:
+        if asked.offered and not takes_tools:
             return refusing(OLLAMA)
-        done = sum(message["role"] == "assistant" for message in asked.body["messages"])
-        return said(steps[done])
+        return said(STEPS[sum(message["role"] == "assistant" for message in asked.body["messages"])])
 
     played = await play(tmp_path, respond, 1, files=True)
     assert played.ended.snapshot.final_answer == ANSWER
     roles = [message["role"] for message in played.requests[-1].body["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
     assert "first Paris" in played.requests[-1].body["messages"][-1]["content"]
+    for seen in played.requests:
+        check_body(seen.path, seen.body)
+
+
+async def test_a_final_answer_that_is_written_as_a_call_is_the_answer_in_it(tmp_path: Path) -> None:
+    def respond(asked: Asked) -> bytes:
+        return said(STEPS[-1]) if asked.presents else called(*asked.action)
+
+    assert (await play(tmp_path, respond, 2)).ended.snapshot.final_answer == ANSWER
 
 
 # -- what is no action ------------------------------------------------------------------------------------------------
