@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from typing import NoReturn
 
 from massgen_mcp import __version__
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -24,6 +26,7 @@ examples:
   massgen-mcp runs --state running
   massgen-mcp wait 7f3a --timeout 600 && massgen-mcp result 7f3a
   massgen-mcp result 7f3a --json | jq -r .answer
+  massgen-mcp install claude-code
   massgen-mcp --transport http --port 8765
 
 exit codes:
@@ -134,8 +137,37 @@ def make_parser() -> argparse.ArgumentParser:
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
+    for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
+        made = verb(name, told)
+        made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
+        made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
+        made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
+        if name == "install":
+            meant = "pass this variable on, too; known ones that are set here are anyway"
+            made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
+            made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
+
+
+def _client(text: str) -> str:
+    if text in CLIENTS:
+        return text
+    nearest = get_close_matches(text.lower(), CLIENTS, 1, cutoff=0.4)
+    meant = f", did you mean {nearest[0]!r}?" if nearest else ""
+    raise argparse.ArgumentTypeError(f"unknown client {text!r}{meant} There are: {', '.join(CLIENTS)}")
+
+
+def _entry_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+        raise argparse.ArgumentTypeError("expected letters, digits, - and _")
+    return text
+
+
+def _variable(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
+    return text
 
 
 def _positive(text: str) -> int:
