@@ -1,5 +1,6 @@
-"""`python -m bundle`: write `server.json` and the manifest, and make `dist/massgen-mcp-VERSION.mcpb`, checked by MCPB's own
-validator (`npx`, so it needs npm). `--registry-schema FILE` checks `server.json`, too; the registry publishes that file.
+"""`python -m bundle`: write `server.json` and the manifest, and make `dist/massgen-mcp-VERSION.mcpb`, checked by MCPB's
+own validator (`npx`, so it needs npm). `--registry-schema FILE` checks `server.json`, too; the registry publishes that
+file.
 
 Exit code 1 if a validator refuses.
 """

@@ -41,7 +41,7 @@ def person(home: TempHome) -> TempHome:
     """Somebody with a home directory and one key."""
     directory = home.work / "person"
     directory.mkdir()
-    nothing = {name: "" for name in (*PLANTED, "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")}
+    nothing = dict.fromkeys((*PLANTED, "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"), "")
     return home.with_variables(**nothing, HOME=str(directory), OPENAI_API_KEY=KEY)
 
 
@@ -179,8 +179,8 @@ def test_comments_other_entries_and_spelling_stay(person: TempHome, client: str,
 
 def test_what_somebody_changed_in_our_entry_stays_and_the_path_is_renewed(person: TempHome) -> None:
     text = (
-        '[mcp_servers.massgen]\ncommand = "/old/massgen-mcp"\nargs = []\nenv_vars = ["MINE"]\ntool_timeout_sec = 900.5\n'
-        'enabled = false\n\n[mcp_servers.massgen.tools.start_run]\napproval_mode = "prompt"\n\n# of the next\n[tui]\n'
+        '[mcp_servers.massgen]\ncommand = "/old/massgen-mcp"\nargs = []\nenv_vars = ["MINE"]\n'
+        'tool_timeout_sec = 900.5\nenabled = false\n\n[mcp_servers.massgen.tools.start_run]\napproval_mode = "prompt"\n\n# of the next\n[tui]\n'
     )
     file = written(person, "codex", text)
     install(person, "codex")

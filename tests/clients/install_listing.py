@@ -29,7 +29,7 @@ class Listing:
     program: str
     arguments: Sequence[Sequence[str]]
     wanted: Sequence[str]
-    prepare: Callable[[Path, Path], None] = lambda home, project: None
+    prepare: Callable[[Path, Path], None] | None = None
 
 
 def _trust(home: Path, project: Path) -> None:
@@ -80,7 +80,8 @@ def _listed(client: str, listing: Listing, programs: Path, directory: Path) -> s
         "DISABLE_TELEMETRY": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    listing.prepare(home, project)
+    if listing.prepare:
+        listing.prepare(home, project)
     server = Path(sys.executable).with_name("massgen-mcp")
     told = _run([str(server), "install", client], project, environ)
     for arguments in listing.arguments:
