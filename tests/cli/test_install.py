@@ -177,12 +177,24 @@ def test_comments_other_entries_and_spelling_stay(person: TempHome, client: str,
     assert copy.read_bytes() == original, "the copy is made once, of what was there first"
 
 
+OLDER = """\
+[mcp_servers.massgen]
+command = "/old/massgen-mcp"
+args = []
+env_vars = ["MINE"]
+tool_timeout_sec = 900.5
+enabled = false
+
+[mcp_servers.massgen.tools.start_run]
+approval_mode = "prompt"
+
+# of the next
+[tui]
+"""
+
+
 def test_what_somebody_changed_in_our_entry_stays_and_the_path_is_renewed(person: TempHome) -> None:
-    text = (
-        '[mcp_servers.massgen]\ncommand = "/old/massgen-mcp"\nargs = []\nenv_vars = ["MINE"]\n'
-        'tool_timeout_sec = 900.5\nenabled = false\n\n[mcp_servers.massgen.tools.start_run]\napproval_mode = "prompt"\n\n# of the next\n[tui]\n'
-    )
-    file = written(person, "codex", text)
+    file = written(person, "codex", OLDER)
     install(person, "codex")
     ours = entry(person, "codex")
     assert ours["command"] != "/old/massgen-mcp"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn
 
 from massgen_mcp import __version__
@@ -47,6 +48,8 @@ environment:
   MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
+  MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
+  MASSGEN_MCP_OAUTH_CLIENT_ID, MASSGEN_MCP_OAUTH_CLIENT_SECRET  for --oauth-introspection-url
   NO_COLOR          no colours
   COLUMNS           width of this text
 
@@ -56,6 +59,18 @@ files:
   runs.sqlite3                 in it, which runs there are
 """
 
+HTTP_OPTIONS = (
+    "host",
+    "port",
+    "token_file",
+    "allowed_host",
+    "public_url",
+    "oauth_issuer",
+    "oauth_subject",
+    "oauth_scope",
+    "oauth_jwks_url",
+    "oauth_introspection_url",
+)
 STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
 VIEWS = ("summary", "full", "votes")
 
@@ -74,8 +89,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse_args(arguments)
     options.verb = options.verb or "serve"
-    if options.verb == "serve" and options.transport == "stdio" and (options.host or options.port is not None):
-        parser.error("--host and --port go with --transport http")
+    if options.verb == "serve" and options.transport == "stdio":
+        for option in HTTP_OPTIONS:
+            if getattr(options, option) not in (None, []):
+                parser.error(f"--{option.replace('_', '-')} goes with --transport http")
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
 
@@ -90,8 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server")
-    parser.add_argument("--host", help="address for --transport http, 127.0.0.1 without; loopback only")
-    parser.add_argument("--port", type=int, help="port for --transport http; without it, or 0, a free one")
+    _add_http(parser)
     parser.add_argument(
         "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
     )
@@ -148,6 +164,26 @@ def make_parser() -> argparse.ArgumentParser:
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    http = parser.add_argument_group("with --transport http", "docs/http.md shows them in use")
+    http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
+    http.add_argument("--port", type=int, help="port to listen on; without it, or 0, a free one")
+    http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
+    http.add_argument(
+        "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
+    )
+    http.add_argument(
+        "--public-url", metavar="URL", help="what clients call it, with a proxy before it: https://HOST/mcp"
+    )
+    http.add_argument("--oauth-issuer", metavar="URL", help="take tokens of this authorization server for --public-url")
+    http.add_argument("--oauth-subject", metavar="SUB", action="append", default=[], help="who may come; acts as you")
+    http.add_argument(
+        "--oauth-scope", metavar="SCOPE", action="append", default=[], help="what a token must be good for"
+    )
+    http.add_argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, where it does not say that itself")
+    http.add_argument("--oauth-introspection-url", metavar="URL", help="ask there about tokens that are not signed")
 
 
 def _client(text: str) -> str:
