@@ -12,7 +12,7 @@ from hashlib import sha256
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
-from pydantic import AnyHttpUrl
+from mcp.server.auth.settings import AuthSettings
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -157,21 +157,37 @@ def _keep(entries: "OrderedDict[str, tuple[float, int]] | OrderedDict[bytes, Non
 
 def _guarded(app: ASGIApp, tokens: Tokens) -> ASGIApp:
     """The SDK's own way from a bearer token to a request that is allowed."""
-    metadata = build_resource_metadata_url(AnyHttpUrl(tokens.resource)) if tokens.issuer else None
+    named = _settings(tokens)
+    metadata = build_resource_metadata_url(named.resource_server_url) if named and named.resource_server_url else None
     required = RequireAuthMiddleware(AuthContextMiddleware(app), list(tokens.scopes), metadata)
     return AuthenticationMiddleware(required, backend=BearerAuthBackend(tokens))
 
 
 def _public(tokens: Tokens) -> ASGIApp:
-    if not tokens.issuer:
+    named = _settings(tokens)
+    if named is None or named.resource_server_url is None:
         return Starlette()  # there is no such document, and no authorization server to be looked for
     return Starlette(
         routes=create_protected_resource_routes(
-            resource_url=AnyHttpUrl(tokens.resource),
-            authorization_servers=[AnyHttpUrl(tokens.issuer)],
-            scopes_supported=list(tokens.scopes) or None,
+            resource_url=named.resource_server_url,
+            authorization_servers=[named.issuer_url],
+            scopes_supported=named.required_scopes,
             resource_name="massgen-mcp",
         )
+    )
+
+
+def _settings(tokens: Tokens) -> AuthSettings | None:
+    """The addresses as the SDK wants them: spelt as they were given, because clients compare them so."""
+    if tokens.issuer is None:
+        return None
+    return AuthSettings.model_validate(
+        {
+            "issuer_url": tokens.issuer,
+            "resource_server_url": tokens.resource,
+            "required_scopes": list(tokens.scopes) or None,
+            "validate_token_resource": False,  # `Tokens` does
+        }
     )
 
 

@@ -85,7 +85,7 @@ async def serve_http(
             streamable_http_path=PATH,
             host=LOOPBACK,
             max_request_body_size=MAX_BODY_BYTES,
-            transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins),
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate does
         )
         strangers = Strangers()
         issued = OAuthTokens(settings.oauth) if settings.oauth else None
