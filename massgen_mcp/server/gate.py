@@ -1,7 +1,8 @@
 """The way of an HTTP request to the protocol: who may come in, and how much at once.
 
-In this order: size, host, origin, token, body, room. What holds no secret is open: `/healthz`, and the documents below
-`/.well-known/` by which a client finds out where tokens come from.
+In this order: size, host, origin, token, body, room. What holds no secret is open: `/healthz`, the document below
+`/.well-known/` by which a client finds out where tokens come from, and that there is nothing else: a client that looks
+for a way to get a token has to hear that there is none, not that it needs one for that.
 """
 
 import time
@@ -23,7 +24,7 @@ from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.tokens import Tokens, TokensUnknowable
 
 HEALTH = "/healthz"
-WELL_KNOWN = "/.well-known/"
+PATH = "/mcp"
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
 """Whole requests with a token that are answered at once, waiting calls included."""
@@ -59,7 +60,7 @@ class Gate:
             refusal = self._misdirected(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        if scope["path"].startswith(WELL_KNOWN):
+        if scope["path"].rstrip("/") != PATH:
             return await self._public(scope, receive, send)
         refusal = self._foreign(header)
         if refusal is not None:

@@ -18,13 +18,12 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.connections import LimitedConfig, Strangers
-from massgen_mcp.server.gate import Gate
+from massgen_mcp.server.gate import PATH, Gate
 from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
 from massgen_mcp.server.oauth import OAuthSettings, OAuthTokens
 from massgen_mcp.server.tokens import Tokens
 
 LOOPBACK = "127.0.0.1"
-PATH = "/mcp"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
 QUEUE = 2048
 """Connections that the operating system keeps until they are accepted."""

@@ -130,13 +130,16 @@ async def test_health_and_metadata_are_readable_without_a_token(home: TempHome, 
         assert told.json()["scopes_supported"] == ["runs"]
         assert (await look(server, "/.well-known/oauth-protected-resource/mcp", Host="evil")).status_code == 421
         assert (await look(server, "/.well-known/else")).status_code == 404
-        assert (await look(server, "/else")).status_code == 401
+        assert (await look(server, "/mcp")).status_code == 401
 
 
 async def test_without_an_authorization_server_there_is_none_to_be_found(home: TempHome) -> None:
     async with http_server(home) as server:
         for path in ("oauth-protected-resource", "oauth-protected-resource/mcp", "oauth-authorization-server"):
             assert (await look(server, f"/.well-known/{path}")).status_code == 404, path
+        async with knocking() as http:
+            register = await http.post(f"http://{server.authority}/register", json={})
+            assert register.status_code == 404, "no client is told that it needs a token to get one"
         assert "resource_metadata" not in (await knock(server, None)).headers["WWW-Authenticate"]
         assert (await look(server, "/healthz")).status_code == 200
 
