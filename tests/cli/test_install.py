@@ -173,6 +173,7 @@ def test_comments_other_entries_and_spelling_stay(person: TempHome, client: str,
     left = file.read_bytes()
     assert b"before" not in left
     assert left == original
+    file.write_bytes(original.replace(b"dark", b"light").replace(b"gpt-5", b"gpt-6"))
     install(person, client)
     assert copy.read_bytes() == original, "the copy is made once, of what was there first"
 

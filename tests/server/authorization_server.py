@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from jwt.algorithms import ECAlgorithm
 
 CLIENT = ("massgen", "its-secret")
+SECRET = b"a secret that is published with the keys by mistake"
 
 
 class AuthorizationServer:
@@ -63,7 +64,8 @@ class AuthorizationServer:
                 return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
             case "/keys":
                 published = {kid: json.loads(ECAlgorithm.to_jwk(key.public_key())) for kid, key in self._keys.items()}
-                return {"keys": [{**key, "kid": kid} for kid, key in published.items()]}
+                secret = {"kty": "oct", "k": base64.urlsafe_b64encode(SECRET).decode().rstrip("="), "kid": "secret"}
+                return {"keys": [*({**key, "kid": kid} for kid, key in published.items()), secret]}
             case _:
                 return None
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.commands import run_command
 from tests.harness import PATIENCE_SECONDS, SERVER_MODULE, HttpServer, TempHome, http_server
-from tests.server.authorization_server import CLIENT, AuthorizationServer, authorization_server
+from tests.server.authorization_server import CLIENT, SECRET, AuthorizationServer, authorization_server
 from tests.server.test_http import ACCEPT, INITIALIZE
 
 TOKEN = "a-token-of-the-operator-0123456789"
@@ -167,7 +167,7 @@ async def test_a_signed_token_is_right_for_this_server_its_subjects_and_its_time
             "not yet right": issuer.token(RESOURCE, nbf=time.time() + 600),
             "signed by another key": issuer.token(RESOURCE, signed_by="stolen"),
             "not signed": jwt.encode(claims(issuer), "", algorithm="none", headers={"kid": "first"}),
-            "signed with a secret": jwt.encode(claims(issuer), "x" * 32, algorithm="HS256", headers={"kid": "first"}),
+            "signed with a secret": jwt.encode(claims(issuer), SECRET, algorithm="HS256", headers={"kid": "secret"}),
             "no token": "x.y.z",
             "too long": "x" * 9000,
         }
