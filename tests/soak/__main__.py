@@ -16,6 +16,7 @@ import anyio
 from tests.harness import TempHome
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
+from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.llama_cpp import llama_cpp
@@ -35,6 +36,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
     "power-cuts": lambda home: power_cuts(home, cuts=100),
     "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
+    "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 
