@@ -9,6 +9,8 @@ from typing import Literal
 
 from massgen_mcp.errors import RefusedPart
 
+Meaning = RefusedPart | Literal["too_long"]
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -17,7 +19,7 @@ class Said:
     who: str
     status: int
     message: str
-    means: RefusedPart | Literal["too_long"]
+    means: Meaning
     pattern: str
     thread: str
 
@@ -176,7 +178,9 @@ SAID = (
 )
 
 _REFUSING = frozenset({400, 404, 422, 500, 501})
-_MEANING = [(said.means, re.compile(said.pattern, re.IGNORECASE)) for said in SAID]
+_MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
+    (said.means, re.compile(said.pattern, re.IGNORECASE)) for said in SAID
+]
 
 
 def refused_part(status: int, message: str) -> RefusedPart | None:
@@ -190,5 +194,5 @@ def says_too_long(message: str) -> bool:
     return _meaning(message) == "too_long"
 
 
-def _meaning(message: str) -> RefusedPart | Literal["too_long"] | None:
-    return next((means for means, pattern in _MEANING if pattern.search(message)), None)
+def _meaning(message: str) -> Meaning | None:
+    return next((means for means, pattern in _MEANINGS if pattern.search(message)), None)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from massgen_mcp.backends.base import ReasoningPart
 from massgen_mcp.backends.thoughts import ThoughtsApart, thoughts_apart
+from massgen_mcp.events import WrittenForm
 from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls, read_vote
 
 NAMES = ("new_answer", "vote", "read_file", "list_files")
@@ -25,7 +26,7 @@ def _parameters(name: str, arguments: dict[str, Any]) -> str:
     return f"<tool_call>\n<function={name}>\n{given}</function>\n</tool_call>"
 
 
-FORMS: dict[str, tuple[str, Write]] = {
+FORMS: dict[str, tuple[WrittenForm, Write]] = {
     "object": ("json", _json),
     "object over lines": ("json", lambda n, a: json.dumps({"name": n, "parameters": a}, indent=2)),
     "arguments as text": ("json", lambda n, a: json.dumps({"name": n, "arguments": json.dumps(a)})),
@@ -45,7 +46,7 @@ FORMS: dict[str, tuple[str, Write]] = {
     "Llama 3.1": ("python_tag", lambda n, a: f"<|python_tag|>{_json(n, a)}<|eom_id|>"),
     "functions": ("function_call", lambda n, a: f"functions.{n}({json.dumps(a)})"),
 }
-TEXT_FORMS: dict[str, tuple[str, Write]] = {
+TEXT_FORMS: dict[str, tuple[WrittenForm, Write]] = {
     "Qwen's parameters": ("tool_call_tag", _parameters),
     "keywords": ("function_call", lambda n, a: f"{n}({', '.join(f'{k}={json.dumps(v)}' for k, v in a.items())})"),
     "Llama 4": ("python_tag", lambda n, a: f"[{n}({', '.join(f'{k}={json.dumps(v)}' for k, v in a.items())})]"),
