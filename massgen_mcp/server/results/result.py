@@ -1,0 +1,371 @@
+"""`get_result`: the answer first, and on its first page what led to it; later pages are the text and nothing else."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
+from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.words import (
+    REASON_CHARACTERS,
+    after_the_end,
+    meanwhile,
+    next_step,
+    note_on,
+    reason_of,
+    salvage,
+    shortened,
+)
+
+View = Literal["summary", "full", "votes", "agent"]
+
+ANSWER_BYTES = 6_000
+"""An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
+LEAST_BYTES = 400
+"""Whatever else there is, a page has so much room for its text."""
+
+
+class VoteLine(Part):
+    voter: str
+    voted_for: str
+    label: str
+    reason: str
+
+
+class Dissent(Part):
+    """A losing answer that had votes."""
+
+    agent: str
+    label: str
+    votes: int
+    preview: str
+
+
+class Dropped(Part):
+    agent: str
+    reason: str
+    message: str
+
+
+class Usage(Part):
+    model_calls: int
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    calls_without_usage: int
+    cost_usd: float | None = None
+    """Absent where no price is known."""
+    unpriced_calls: int
+
+    def text(self) -> str:
+        return listed(
+            "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
+            f"{self.model_calls} calls",
+            f"{self.input_tokens} input tokens",
+            f"{self.cached_input_tokens} of them cached",
+            f"{self.output_tokens} output tokens",
+            f"{self.calls_without_usage} calls without usage",
+            f"{self.unpriced_calls} unpriced",
+        )
+
+
+class Result(Reply):
+    answer: str | None = None
+    truncated: bool
+    """Whether a text in this reply is cut; `next_step` tells how to read on."""
+    next_offset: int | None = None
+    run_id: str
+    status: RunStatus
+    outcome: str | None = None
+    reason: str | None = None
+    winner: str | None = None
+    team: dict[str, str] | None = None
+    """From here on only on the first page."""
+    vote_counts: dict[str, int] | None = None
+    votes: list[VoteLine] | None = None
+    dissent: list[Dissent] | None = None
+    degraded: list[Dropped] | None = None
+    usage: Usage | None = None
+    note: str | None = None
+    resumed: int | None = None
+    seconds: float | None = None
+    paths: dict[str, str] | None = None
+    next_step: str
+
+    def body(self) -> str:
+        """All but what to do next."""
+        answer = [] if self.answer is None else [self.answer, "---"]
+        return lines(*answer, self._about(), *self._what_led_to_it())
+
+    def text(self) -> str:
+        return lines(self.body(), self.next_step)
+
+    def _about(self) -> str:
+        cut = "truncated" if self.truncated else "whole"
+        return listed(
+            f"{self.run_id}: {self.status}",
+            self.outcome,
+            f"winner {self.winner}" if self.winner is not None else None,
+            f"{number(self.seconds)} s" if self.seconds is not None else None,
+            f"resumed {self.resumed}" if self.resumed is not None else None,
+            cut if self.next_offset is None else f"{cut}, next_offset {self.next_offset}",
+        )
+
+    def _what_led_to_it(self) -> Iterator[str | None]:
+        yield self.reason
+        yield self.note
+        yield f"team: {team_text(self.team)}" if self.team else None
+        counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
+        yield f"votes: {counts}" if counts else None
+        for vote in self.votes or ():
+            yield f"{vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}"
+        for other in self.dissent or ():
+            yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
+        for fallen in self.degraded or ():
+            yield f"dropped {fallen.agent} ({fallen.reason}): {fallen.message}"
+        yield self.usage.text() if self.usage is not None else None
+        for name, path in (self.paths or {}).items():
+            yield f"{name} {path}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """How many characters of what led to an answer are told; None: all."""
+
+    reason: int | None
+    dissent: int | None
+    message: int | None
+    paths: bool = True
+
+
+_ALL = _Detail(None, None, None)
+_DETAILS = (_Detail(500, 1_000, 300), _Detail(200, 300, 200), _Detail(80, 100, 80), _Detail(20, 20, 20, paths=False))
+
+
+def result(view: RunView, what: View, agent: str | None, offset: int, limit: int | None = None) -> Result:
+    """A page of at most `limit` characters and `MAX_BYTES`.
+
+    Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an agent that is
+    unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
+    before the damage.
+    """
+    return _result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
+
+
+def whole_result(view: RunView, what: View, agent: str | None) -> Result:
+    """The same in one piece, however large it is."""
+    return _result(view, what, agent, 0, sys.maxsize, sys.maxsize)
+
+
+def first_page(view: RunView, *, spare: int) -> Result:
+    """The first page that `get_result` gives of a run that has ended, `spare` bytes smaller. Raises as `result`."""
+    return _result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
+
+
+def _result(view: RunView, what: View, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
+    if asked is not None and what != "agent":
+        raise MassgenError("invalid_arguments", "`agent` needs view=agent")
+    if view.damage is not None and what != "agent":
+        raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
+    agent = find_agent(view.snapshot, asked) if what == "agent" else None
+    pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
+    if most_bytes == sys.maxsize:
+        return pages.page(_ALL)
+    return pages.best(_DETAILS if what != "votes" else (_ALL, *_DETAILS))
+
+
+def _text(view: RunView, what: View, agent: str | None) -> str | None:
+    """What is read in pages. None: nothing is."""
+    run = view.snapshot
+    match what:
+        case "agent":
+            answers = run.agents[agent].answers if agent is not None else []
+            if agent is None or not answers:
+                raise MassgenError("not_finished", f"{id_of(run, agent) if agent else 'it'} has not answered yet")
+            return answers[-1].content
+        case "votes":
+            return None
+        case "summary" | "full":
+            if not view.ended:
+                told = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
+                raise MassgenError("not_finished", told)
+            return run.best_answer if what == "summary" else _everything(view)
+        case _:
+            assert_never(what)
+
+
+def _everything(view: RunView) -> str:
+    """The final answer, then whole and in full length all that led to it."""
+    run = view.snapshot
+    parts = [] if run.best_answer is None else [run.best_answer]
+    parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
+    told = _votes(view, _ALL)
+    parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in told]
+    parts += [f"## {gone.agent} was dropped ({gone.reason})\n\n{gone.message}" for gone in _degraded(view, _ALL)]
+    if (reason := reason_of(view, None)) is not None:
+        parts.append(f"## Why the run ended\n\n{reason}")
+    return "\n\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """The pages of a text, and what stands around it on the first one."""
+
+    view: RunView
+    what: View
+    agent: str | None
+    text: str | None
+    offset: int
+    limit: int
+    most_bytes: int
+
+    def best(self, details: tuple[_Detail, ...]) -> Result:
+        """The page with as much around its text as there is room for."""
+        wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.limit]))
+        for detail in details:
+            if self.most_bytes - self._around(detail).size >= wanted:
+                return self.page(detail)
+        return self.page(details[-1])
+
+    def page(self, detail: _Detail) -> Result:
+        if self.text is None:
+            return self._with(None, None, detail)
+        room = max(LEAST_BYTES, self.most_bytes - self._around(detail).size)
+        page, next_offset = page_of(self.text, self.offset, self.limit, room)
+        return self._with(page, next_offset, detail)
+
+    def _around(self, detail: _Detail) -> Result:
+        """The longest that there can be around a text."""
+        return self._with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
+
+    def _with(self, page: str | None, next_offset: int | None, detail: _Detail) -> Result:
+        view, run = self.view, self.view.snapshot
+        if self.offset > 0:
+            return Result(
+                answer=page,
+                truncated=next_offset is not None,
+                next_offset=next_offset,
+                run_id=view.row.run_id,
+                status=view.state,
+                next_step=self._next_step(page, next_offset, shortened=False),
+            )
+        led = _led_to_it(view, detail)
+        short = led != _led_to_it(view, _ALL)
+        return Result(
+            answer=page,
+            truncated=next_offset is not None or short,
+            next_offset=next_offset,
+            run_id=view.row.run_id,
+            status=view.state,
+            outcome=run.outcome or (run.winner.outcome if run.winner else None),
+            reason=led.reason,
+            winner=id_of(run, run.winner.agent) if run.winner else None,
+            team=team_of_run(run),
+            vote_counts=run.winner.votes if run.winner else run.tally,
+            votes=led.votes,
+            dissent=led.dissent,
+            degraded=led.degraded,
+            usage=_usage(view),
+            note=note_on(view),
+            resumed=run.resumed or None,
+            seconds=round(view.elapsed, 3),
+            paths=_paths(view, self.agent) if detail.paths else None,
+            next_step=self._next_step(page, next_offset, shortened=short),
+        )
+
+    def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
+        view = self.view
+        named = "" if self.what == "summary" else f" view={self.what}"
+        named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
+        rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
+        longer = f"view={'full' if self.what == 'votes' else 'votes'} has what is shortened here." if shortened else ""
+        if not view.ended:
+            return " ".join(filter(None, (rest, longer, meanwhile(view))))
+        if view.damage is not None:
+            return f"{rest} {salvage(view)}".strip()
+        if page is None:
+            return " ".join(filter(None, (longer, next_step(view))))
+        led = longer or "view=full or view=votes has what led to it."
+        return " ".join(filter(None, (rest or "The answer is whole;", longer if rest else led, after_the_end(view))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """What led to an answer, as far as it may be long."""
+
+    reason: str | None
+    votes: list[VoteLine]
+    dissent: list[Dissent]
+    degraded: list[Dropped]
+
+
+def _led_to_it(view: RunView, detail: _Detail) -> _Led:
+    reason = reason_of(view, None if detail is _ALL else REASON_CHARACTERS)
+    return _Led(reason, _votes(view, detail), _dissent(view, detail), _degraded(view, detail))
+
+
+def _votes(view: RunView, detail: _Detail) -> list[VoteLine]:
+    run = view.snapshot
+    authors = {answer.label: answer.agent for answer in run.answers}
+    return [
+        VoteLine(
+            voter=id_of(run, vote.voter),
+            voted_for=id_of(run, authors[vote.label]),
+            label=vote.label,
+            reason=shortened(vote.reason, detail.reason),
+        )
+        for vote in run.votes.values()
+    ]
+
+
+def _dissent(view: RunView, detail: _Detail) -> list[Dissent]:
+    run = view.snapshot
+    if run.winner is None:
+        return []
+    return [
+        Dissent(
+            agent=id_of(run, answer.agent),
+            label=answer.label,
+            votes=run.winner.votes[answer.label],
+            preview=shortened(answer.content, detail.dissent),
+        )
+        for answer in run.current_answers
+        if answer.label != run.winner.label and run.winner.votes.get(answer.label)
+    ]
+
+
+def _degraded(view: RunView, detail: _Detail) -> list[Dropped]:
+    run = view.snapshot
+    return [
+        Dropped(agent=id_of(run, agent), reason=reason, message=shortened(message, detail.message))
+        for agent, reason, message in run.degraded
+    ]
+
+
+def _usage(view: RunView) -> Usage:
+    spent = view.snapshot.spent
+    return Usage(
+        model_calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        cached_input_tokens=spent.cached_input_tokens,
+        output_tokens=spent.output_tokens,
+        calls_without_usage=spent.calls_without_usage,
+        cost_usd=spent.rounded_usd,
+        unpriced_calls=spent.unpriced_calls,
+    )
+
+
+def _paths(view: RunView, agent: str | None) -> dict[str, str]:
+    """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
+    run, directory = view.snapshot, view.directory
+    paths = {"run_directory": str(directory.path)}
+    if run.winner and run.final_answer and not run.unkept:
+        paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if agent is not None and (path := run.agents[agent].answers[-1].path):
+        paths["agent_answer"] = str(directory.path / path)
+    return paths
