@@ -43,7 +43,7 @@ def test_the_inspector_drives_a_run_to_its_final_answer(home: TempHome, era: str
     assert call(home, era, "wait_run", run_id=run_id, timeout_seconds=30)["status"] == "completed"
     result = call(home, era, "get_result", run_id=run_id)
     assert result["answer"].startswith("Neither")
-    assert result["winner"] == "agent_b"
+    assert result["winner"] == "bo"
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -6,7 +6,7 @@ Some clients show their model the data alone, some the text alone, and at least 
 
 import json
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -28,7 +28,7 @@ class Part(BaseModel):
 class Reply(Part):
     def structured(self) -> Json:
         """The data, in the order in which a model should read it."""
-        return {name: _short(value) for name, value in self.model_dump(mode="json", exclude_none=True).items()}
+        return cast("Json", _short(self.model_dump(mode="json", exclude_none=True)))
 
     @abstractmethod
     def text(self) -> str:
@@ -67,7 +67,15 @@ def number(value: float) -> str:
 
 def _short(value: object) -> object:
     """Whole numbers without a fraction."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    match value:
+        case float():
+            return int(value) if value.is_integer() else value
+        case dict():
+            return {name: _short(item) for name, item in cast("dict[str, object]", value).items()}
+        case list():
+            return [_short(item) for item in cast("list[object]", value)]
+        case _:
+            return value
 
 
 def lines(*parts: str | None) -> str:

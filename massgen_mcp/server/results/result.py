@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
@@ -278,12 +278,17 @@ class _Pages:
             next_step=self._next_step(page, next_offset, shortened=short),
         )
 
+    def _longer(self) -> View:
+        """Where everything that was shortened on this page is whole."""
+        votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
+        return "full" if self.what == "votes" or votes.page(_ALL).size > MAX_BYTES else "votes"
+
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
         view = self.view
         named = "" if self.what == "summary" else f" view={self.what}"
         named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
-        longer = f"view={'full' if self.what == 'votes' else 'votes'} has what is shortened here." if shortened else ""
+        longer = f"view={self._longer()} has what is shortened here." if shortened else ""
         if not view.ended:
             return " ".join(filter(None, (rest, longer, meanwhile(view))))
         if view.damage is not None:
