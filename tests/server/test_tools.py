@@ -191,7 +191,7 @@ async def test_runs_are_listed_newest_first_page_by_page(home: TempHome) -> None
             for n in range(5)
         ]
         seen: list[str] = []
-        cursor: dict[str, int] = {}
+        cursor: dict[str, Any] = {}
         for rows in (2, 2, 1):
             page = await call(client, "list_runs", limit=2, **cursor)
             assert len(page["runs"]) == rows
