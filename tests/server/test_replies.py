@@ -209,6 +209,25 @@ async def test_votes_that_fit_into_no_reply_are_shortened_and_whole_in_the_full_
     assert whole.count(reason) == 10
 
 
+async def test_the_largest_team_with_the_longest_names_and_reasons_fits_in_every_reply(home: TempHome) -> None:
+    answered = [({"answer": "答" * 5_000 + str(n)}, {"vote": "own", "reason": "理由" * 900}) for n in range(9)]
+    names = [f"{n}-{'a' * 62}" for n in range(10)]
+    model = "m" * 200
+    team = [agent(name, *steps, model=model) for name, steps in zip(names, answered, strict=False)]
+    config = home.config("largest", *team, agent(names[9], {"fail": "auth"}, model=model))
+    async with home.client() as client:
+        started, _ = await both_forms(client, "start_run", question="q", config=config, wait_seconds=45)
+        run_id = started["run_id"]
+        assert started["status"] == "completed"
+        assert len(started["votes"]) == 9
+        for tool in ("wait_run", "get_status", "get_result"):
+            await both_forms(client, tool, run_id=run_id)
+        for view in ("votes", "full"):
+            await both_forms(client, "get_result", run_id=run_id, view=view)
+        later, _ = await both_forms(client, "get_result", run_id=run_id, offset=started["next_offset"])
+    assert later["answer"].startswith("答")
+
+
 async def test_a_page_is_as_small_as_it_is_asked_for(home: TempHome) -> None:
     config = home.config("long", agent("solo", {"answer": "äöü " * 5_000}))
     async with home.client() as client:
@@ -318,7 +337,8 @@ async def test_a_missing_key_says_where_this_client_takes_it(home: TempHome, cli
 
 
 async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:
-    ask = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    question = "Metres or feet? " + "It matters for every figure in the report. " * 10
+    ask = {"call": "ask_the_asker", "arguments": {"question": question}}
     asking = home.config("asking", agent("solo", ask, {"answer": "42 m"}), orchestrator={"allow_questions": True})
     async with home.client() as client:
         started, _ = await both_forms(client, "start_run", question="q", config=asking, idempotency_key="k")
@@ -327,8 +347,12 @@ async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:
         run_id = started["run_id"]
         await wait_until(lambda: happened(home.run_directory(run_id), "input_required"))
         waited, _ = await both_forms(client, "wait_run", run_id=run_id, cursor=0, timeout_seconds=20)
-        assert waited["reason"] == "question: Metres or feet?"
+        assert waited["reason"].startswith("question: Metres or feet?")
+        assert waited["truncated"]
         assert "action=answer" in waited["next_step"]
+        assert "view=votes has the whole reason" in waited["next_step"]
+        votes, _ = await both_forms(client, "get_result", run_id=run_id, view="votes")
+        assert votes["reason"] == f"question: {question.strip()}"
         await both_forms(client, "list_runs")
         await both_forms(client, "list_configs", name="two_providers")
         await both_forms(client, "control_run", run_id=run_id, action="cancel")

@@ -15,7 +15,7 @@ from massgen_mcp.server.results.agent_names import team_of, team_text
 from massgen_mcp.server.results.reply import Json, Part, Reply, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import poll_after
-from massgen_mcp.server.results.words import next_step, note_on_team
+from massgen_mcp.server.results.words import next_step, note_on_team, reason_of
 from massgen_mcp.views.plain_text import preview
 
 SOURCE_CHARACTERS = 500
@@ -42,6 +42,7 @@ class Waiting(Part):
     status: RunStatus | Literal["planned"]
     team: dict[str, str]
     missing_keys: list[str] | None = None
+    reason: str | None = None
     note: str | None = None
     poll_after_ms: int | None = None
     next_step: str
@@ -55,6 +56,7 @@ class Waiting(Part):
             f"{self.run_id}: {self.status}" if self.run_id is not None else self.status,
             f"team: {team_text(self.team)}",
             f"missing: {', '.join(self.missing_keys)}" if self.missing_keys else None,
+            self.reason,
             self.note,
             f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
@@ -105,6 +107,7 @@ def started(
         run_id=view.row.run_id,
         status=view.state,
         team=team_of(config),
+        reason=reason_of(view),
         note=note_on_team(config),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),

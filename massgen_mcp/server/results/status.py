@@ -28,6 +28,8 @@ class Status(Reply):
     max_usd: float | None = None
     agents: list[str]
     reason: str | None = None
+    truncated: bool | None = None
+    """True where `reason` is cut."""
     note: str | None = None
     poll_after_ms: int | None = None
     """Absent when there is nothing to wait for."""
@@ -46,7 +48,8 @@ class Status(Reply):
             f"max_usd {number(self.max_usd)}" if self.max_usd is not None else None,
             f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
-        return lines(head, *self.agents, self.reason, self.note)
+        cut = "reason truncated" if self.truncated else None
+        return lines(head, *self.agents, self.reason, cut, self.note)
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -54,6 +57,9 @@ class Status(Reply):
 
 def status(view: RunView) -> Status:
     run = view.snapshot
+    reason = reason_of(view, REASON_CHARACTERS)
+    cut = view.damage is None and reason != reason_of(view, None)
+    longer = " get_result with view=votes has the whole reason." if cut else ""
     return Status(
         run_id=view.row.run_id,
         status=view.state,
@@ -68,10 +74,11 @@ def status(view: RunView) -> Status:
             _line(agent, run.votes.get(name), queued=name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
-        reason=reason_of(view, REASON_CHARACTERS),
+        reason=reason,
+        truncated=cut or None,
         note=note_on(view),
         poll_after_ms=poll_after(view),
-        next_step=next_step(view),
+        next_step=f"{next_step(view)}{longer}",
     )
 
 
