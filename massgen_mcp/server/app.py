@@ -23,7 +23,7 @@ from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.schemas import compacted, reply_schema
-from massgen_mcp.server.where_keys_go import where_keys_go
+from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class MassgenServer(MCPServer[None]):
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
             refusal = _refusal(error) or _fault(name, error)
-            hint = f" {where_keys_go(client_of(context))}" if refusal.code in ABOUT_KEYS else ""
+            hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
@@ -124,10 +124,12 @@ class _SentReply(FuncMetadata):
         return result.sent() if isinstance(result, Reply) else super().convert_result(result)
 
 
-def client_of(context: Context[Any, Any] | None) -> str | None:
-    """What the client calls itself; None where it did not say."""
+def keys_of_client(context: Context[Any, Any] | None) -> str:
+    """Where keys go, for the client that asks."""
+    if context is not None and context.request_context.request is not None:
+        return OVER_HTTP
     params = context.session.client_params if context is not None else None
-    return params.client_info.name if params is not None else None
+    return where_keys_go(params.client_info.name if params is not None else None)
 
 
 def _nearest(name: str, known: list[str]) -> str:

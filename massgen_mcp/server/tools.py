@@ -26,9 +26,8 @@ from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
-from massgen_mcp.server.app import MassgenServer, client_of
+from massgen_mcp.server.app import MassgenServer, keys_of_client
 from massgen_mcp.server.waiting import wait_with_progress
-from massgen_mcp.server.where_keys_go import where_keys_go
 
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
@@ -104,8 +103,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         reach = reach_of(team, os.environ, Path.cwd())
         if dry_run:
             expected = await estimate(team, request.question, os.environ)
-            where = where_keys_go(client_of(context))
-            return results.planned(team, source, reach, expected, os.environ, where)
+            return results.planned(team, source, reach, expected, os.environ, keys_of_client(context))
         view, reused = await service.start(request)
         note = view.note
         if wait_seconds:

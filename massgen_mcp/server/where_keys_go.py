@@ -3,6 +3,7 @@
 WHERE_KEYS_GO = (
     "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
 )
+OVER_HTTP = "Keys go into the environment that `massgen-mcp --transport http` is started in; restart that server then."
 _OF_CLIENTS = {
     "claude": (
         "Keys go into `env` of this server's entry in Claude Code's configuration: `claude mcp remove NAME`, then "

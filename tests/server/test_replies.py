@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from mcp import Client
 
 from massgen_mcp.server.results.pages import page_of
-from tests.harness import TempHome, agent, call, events_of, expect_error, happened, text_of, wait_until
+from tests.harness import (
+    MODES,
+    TempHome,
+    agent,
+    call,
+    events_of,
+    expect_error,
+    happened,
+    http_server,
+    text_of,
+    wait_until,
+)
 from tests.server.reply_check import MOST_BYTES, as_sent, check_reply
 from tests.tokens import tokens
 
@@ -334,6 +345,14 @@ async def test_a_missing_key_says_where_this_client_takes_it(home: TempHome, cli
             assert all(part in message for part in told), message
         planned, _ = await both_forms(client, "start_run", question="q", config="two_providers", dry_run=True)
     assert all(part in planned["next_step"] for part in ("OPENAI_API_KEY", *told))
+
+
+async def test_a_missing_key_of_a_server_over_http_belongs_where_that_is_started(home: TempHome) -> None:
+    async with http_server(home) as server:
+        for mode in MODES:
+            async with server.client(mode) as client:
+                _, message = await expect_error(client, "start_run", question="q", config="two_providers")
+                assert "`massgen-mcp --transport http` is started" in message
 
 
 async def test_every_reply_has_its_facts_in_both_forms(home: TempHome) -> None:

@@ -10,16 +10,27 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
 from massgen_mcp.server.results.pages import page_of
-from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.record import (
+    ALL,
+    DETAILS,
+    Detail,
+    Dissent,
+    Dropped,
+    Usage,
+    VoteLine,
+    degraded_of,
+    led_to_it,
+    usage_of,
+    votes_of,
+)
+from massgen_mcp.server.results.reply import MAX_BYTES, Reply, json_bytes, lines, listed, number
 from massgen_mcp.server.results.words import (
-    REASON_CHARACTERS,
     after_the_end,
     meanwhile,
     next_step,
     note_on,
     reason_of,
     salvage,
-    shortened,
 )
 
 View = Literal["summary", "full", "votes", "agent"]
@@ -28,50 +39,6 @@ ANSWER_BYTES = 6_000
 """An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
 LEAST_BYTES = 400
 """Whatever else there is, a page has so much room for its text."""
-
-
-class VoteLine(Part):
-    voter: str
-    voted_for: str
-    label: str
-    reason: str
-
-
-class Dissent(Part):
-    """A losing answer that had votes."""
-
-    agent: str
-    label: str
-    votes: int
-    preview: str
-
-
-class Dropped(Part):
-    agent: str
-    reason: str
-    message: str
-
-
-class Usage(Part):
-    model_calls: int
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    calls_without_usage: int
-    cost_usd: float | None = None
-    """Absent where no price is known."""
-    unpriced_calls: int
-
-    def text(self) -> str:
-        return listed(
-            "price unknown" if self.cost_usd is None else f"cost_usd {number(self.cost_usd)}",
-            f"{self.model_calls} calls",
-            f"{self.input_tokens} input tokens",
-            f"{self.cached_input_tokens} of them cached",
-            f"{self.output_tokens} output tokens",
-            f"{self.calls_without_usage} calls without usage",
-            f"{self.unpriced_calls} unpriced",
-        )
 
 
 class Result(Reply):
@@ -100,7 +67,7 @@ class Result(Reply):
     def body(self) -> str:
         """All but what to do next."""
         answer = [] if self.answer is None else [self.answer, "---"]
-        return lines(*answer, self._about(), *self._what_led_to_it())
+        return lines(*answer, self._about(), *self._whatled_to_it())
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -116,7 +83,7 @@ class Result(Reply):
             cut if self.next_offset is None else f"{cut}, next_offset {self.next_offset}",
         )
 
-    def _what_led_to_it(self) -> Iterator[str | None]:
+    def _whatled_to_it(self) -> Iterator[str | None]:
         yield self.reason
         yield self.note
         yield f"team: {team_text(self.team)}" if self.team else None
@@ -131,20 +98,6 @@ class Result(Reply):
         yield self.usage.text() if self.usage is not None else None
         for name, path in (self.paths or {}).items():
             yield f"{name} {path}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Detail:
-    """How many characters of what led to an answer are told; None: all."""
-
-    reason: int | None
-    dissent: int | None
-    message: int | None
-    paths: bool = True
-
-
-_ALL = _Detail(None, None, None)
-_DETAILS = (_Detail(500, 1_000, 300), _Detail(200, 300, 200), _Detail(80, 100, 80), _Detail(20, 20, 20, paths=False))
 
 
 def result(view: RunView, what: View, agent: str | None, offset: int, limit: int | None = None) -> Result:
@@ -175,8 +128,8 @@ def _result(view: RunView, what: View, asked: str | None, offset: int, limit: in
     agent = find_agent(view.snapshot, asked) if what == "agent" else None
     pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
     if most_bytes == sys.maxsize:
-        return pages.page(_ALL)
-    return pages.best(_DETAILS if what != "votes" else (_ALL, *_DETAILS))
+        return pages.page(ALL)
+    return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
 
 
 def _text(view: RunView, what: View, agent: str | None) -> str | None:
@@ -204,9 +157,9 @@ def _everything(view: RunView) -> str:
     run = view.snapshot
     parts = [] if run.best_answer is None else [run.best_answer]
     parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
-    told = _votes(view, _ALL)
+    told = votes_of(view, ALL)
     parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in told]
-    parts += [f"## {gone.agent} was dropped ({gone.reason})\n\n{gone.message}" for gone in _degraded(view, _ALL)]
+    parts += [f"## {gone.agent} was dropped ({gone.reason})\n\n{gone.message}" for gone in degraded_of(view, ALL)]
     if (reason := reason_of(view, None)) is not None:
         parts.append(f"## Why the run ended\n\n{reason}")
     return "\n\n".join(parts)
@@ -224,7 +177,7 @@ class _Pages:
     limit: int
     most_bytes: int
 
-    def best(self, details: tuple[_Detail, ...]) -> Result:
+    def best(self, details: tuple[Detail, ...]) -> Result:
         """The page with as much around its text as there is room for."""
         wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.limit]))
         for detail in details:
@@ -232,18 +185,18 @@ class _Pages:
                 return self.page(detail)
         return self.page(details[-1])
 
-    def page(self, detail: _Detail) -> Result:
+    def page(self, detail: Detail) -> Result:
         if self.text is None:
             return self._with(None, None, detail)
         room = max(LEAST_BYTES, self.most_bytes - self._around(detail).size)
         page, next_offset = page_of(self.text, self.offset, self.limit, room)
         return self._with(page, next_offset, detail)
 
-    def _around(self, detail: _Detail) -> Result:
+    def _around(self, detail: Detail) -> Result:
         """The longest that there can be around a text."""
         return self._with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
 
-    def _with(self, page: str | None, next_offset: int | None, detail: _Detail) -> Result:
+    def _with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
         view, run = self.view, self.view.snapshot
         if self.offset > 0:
             return Result(
@@ -254,8 +207,8 @@ class _Pages:
                 status=view.state,
                 next_step=self._next_step(page, next_offset, shortened=False),
             )
-        led = _led_to_it(view, detail)
-        short = led != _led_to_it(view, _ALL)
+        led = led_to_it(view, detail)
+        short = led != led_to_it(view, ALL)
         return Result(
             answer=page,
             truncated=next_offset is not None or short,
@@ -270,7 +223,7 @@ class _Pages:
             votes=led.votes,
             dissent=led.dissent,
             degraded=led.degraded,
-            usage=_usage(view),
+            usage=usage_of(view),
             note=note_on(view),
             resumed=run.resumed or None,
             seconds=round(view.elapsed, 3),
@@ -281,7 +234,7 @@ class _Pages:
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""
         votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
-        return "full" if self.what == "votes" or votes.page(_ALL).size > MAX_BYTES else "votes"
+        return "full" if self.what == "votes" or votes.page(ALL).size > MAX_BYTES else "votes"
 
     def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
         view = self.view
@@ -297,72 +250,6 @@ class _Pages:
             return " ".join(filter(None, (longer, next_step(view))))
         led = longer or "view=full or view=votes has what led to it."
         return " ".join(filter(None, (rest or "The answer is whole;", longer if rest else led, after_the_end(view))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Led:
-    """What led to an answer, as far as it may be long."""
-
-    reason: str | None
-    votes: list[VoteLine]
-    dissent: list[Dissent]
-    degraded: list[Dropped]
-
-
-def _led_to_it(view: RunView, detail: _Detail) -> _Led:
-    reason = reason_of(view, None if detail is _ALL else REASON_CHARACTERS)
-    return _Led(reason, _votes(view, detail), _dissent(view, detail), _degraded(view, detail))
-
-
-def _votes(view: RunView, detail: _Detail) -> list[VoteLine]:
-    run = view.snapshot
-    authors = {answer.label: answer.agent for answer in run.answers}
-    return [
-        VoteLine(
-            voter=id_of(run, vote.voter),
-            voted_for=id_of(run, authors[vote.label]),
-            label=vote.label,
-            reason=shortened(vote.reason, detail.reason),
-        )
-        for vote in run.votes.values()
-    ]
-
-
-def _dissent(view: RunView, detail: _Detail) -> list[Dissent]:
-    run = view.snapshot
-    if run.winner is None:
-        return []
-    return [
-        Dissent(
-            agent=id_of(run, answer.agent),
-            label=answer.label,
-            votes=run.winner.votes[answer.label],
-            preview=shortened(answer.content, detail.dissent),
-        )
-        for answer in run.current_answers
-        if answer.label != run.winner.label and run.winner.votes.get(answer.label)
-    ]
-
-
-def _degraded(view: RunView, detail: _Detail) -> list[Dropped]:
-    run = view.snapshot
-    return [
-        Dropped(agent=id_of(run, agent), reason=reason, message=shortened(message, detail.message))
-        for agent, reason, message in run.degraded
-    ]
-
-
-def _usage(view: RunView) -> Usage:
-    spent = view.snapshot.spent
-    return Usage(
-        model_calls=spent.calls,
-        input_tokens=spent.input_tokens,
-        cached_input_tokens=spent.cached_input_tokens,
-        output_tokens=spent.output_tokens,
-        calls_without_usage=spent.calls_without_usage,
-        cost_usd=spent.rounded_usd,
-        unpriced_calls=spent.unpriced_calls,
-    )
 
 
 def _paths(view: RunView, agent: str | None) -> dict[str, str]:
