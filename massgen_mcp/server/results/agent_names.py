@@ -4,14 +4,12 @@ The records of a run and its files call agents `agent_a`, `agent_b`, …; a call
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import AgentInfo, public_agent_name
+from massgen_mcp.events import AgentInfo
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.run_view import RunView
 
 MODEL_CHARACTERS = 24
 """Of a model's name beside each mention of an agent; the team has it whole."""
@@ -20,16 +18,6 @@ MODEL_CHARACTERS = 24
 def id_of(run: RunState, name: str) -> str:
     """The id of the agent that the record calls `name`."""
     return run.agents[name].info.id
-
-
-def recorded_id(view: RunView, name: str) -> str:
-    """The same where the run's events may not have been read; the record's name where its config cannot be, either."""
-    if name in view.snapshot.agents:
-        return id_of(view.snapshot, name)
-    with suppress(MassgenError):
-        agents = view.directory.read_request().config.agents
-        return next((agent.id for place, agent in enumerate(agents) if public_agent_name(place) == name), name)
-    return name
 
 
 def team_of(config: Config) -> dict[str, str]:

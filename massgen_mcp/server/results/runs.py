@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results.agent_names import recorded_id
+from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
 from massgen_mcp.views.plain_text import preview
 
@@ -63,5 +63,4 @@ def _line(view: RunView) -> RunLine:
 
 def _winner(view: RunView) -> str | None:
     chosen = view.snapshot.winner
-    name = chosen.agent if chosen is not None else view.row.winner
-    return recorded_id(view, name) if name is not None else None
+    return id_of(view.snapshot, chosen.agent) if chosen is not None else view.row.winner
