@@ -52,7 +52,7 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
-from massgen_mcp.run_state.agents import AgentState, Answer, Vote
+from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.facts import Final, RunFacts
 
 
@@ -76,8 +76,10 @@ class RunState(RunFacts):
             return  # for display only
         if isinstance(event, RunStarted):
             self._begin(event, record.time)
+        elif isinstance(event, AttemptStarted):
+            self.earlier_answers = self.answers  # the rules forget them
         self.budget.apply(event)
-        self.coordination = self.coordination.after(event)
+        self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
         self._apply(event, record.time)
 
@@ -118,7 +120,7 @@ class RunState(RunFacts):
                 self.phase, self.agents[event.agent].status = "voting", "voted"
             case AgentDropped():
                 agent = self.agents[event.agent]
-                agent.dropped, agent.dropped_at = event, time
+                agent.dropped_at = time
                 agent.status = "timeout" if event.reason == "timeout" else "error"
             case PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
@@ -147,15 +149,22 @@ class RunState(RunFacts):
         self._seat(event.agents)
 
     def _seat(self, agents: Iterable[AgentInfo]) -> None:
-        self.agents = {info.name: AgentState(info) for info in agents}
-        self.coordination = Coordination.begin(tuple(self.agents), self.coordination.rules)
+        infos = {info.name: info for info in agents}
+        self.coordination = Coordination.begin(tuple(infos), self.coordination.rules)
+        self.agents = {name: AgentState(infos[name], seat) for name, seat in self.coordination.seats.items()}
+
+    def _reseat(self, coordination: Coordination) -> None:
+        if coordination is not self.coordination:
+            self.coordination = coordination
+            for name, seat in coordination.seats.items():
+                self.agents[name].seat = seat
 
     def _new_attempt(self, event: AttemptStarted) -> None:
         self.attempt_started, self.phase = event, "answering"
-        self.earlier_answers, self.earlier_final = self.answers, self.final
+        self.earlier_final = self.final
         self.cast = {}
         for agent in self.agents.values():
-            agent.answers, agent.round = [], 0
+            agent.round = 0
 
     def _new_round(self, event: RoundStarted) -> None:
         agent = self.agents[event.agent]
@@ -178,9 +187,7 @@ class RunState(RunFacts):
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
     def _answered(self, event: AnswerSubmitted) -> None:
-        agent = self.agents[event.agent]
-        agent.answers.append(Answer(event.agent, event.label, event.content, event.path, self.attempt))
-        agent.status = "answered"
+        self.agents[event.agent].status = "answered"
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"
         if all(other.answers or other.dropped for other in self.agents.values()):
