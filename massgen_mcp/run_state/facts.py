@@ -168,6 +168,12 @@ class RunFacts:
         return self.end.answer if self.end is not None else None
 
     @property
+    def author(self) -> str | None:
+        """Who wrote the answer that the run ended with, as the config calls it."""
+        name = self.end.winner if self.end is not None else None
+        return self.agents[name].info.id if name in self.agents else None
+
+    @property
     def unkept(self) -> str:
         """Why the final answer has no files of its own in the run directory; empty where it has."""
         return self.end.unkept if isinstance(self.end, RunCompleted) else ""
