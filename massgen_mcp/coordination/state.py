@@ -162,15 +162,11 @@ class Coordination:
         if seat.dropped or self.winner is not None:
             return Rest()
         if not seat.answers:
-            return Work(Ballot(agent, 0, ()), may_answer=True, may_vote=False)
-        if seat.vote is not None:
+            return Work(Ballot(agent, 0, ()))
+        if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
-        if self.unanswered and not self.stragglers_given_up:
-            return Wait(for_first_answers=True)
         ballot = self.ballot(agent)
-        if len(ballot.entries) < 2:
-            return Wait()
-        return Work(ballot, may_answer=self.may_answer(agent), may_vote=True)
+        return Wait() if len(ballot.entries) < 2 else Work(ballot)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
