@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from massgen_mcp.config.key_hosts import CLAUDE_URL
 from massgen_mcp.config.models import (
     Ag2BackendConfig,
     BackendConfig,
@@ -23,9 +24,6 @@ from massgen_mcp.threads import imported
 if TYPE_CHECKING:
     from genai_prices import Usage as ListUsage
     from genai_prices.types import PriceCalculation
-
-ANTHROPIC = "https://api.anthropic.com"
-"""Whose models the Claude Code CLI asks."""
 
 _MILLION = Decimal(1_000_000)
 
@@ -78,7 +76,7 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     if isinstance(config, ScriptedBackendConfig):
         return Tariff(config.model, config.price)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return Tariff(config.model, config.price, ANTHROPIC, limitable=False)
+        return Tariff(config.model, config.price, CLAUDE_URL, limitable=False)
     if isinstance(config, Ag2BackendConfig):
         config = config.asked
     provider = provider_for(config, environ)

@@ -154,7 +154,7 @@ class Conductor:
 
         A further attempt that comes to nothing leaves the answer of the one before standing.
         """
-        policy = self._run_spec.policy
+        policy = self._run_spec.policy.coordination
         begun = self.state.attempt_started or self._live_run.record(AttemptStarted(attempt=1))
         while True:
             self._open(begun)
@@ -162,7 +162,7 @@ class Conductor:
             final = self.state.final
             if failure is not None:
                 return None if final else failure
-            if final is None or begun.attempt > policy.max_restarts or self._is_closing():
+            if final is None or begun.attempt > policy.max_orchestration_restarts or self._is_closing():
                 return None
             judgement = await self._judge(final)
             if judgement.sufficient:
@@ -195,7 +195,7 @@ class Conductor:
         """One coordination and its final answer."""
         if self.state.resume_point.presented:
             return None
-        if self._run_spec.policy.skip_coordination:
+        if self._run_spec.policy.skip_coordination_rounds:
             return await self._first_agent_presents()
         winner = await self._coordinate()
         if winner is None:
@@ -302,7 +302,7 @@ class Conductor:
     def _may_reuse(self, winner: WinnerChosen) -> bool:
         """Whether writing the final answer anew could add nothing, or is not wanted."""
         policy = self._run_spec.policy
-        if policy.planning_instruction is not None:
+        if policy.coordination.planning_instruction is not None:
             return False  # what was planned is still to be executed
         if policy.final_answer_strategy == "winner_reuse" or len(self._run_spec.team) == 1:
             return True

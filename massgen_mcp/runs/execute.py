@@ -39,7 +39,7 @@ from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control
-from massgen_mcp.runs.publishing import Publisher
+from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -115,7 +115,7 @@ async def execute_run(
         if past and isinstance(past[-1].event, TERMINAL):
             state = await anyio.to_thread.run_sync(folded, past)
             # The process was lost after the run had ended.
-            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
@@ -155,7 +155,7 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
-            await anyio.to_thread.run_sync(_write_records, run, state, recorded, journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
     return state
 
 
@@ -248,13 +248,12 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", journal: EventWriter, log: RunLog) -> None:
+def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    records = recorded.records
     with _told_in(log):
-        run.write_record(coordination_events(state, records), coordination_table(state, records))
+        run.write_record(coordination_events(state, recorded.records), coordination_table(state, recorded.records))
     with _told_in(log):
-        Publisher(run, state, journal, log).write_status()
+        write_status(run, state)
 
 
 class _Recorded:

@@ -183,10 +183,6 @@ class Store:
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
 
-    def waiting(self, fingerprint: str) -> int:
-        with self._database.reading() as db:
-            return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
-
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         with self._database.reading() as db:
             query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {_RUNNING} OR {_WAITING}"

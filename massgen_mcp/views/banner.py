@@ -1,7 +1,7 @@
 """What the interactive mode shows when it begins: the name, the team, the way to talk to it. Pure."""
 
 from massgen_mcp.config.models import AgentConfig, Config
-from massgen_mcp.views.styled import Line, Span, clip_line, fit_line, text_of, width_of
+from massgen_mcp.views.styled import Line, Span, box, text_of, width_of
 
 _ART = """\
 ███╗   ███╗ █████╗ ███████╗███████╗ ██████╗ ███████╗███╗   ██╗
@@ -68,8 +68,4 @@ def _box(rows: list[str | Span] | list[Line] | list[str], width: int, *, centred
     inner = width - 4
     if centred:
         lines = [(Span(" " * ((inner - width_of(text_of(row))) // 2)), *row) for row in lines]
-    return [
-        (Span(f"╭{'─' * (width - 2)}╮", "frame"),),
-        *((Span("│ ", "frame"), *fit_line(clip_line(row, inner), inner), Span(" │", "frame")) for row in lines),
-        (Span(f"╰{'─' * (width - 2)}╯", "frame"),),
-    ]
+    return box((), lines, (), width, corners="╭╮╰╯")

@@ -99,12 +99,8 @@ def _figures(run: RunState, now: float) -> list[str]:
     """Time, votes and costs, the most important first."""
     figures = [clock(run.elapsed(now))]
     if len(run.agents) > 1:
-        figures.append(f"{len(run.votes)}/{_live(run)} voted")
+        figures.append(f"{len(run.votes)}/{len(run.coordination.live)} voted")
     return [*figures, *spent_figures(run.spent)]
-
-
-def _live(run: RunState) -> int:
-    return sum(1 for view in run.agents.values() if view.dropped is None)
 
 
 def _foot(run: RunState, typed: str | None, width: int) -> Line:
@@ -189,7 +185,7 @@ def _vote(run: RunState, view: AgentState) -> str:
     vote = run.votes.get(view.info.name)
     if vote is None:
         return "-"
-    author = next(answer.agent for answer in run.current_answers if answer.label == vote.label)
+    author = run.coordination.author(vote.label)
     return "Self" if author == view.info.name else run.agents[author].info.id
 
 
