@@ -77,7 +77,18 @@ def config_path(source: str | Path) -> Path:
 
 def read_config(source: str | Path) -> bytes:
     """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
-    return _read(config_path(source), str(source))
+    path = config_path(source)
+    try:
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "there is no such file"
+            raise MassgenError(
+                "config_not_found", f"{show_name(str(source))}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
+            )
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise MassgenError("config_not_found", f"{show_name(str(source))}: cannot be read: {reason}") from error
 
 
 def is_config(place: Path) -> bool:
@@ -146,20 +157,6 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
         elif asked := key_hosts.asked_over_http(agent.backend):
             lacking += [(agent, names) for names in key_hosts.missing_variables(asked, environ)]
     return lacking
-
-
-def _read(path: Path, name: str) -> bytes:
-    try:
-        if not path.is_file():
-            what = "is a directory" if path.is_dir() else "there is no such file"
-            raise MassgenError(
-                "config_not_found", f"{show_name(name)}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
-            )
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise MassgenError("config_not_found", f"{show_name(name)}: cannot be read: {reason}") from error
 
 
 def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Config:

@@ -26,8 +26,7 @@ class Question(Arguments):
 class CallerQuestions:
     """One per run. Agents may ask once the run is there."""
 
-    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._wait_seconds = wait_seconds
+    def __init__(self) -> None:
         self._one_at_a_time = anyio.Lock()
         self._live_run: LiveRun | None = None
 
@@ -45,7 +44,7 @@ class CallerQuestions:
             if live_run.caller.asked is None:
                 live_run.record(InputRequired(kind="question", agent=agent, text=question))
                 await live_run.settle()
-            with anyio.move_on_after(self._wait_seconds):
+            with anyio.move_on_after(WAIT_SECONDS):
                 while live_run.caller.asked is not None:
                     await live_run.change()
             if live_run.caller.asked is not None:

@@ -258,7 +258,7 @@ class Conductor:
         """A round within its time."""
         seconds = self._run_spec.limits.round_seconds
         limit = Countdown(seconds)
-        with self._live_run.limited(limit, lambda: member.name in self._live_run.queued):
+        with self._live_run.limited(limit, lambda: member.name in self.state.resume_point.queued):
             await play.play()
         if limit.ended_early:
             raise BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
@@ -272,7 +272,7 @@ class Conductor:
             await self._live_run.change()
         limit = Countdown(self._run_spec.limits.first_answer_wait_seconds)
         with self._live_run.limited(
-            limit, lambda: not self._live_run.queued.isdisjoint(self._live_run.coordination.unanswered)
+            limit, lambda: not self.state.resume_point.queued.isdisjoint(self._live_run.coordination.unanswered)
         ):
             await anyio.sleep_forever()
         if unanswered := self._live_run.coordination.unanswered:

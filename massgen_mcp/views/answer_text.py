@@ -4,8 +4,8 @@ import re
 
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.figures import clock, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.spent import clock, spent_figures
 from massgen_mcp.views.styled import Line, Span, Style, wrap
 
 MAX_WIDTH = 100

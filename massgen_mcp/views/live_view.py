@@ -7,8 +7,8 @@ from massgen_mcp.events import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.figures import clock, cost_of, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.spent import clock, cost_of, spent_figures
 from massgen_mcp.views.styled import (
     Line,
     Span,
