@@ -162,6 +162,8 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
             "EventT",
             "AnyEvent",
             "UnknownEvent",
+            "LostTry",
+            "RunEnd",
             *EVENTS,
         }:
             return True

@@ -39,7 +39,7 @@ class CallerQuestions:
         if live_run is None:
             raise ToolRefused("the run does not take questions yet; try again")
         async with self._one_at_a_time:
-            if (decision := live_run.caller.decision_on(agent, question)) is not None:
+            if (decision := live_run.caller.decisions.get((agent, question))) is not None:
                 return decision
             if live_run.caller.asked is None:
                 live_run.record(InputRequired(kind="question", agent=agent, text=question))
@@ -49,7 +49,7 @@ class CallerQuestions:
                     await live_run.change()
             if live_run.caller.asked is not None:
                 live_run.record(InputGiven(kind="question", text=NO_DECISION))
-            return live_run.caller.decision_on(agent, question) or NO_DECISION
+            return live_run.caller.decisions.get((agent, question)) or NO_DECISION
 
 
 class QuestionTool:

@@ -157,12 +157,14 @@ class Conductor:
         policy = self._run_spec.policy.coordination
         begun = self.state.attempt_started or self._live_run.record(AttemptStarted(attempt=1))
         while True:
-            self._open(begun)
+            if before := self.state.earlier_final:
+                self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
             failure = await self._attempt_once()
             final = self.state.final
             if failure is not None:
                 return None if final else failure
-            if final is None or begun.attempt > policy.max_orchestration_restarts or self._is_closing():
+            closing = self._live_run.coordination.finish_requested or self.state.budget_reached
+            if final is None or begun.attempt > policy.max_orchestration_restarts or closing:
                 return None
             judgement = await self._judge(final)
             if judgement.sufficient:
@@ -170,14 +172,6 @@ class Conductor:
             begun = self._live_run.record(
                 AttemptStarted(attempt=begun.attempt + 1, reason=judgement.reason, instructions=judgement.instructions)
             )
-
-    def _is_closing(self) -> bool:
-        return self._live_run.coordination.finish_requested or self.state.budget_reached
-
-    def _open(self, begun: AttemptStarted) -> None:
-        """A further attempt knows what the one before came to."""
-        if before := self.state.earlier_final:
-            self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
 
     async def _judge(self, final: Final) -> AnswerEvaluated:
         """The winner's judgement, from the journal as far as it is there."""

@@ -14,10 +14,8 @@ from massgen_mcp.events import (
     InputRequired,
     Outcome,
     PresentationFailed,
-    RunCancelled,
     RunCompleted,
-    RunFailed,
-    RunTimedOut,
+    RunEnd,
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
@@ -68,7 +66,7 @@ class RunFacts:
     earlier_final: Final | None = None
     """The final answer of the attempts before this one."""
     presentation_failed: PresentationFailed | None = None
-    end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
+    end: RunEnd | None = None
     started_at: float | None = None
     updated_at: float | None = None
     ended_at: float | None = None

@@ -58,7 +58,7 @@ class JournalLog:
 class JournalWriter:
     """See `engine.EventWriter`."""
 
-    def __init__(self, path: Path, redactor: Redactor) -> None:
+    def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._pending: list[bytes] = []

@@ -14,7 +14,7 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR
-from massgen_mcp.runs.engine import Engine, Part, RunStore
+from massgen_mcp.runs.engine import Engine, Part
 from massgen_mcp.runs.engine.rows import Kept, RunRow
 
 MOST_CREDIT = 24 * HOUR
@@ -115,7 +115,9 @@ def _age(engine: Engine, now: Moment) -> float:
     """The retention clock, moved on. Where the disk is too full to note even that, the reserve makes room."""
     for _ in range(2):
         try:
-            age = _tick(engine.store, now)
+            clock = engine.store.clock()
+            age = clock[0] + passed(Moment(*clock[1:]), now) if clock else 0.0
+            engine.store.set_clock(age, now.wall, now.boot, now.uptime)
             engine.store.start_ageing(age)
         except MassgenError as error:
             if error.code != "disk_full" or not engine.files.free_reserve():
@@ -123,14 +125,6 @@ def _age(engine: Engine, now: Moment) -> float:
         else:
             return age
     raise MassgenError("disk_full", "cannot prune: no room even to note what is deleted; free some space")
-
-
-def _tick(store: RunStore, now: Moment) -> float:
-    """Move the retention clock on; returns its age."""
-    clock = store.clock()
-    age = clock[0] + passed(Moment(*clock[1:]), now) if clock else 0.0
-    store.set_clock(age, now.wall, now.boot, now.uptime)
-    return age
 
 
 _EXPIRING: dict[Part, tuple[Kept, tuple[Kept, ...], Kept]] = {
