@@ -552,6 +552,9 @@ class UnknownEvent(Event):
     content: dict[str, Any]
 
 
+LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
+"""What may say that a try without a reply has to be paid for."""
+RunEnd = RunCompleted | RunFailed | RunCancelled | RunTimedOut
 TERMINAL = (RunCompleted, RunFailed, RunCancelled, RunTimedOut)
 """After one of these nothing more happens in a run."""
 

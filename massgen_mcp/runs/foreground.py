@@ -92,7 +92,7 @@ class ForegroundRun:
             on_start(handle)
             begun.set()
             if abandoned:
-                handle.cancel()
+                handle.do("cancel")
 
         async def work() -> None:
             with anyio.CancelScope(shield=True):
@@ -112,7 +112,7 @@ class ForegroundRun:
             except anyio.get_cancelled_exc_class():
                 abandoned = True
                 for handle in handles:
-                    handle.cancel()
+                    handle.do("cancel")
                 raise
             tasks.cancel_scope.cancel()
         (came,) = outcome

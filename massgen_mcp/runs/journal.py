@@ -33,7 +33,7 @@ class JournalLog:
         self._path = directory / JOURNAL
 
     def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
-        return JournalWriter(self._path, redactor=redactor)
+        return JournalWriter(self._path, redactor)
 
     def follow(self, after: int = 0) -> "JournalReader":
         return JournalReader(self._path, after)
@@ -58,10 +58,9 @@ class JournalLog:
 class JournalWriter:
     """See `engine.EventWriter`."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, redactor: Redactor = NO_KEYS) -> None:
+    def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._clock = clock
         self._pending: list[bytes] = []
         try:
             sync_directory(path.parent)
@@ -91,7 +90,7 @@ class JournalWriter:
         return event
 
     def _next(self, event: Event) -> LogRecord:
-        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=self._clock(), event=event)
+        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=time.time(), event=event)
 
     async def settle(self) -> None:
         wanted = self._recorded

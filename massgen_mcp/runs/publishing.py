@@ -3,7 +3,6 @@
 Nothing is done for a run in which nothing happens, but for the sign of life that a host may want.
 """
 
-import math
 import time
 from collections.abc import Callable
 
@@ -34,8 +33,8 @@ class Publisher:
         journal: EventWriter,
         log: RunLog,
         *,
-        on_news: Callable[[bool], None] = lambda _: None,
-        heartbeat: float = math.inf,
+        on_news: Callable[[bool], None],
+        heartbeat: float,
     ) -> None:
         self._run = run
         self._state = state
@@ -74,17 +73,17 @@ class Publisher:
         self._on_news(now != self._told)
         self._told = now
 
-    def write_status(self) -> None:
-        run = self._run
-        run.write_status(status_json(self._state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))
-
     def _try_to_write(self) -> None:
         """A status that cannot be written is told once, and ends nothing."""
         try:
-            self.write_status()
+            write_status(self._run, self._state)
         except (OSError, MassgenError):
             pass  # the storage has its own ways to be heard
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
             if not self._failed:
                 self._log.report(error)
             self._failed = True
+
+
+def write_status(run: RunFiles, state: RunState) -> None:
+    run.write_status(status_json(state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))

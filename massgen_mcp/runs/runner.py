@@ -259,7 +259,7 @@ async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) 
                         listens()
                         await Runner(engine, fingerprint, os.environ, news_host).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
-                    if not await anyio.to_thread.run_sync(engine.store.waiting, fingerprint):
+                    if not await anyio.to_thread.run_sync(engine.store.queue, fingerprint):
                         break
                 tasks.cancel_scope.cancel()
     engine.close()

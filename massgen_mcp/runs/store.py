@@ -73,20 +73,7 @@ class Store:
             if run.session_id is not None:
                 _check_session(db, run, leaving=earlier)
             _check_queue(db, max_queued)
-            db.execute(
-                "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash,"
-                " created, session_id) VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    run.run_id,
-                    run.question[:QUESTION_PREVIEW],
-                    run.config,
-                    run.fingerprint,
-                    run.idempotency_key,
-                    run.request_hash,
-                    time.time(),
-                    run.session_id,
-                ),
-            )
+            _insert(db, run, state="queued", created=time.time())
             return Added(_existing(db, run.run_id), replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -94,21 +81,7 @@ class Store:
             if run.session_id is not None:
                 _check_session(db, run, leaving=None)
             now = time.time()
-            db.execute(
-                "INSERT INTO runs (run_id, state, question, config, fingerprint, request_hash, created, started,"
-                " directory, session_id, foreground) VALUES (?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, 1)",
-                (
-                    run.run_id,
-                    run.question[:QUESTION_PREVIEW],
-                    run.config,
-                    run.fingerprint,
-                    run.request_hash,
-                    now,
-                    now,
-                    str(directory),
-                    run.session_id,
-                ),
-            )
+            _insert(db, run, state="running", created=now, started=now, directory=str(directory), foreground=1)
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
         with self._database.transaction() as db:
@@ -210,10 +183,6 @@ class Store:
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
 
-    def waiting(self, fingerprint: str) -> int:
-        with self._database.reading() as db:
-            return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
-
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         with self._database.reading() as db:
             query = f"SELECT DISTINCT fingerprint, state, runner FROM runs WHERE {_RUNNING} OR {_WAITING}"
@@ -231,27 +200,17 @@ class Store:
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         with self._database.transaction() as db:
-            rows = db.execute(
-                f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {_RUNNING} AND fingerprint = ?2"
-                " AND (?3 IS NULL OR runner = ?3) RETURNING run_id",
-                (time.time(), fingerprint, of_runner),
-            ).fetchall()
-        return [row[0] for row in rows]
+            return _interrupt(
+                db, f"{_RUNNING} AND fingerprint = ?2 AND (?3 IS NULL OR runner = ?3)", fingerprint, of_runner
+            )
 
     def lose(self, run_id: str) -> None:
         with self._database.transaction() as db:
-            db.execute(
-                "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
-                " AND foreground = 1",
-                (time.time(), run_id),
-            )
+            _interrupt(db, "state = 'running' AND foreground = 1 AND run_id = ?2", run_id)
 
     def pause(self, run_id: str, runner: str) -> None:
         with self._database.transaction() as db:
-            query = (
-                "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running' AND runner = ?"
-            )
-            db.execute(query, (time.time(), run_id, runner))
+            _interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
 
     def set_aside(self, run_id: str) -> None:
         with self._database.transaction() as db:
@@ -422,6 +381,28 @@ def _queues(db: sqlite3.Connection) -> list[QueueDepth]:
         f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
     )
     return [QueueDepth(*row) for row in rows]
+
+
+def _insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
+    """`further`: columns that `run` does not tell."""
+    columns: dict[str, object] = {
+        "run_id": run.run_id,
+        "question": run.question[:QUESTION_PREVIEW],
+        "config": run.config,
+        "fingerprint": run.fingerprint,
+        "idempotency_key": run.idempotency_key,
+        "request_hash": run.request_hash,
+        "session_id": run.session_id,
+        **further,
+    }
+    places = ", ".join("?" * len(columns))
+    db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
+
+
+def _interrupt(db: sqlite3.Connection, condition: str, *values: object) -> list[str]:
+    """Mark these runs as interrupted now; `values` are ?2, ?3, ... Returns their ids."""
+    query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
+    return [run_id for (run_id,) in db.execute(query, (time.time(), *values)).fetchall()]
 
 
 def _existing(db: sqlite3.Connection, run_id: str) -> RunRow:

@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 
-from massgen_mcp.cli import exits
 from massgen_mcp.cli.massgen.options import make_parser
 from massgen_mcp.cli.massgen_mcp.options import make_parser as make_verb_parser
 from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
+from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, ROOT, TempHome
 
@@ -58,7 +58,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
 
 @pytest.mark.parametrize(
     ("title", "codes"),
-    [("Exit codes of massgen", exits.CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", exits.CODES_OF_VERBS)],
+    [("Exit codes of massgen", CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", CODES_OF_VERBS)],
 )
 def test_the_page_has_the_exit_codes_that_there_are(title: str, codes: frozenset[int]) -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", section(title), re.MULTILINE)} == codes

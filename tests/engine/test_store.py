@@ -198,7 +198,7 @@ def test_a_queued_run_knows_how_many_are_before_it(engine: Engine) -> None:
 def test_a_runner_takes_what_its_credentials_fit_oldest_first(engine: Engine) -> None:
     store = engine.store
     ours, theirs = added(store, 2), added(store, 1, of=THEIRS)
-    assert (store.waiting(OURS), store.waiting(THEIRS), store.waiting("nobody's")) == (2, 1, 0)
+    assert [len(store.queue(who)) for who in (OURS, THEIRS, "nobody's")] == [2, 1, 0]
     assert claimed(store) == ours
     assert claimed(store) == []
     assert claimed(store, THEIRS) == theirs
@@ -253,7 +253,7 @@ def test_an_end_is_in_the_list_and_frees_the_place(engine: Engine) -> None:
     assert (row.state, row.outcome, row.winner, row.events) == ("completed", "consensus", "agent_a", 7)
     assert row.ended is not None
     assert claimed(store, room=1) == [two]
-    assert store.waiting(OURS) == 0
+    assert store.queue(OURS) == []
 
 
 # -- lost runners -----------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_a_run_that_a_newer_version_worked_on_is_left_alone_by_this_one(engine: 
     claimed(store)
     store.set_aside(run_id)
     assert store.get(run_id).state == "interrupted"
-    assert (claimed(store), store.waiting(OURS), store.at_work()) == ([], 0, [])
+    assert (claimed(store), store.queue(OURS), store.at_work()) == ([], [], [])
     store.end(run_id, completed())
     store.set_aside(run_id)
     assert store.get(run_id).state == "completed", "what has ended stays so"

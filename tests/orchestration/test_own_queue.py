@@ -10,18 +10,18 @@ import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart
 from massgen_mcp.backends.limiter import Destination, ProviderLimiter, ProviderLimiters
-from massgen_mcp.config.models import ProviderLimits
+from massgen_mcp.config.models import OrchestratorConfig, ProviderLimits
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import FirstAnswersClosed, LogRecord, ModelCallAdmitted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.run_state.state import RunState
 from tests.virtual_time import VIRTUAL_TIME
 
 PROVIDER = Destination("http://provider.test/v1")
 TIGHT = Limits(run_seconds=10, round_seconds=10, call_seconds=10, first_answer_wait_seconds=10)
-ALONE = RunPolicy(final_answer_strategy="winner_reuse")
+ALONE = OrchestratorConfig(final_answer_strategy="winner_reuse")
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def make_parser() -> argparse.ArgumentParser:
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
     about_run("status", "show what a run is doing now")
     wait = about_run("wait", "wait until a run has ended or needs an answer")
-    wait.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait no longer than this; default: no limit")
+    wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
     about_run("watch", "follow a run; leaving does not end it")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
@@ -153,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
     prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
+    prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
     for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
         made = verb(name, told)
         made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
@@ -214,13 +214,6 @@ def _positive(text: str) -> int:
     return number
 
 
-def _days(text: str) -> float:
-    try:
-        return _seconds(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError("expected a number of days") from None
-
-
 def _moment(text: str) -> float:
     """Seconds since the epoch, of a day or time in ISO form (local unless it says otherwise), or of some time ago."""
     if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
@@ -231,11 +224,11 @@ def _moment(text: str) -> float:
         raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
 
 
-def _seconds(text: str) -> float:
+def _number(text: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number of seconds")
-    return seconds
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number, 0 or more")
+    return number

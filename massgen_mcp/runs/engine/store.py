@@ -101,10 +101,6 @@ class RunStore(Protocol):
         """The runs that a runner with these credentials could take, oldest first."""
         ...
 
-    def waiting(self, fingerprint: str) -> int:
-        """How many runs a runner with these credentials could take."""
-        ...
-
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         """Fingerprint, state and runner of everything that waits for a runner or has one, without repetition."""
         ...
