@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp import Client
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.home import find_home
@@ -19,6 +20,9 @@ from massgen_mcp.runs.foreground import run_here
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server import waiting
+from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.tools import add_tools
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
 
 __all__ = ["home"]
@@ -121,6 +125,39 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place:
         assert ended[0].state == "cancelled"
         await runs.control(first, "cancel")
         assert (await runs.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
+
+
+async def test_a_client_that_wants_no_progress_waits_without_a_look_until_there_is_news(
+    place: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does want it is looked for again and again, here a hundred times a second."""
+    monkeypatch.setattr(waiting, "PROGRESS_SECONDS", 0.01)
+    looks: list[str] = []
+    look = RunService.look
+
+    async def counted(runs: RunService, run_id: str) -> RunView:
+        looks.append(run_id)
+        return await look(runs, run_id)
+
+    async def not_read(progress: float, total: float | None, message: str | None) -> None:
+        """Nobody cares what it says."""
+
+    monkeypatch.setattr(RunService, "look", counted)
+    async with service_in(place) as runs:
+        server = MassgenServer()
+        add_tools(server, runs)
+        async with Client(server, mode="legacy") as client:
+            for on_progress in (None, not_read):
+                run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 2}))
+                await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))  # noqa: B023
+                arguments = {"run_id": run_id, "timeout_seconds": 50}
+                waited = await client.call_tool("wait_run", arguments, progress_callback=on_progress)
+                assert waited.structured_content
+                assert waited.structured_content["status"] == "completed"
+                if on_progress is None:
+                    quiet = looks.count(run_id)
+    assert quiet < 10
+    assert looks.count(run_id) > 3 * quiet
 
 
 async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place: TempHome, tmp_path: Path) -> None:
