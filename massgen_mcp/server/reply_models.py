@@ -120,6 +120,7 @@ class RunLine(Model):
     question: str
     source: str
     started: float
+    reason: str | None = None
     winner: str | None = None
     expired: bool = False
 

@@ -160,6 +160,7 @@ def run_list(views: Sequence[RunView], limit: int) -> RunList:
             question=preview(view.row.question, 100),
             source=view.row.config,
             started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
+            reason=_reason(view, STATUS_REASON_CHARACTERS) if view.state == "queued" else None,
             winner=view.row.winner or (view.snapshot.winner.agent if view.snapshot.winner else None),
             expired=view.row.expired,
         )
@@ -305,6 +306,8 @@ def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
         case _:
             if asked := view.snapshot.input_required:
                 return f"{asked.kind}: {preview(asked.text, limit)}"
+            if view.held_back_by is not None:
+                return f"provider_limit: {preview(view.held_back_by, limit)}"
             if view.state != "interrupted":
                 return None
             if view.newer is not None:

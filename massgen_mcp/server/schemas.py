@@ -13,13 +13,19 @@ def compacted(tool: Tool) -> Tool:
     tool.description = " ".join(inspect.cleandoc(tool.description or "").split())
     tool.input_schema = {**_smaller(tool.input_schema), "additionalProperties": False}
     if tool.output_schema is not None:
-        tool.output_schema = _smaller(tool.output_schema)
+        tool.output_schema = _smaller(tool.output_schema, defaults=False)
     return tool
 
 
-def _smaller(schema: Json) -> Json:
-    """Pydantic's schema without titles and descriptions of classes, `X or null` as a list of types."""
-    kept = {key: _value(key, value) for key, value in schema.items() if not _noise(key, value)}
+def _smaller(schema: Json, *, defaults: bool = True) -> Json:
+    """Pydantic's schema without titles and descriptions of classes, `X or null` as a list of types. `defaults`: with
+    those that say something; what we return is whole, so they say nothing there.
+    """
+    kept = {
+        key: _value(key, value, defaults=defaults)
+        for key, value in schema.items()
+        if not _noise(key, value, defaults=defaults)
+    }
     options = kept.get("anyOf")
     if isinstance(options, list) and len(cast("list[object]", options)) == 2:
         first, second = cast("list[Json]", options)
@@ -35,16 +41,17 @@ def _without_docstring(schema: Json) -> Json:
     return {key: value for key, value in schema.items() if key != "description"}
 
 
-def _noise(key: str, value: object) -> bool:
-    return (key == "title" and isinstance(value, str)) or (key == "default" and value is None)
+def _noise(key: str, value: object, *, defaults: bool) -> bool:
+    return (key == "title" and isinstance(value, str)) or (key == "default" and (value is None or not defaults))
 
 
-def _value(key: str, value: object) -> object:
+def _value(key: str, value: object, *, defaults: bool) -> object:
     if key in ("properties", "$defs"):
         items = cast("dict[str, Json]", value).items()
-        return {name: _smaller(item if key == "properties" else _without_docstring(item)) for name, item in items}
+        plain = {name: item if key == "properties" else _without_docstring(item) for name, item in items}
+        return {name: _smaller(item, defaults=defaults) for name, item in plain.items()}
     if isinstance(value, dict):
-        return _smaller(cast("Json", value))
+        return _smaller(cast("Json", value), defaults=defaults)
     if key == "anyOf":
-        return [_smaller(item) for item in cast("list[Json]", value)]
+        return [_smaller(item, defaults=defaults) for item in cast("list[Json]", value)]
     return value
