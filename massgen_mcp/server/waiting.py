@@ -19,9 +19,9 @@ async def wait_with_progress(
         return await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_report, context, service, run_id)
-        view = await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
+        await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
         tasks.cancel_scope.cancel()
-    return view
+    return await service.look(run_id)
 
 
 async def _report(context: Context, service: RunService, run_id: str) -> None:

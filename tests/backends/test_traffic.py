@@ -308,6 +308,9 @@ async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_a
     policy = LimiterPolicy(first_break=2, patience=5)
     with ProviderLimiters(policy).limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
 
+        def hears(obstacle: Obstacle | None) -> None:
+            heard.append((anyio.current_time(), obstacle))
+
         async def one(on_wait: Callable[[Obstacle | None], None]) -> None:
             try:
                 await ask(provider, limiter, seconds=15, on_wait=on_wait)
@@ -316,8 +319,8 @@ async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_a
 
         async with anyio.create_task_group() as tasks:
             for _ in range(9):
-                tasks.start_soon(one, lambda _: None)
-            tasks.start_soon(one, lambda obstacle: heard.append((anyio.current_time(), obstacle)))
+                tasks.start_soon(one, not_told)
+            tasks.start_soon(one, hears)
     assert heard == [(0, "concurrency"), (pytest.approx(5), "circuit")]
     # Five fail, after 1 s each; a probe after 2 s more, which takes 1 s; then the next one lies too far away.
     assert [at for at, text in failed if text != "circuit open"] == pytest.approx([1, 2, 3, 4, 5, 8])
