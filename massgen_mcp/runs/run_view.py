@@ -156,7 +156,7 @@ class RunWatch:
 
     def _read(self, directory: RunFiles) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
-        reader = self._reader = self._reader or directory.event_log.follow()
+        reader = self._reader = self._reader or directory.event_log.follow(text=False)
         seen = self._folded.seq
         while records := self._new(reader):
             for record in records:
