@@ -85,7 +85,7 @@ class EventLog(Protocol):
         ...
 
     def read_to_continue(self) -> list[LogRecord]:
-        """Every record, for whoever continues or ends the run; streamed text is left out as in `follow`. Raises as `EventReader.read` does, and `JournalNewer`
-        where a newer version wrote a part.
+        """Every record, for whoever continues or ends the run; streamed text is left out as in `follow`. Raises as
+        `EventReader.read` does, and `JournalNewer` where a newer version wrote a part.
         """
         ...
