@@ -1,6 +1,9 @@
 """Whoever waits for a run is told when there is something new, and looks once: waiting costs nothing."""
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
@@ -24,6 +27,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import waiting
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.tools import add_tools
+from tests.faults import ROOT, can_mount
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
 
 __all__ = ["home"]
@@ -206,6 +210,29 @@ async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(pl
             end(runner, signal.SIGKILL)
     assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
     assert len(ended) == 100
+
+
+def test_where_no_socket_can_be_made_runs_end_and_are_cancelled_all_the_same(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip(
+            "a directory that is full for nobody else takes a file system of its own, which this user may not mount"
+        )
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", "--mount", *user, sys.executable, "-W", "error", "-m", "tests.runs.no_sockets", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "outlived" in done.stdout
+
+
+async def test_a_socket_that_somebody_removed_costs_time_and_no_event(place: TempHome) -> None:
+    """As when the runtime directory goes with the end of a login."""
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 2}))
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        (address,) = (place.path / "runners").glob("*.news")
+        Path(address.read_text()).unlink()
+        ended = await runs.wait(run_id, until="terminal", seconds=1000, cursor=None)
+    assert ended.state == "completed"
 
 
 async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(place: TempHome) -> None:
