@@ -1,7 +1,7 @@
 """A model that takes no time, or so long as it is told: three wires over server-sent events, on 127.0.0.1.
 
-It is a process of its own. It votes for the first name that it may vote for, else submits a new answer, else writes
-text; every text differs from all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not
+It is a process of its own. Shown an answer, it votes for the first name that it may vote for; else it submits a new
+answer, else writes text; every text differs from all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not
 know what is measured.
 """
 
@@ -106,7 +106,7 @@ class _Server:
     def _reply(self, method: str, path: str, body: bytes, arrived: float) -> bytes:
         for ending, dialect in DIALECTS.items():
             if method == "POST" and path.endswith(ending):
-                played = self._play(dialect, json.loads(body))
+                played = self._play(dialect, body)
                 digest = hashlib.sha256(body).hexdigest()
                 self.requests.append({"time": arrived, "body": digest, "played": played.tool or "text"})
                 return dialect.stream(played)
@@ -119,12 +119,12 @@ class _Server:
             case _:
                 return _whole("404 Not Found", {"error": {"message": f"no route {method} {path}"}})
 
-    def _play(self, dialect: Dialect, request: Mapping[str, Any]) -> Played:
-        """What is replied."""
+    def _play(self, dialect: Dialect, body: bytes) -> Played:
+        """What is replied. Nobody votes who was shown no answer."""
         self.played += 1
-        tools = dialect.tools(request)
+        tools = dialect.tools(json.loads(body))
         text = f"Answer number {self.played}: forty-two, because six times seven is forty-two."
-        if "vote" in tools:
+        if "vote" in tools and ("new_answer" not in tools or b"Answer number" in body):
             choice: str = tools["vote"]["properties"]["agent_id"]["enum"][0]
             vote = {"agent_id": choice, "reason": "It is right and complete."}
             return Played(self.played, json.dumps(vote), "vote")
