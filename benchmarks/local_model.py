@@ -1,8 +1,8 @@
 """A model that takes no time, or so long as it is told: three wires over server-sent events, on 127.0.0.1.
 
 It is a process of its own. Shown an answer, it votes for the first name that it may vote for; else it submits a new
-answer, else writes text; every text differs from all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not
-know what is measured.
+answer, else writes text; every text differs from all earlier ones. `GET /record` tells the requests since the last
+`POST /reset`. Must not know what is measured.
 """
 
 import asyncio
