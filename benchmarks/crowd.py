@@ -39,7 +39,9 @@ def main() -> None:
 
 def measure(table: Table, runs: int) -> None:
     with ExitStack() as stack:
-        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="massgen-mcp-crowd-")))
+        home = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="massgen-mcp-crowd-", ignore_cleanup_errors=True))
+        )
         model = stack.enter_context(LocalModel(MODEL_SECONDS))
         servers = [stack.enter_context(Server(home, LONG_QUEUE)) for _ in range(SERVERS)]
         team = str(write_team(home, AGENTS, model.base_url))
