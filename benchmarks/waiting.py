@@ -125,7 +125,11 @@ def _polled(table: Table, runs: int) -> None:
         for _ in range(TURNS):
             p99: list[float] = []
             for name, each in asked.items():
+                before = cpu_seconds(each.pid)
                 taken = sorted(each.ask_regularly("get_status", {"run_id": run_id}, clients=runs, seconds=TURN_SECONDS))
+                table.add(
+                    f"pollers: {runs}, {name}, CPU per answer", "ms", (cpu_seconds(each.pid) - before) / len(taken)
+                )
                 p99.append(taken[len(taken) * 99 // 100])
                 table.add(f"pollers: {runs}, {name}, p50", "ms", taken[len(taken) // 2])
                 table.add(f"pollers: {runs}, {name}, p99", "ms", p99[-1])
