@@ -78,7 +78,7 @@ class ProviderLimiter:
         self._line: deque[_Place] = deque()
         """Those who wait, and whoever is just being let through; the first one looks for a gap."""
         self._in_the_way: tuple[Obstacle, float | None] | None = None
-        """What those who wait were told last, and when time removes it, unless that is our own limit."""
+        """What those who wait were told last, and when time removes it; None while it is a limit of our own."""
         self._under_way = 0
         self._sent: deque[float] = deque()
         self._last_sent = 0.0
@@ -207,8 +207,10 @@ class ProviderLimiter:
             self._line[0].wake()
 
     def _show(self, obstacle: Obstacle) -> None:
-        """What is in the way of the first one is in the way of all behind it; they are woken when that is new."""
-        now = (obstacle, None if obstacle in OWN_QUEUE else self._until(obstacle))
+        """What is in the way of the first one is in the way of all behind it: they are woken when that is new. Which
+        limit of our own it is changes with every call that is let through, and concerns the first one only.
+        """
+        now = None if obstacle in OWN_QUEUE else (obstacle, self._until(obstacle))
         if now != self._in_the_way:
             self._in_the_way = now
             for place in self._line:

@@ -300,6 +300,20 @@ async def test_who_stands_in_line_hears_what_is_in_the_way_and_does_not_wait_for
     assert provider.names[1:] == ["patient", "calm", "somebody"]
 
 
+async def test_calls_in_line_are_not_told_each_time_another_limit_of_ours_is_in_the_way() -> None:
+    provider = Provider()
+    provider.seconds = 5
+    waits: list[list[Obstacle | None]] = [[] for _ in range(12)]
+    limits = ProviderLimits(concurrency=1, requests_per_minute=2)
+    with ProviderLimiters().limiter(HERE, limits) as limiter:
+        async with anyio.create_task_group() as tasks:
+            for told in waits:
+                tasks.start_soon(lambda on_wait=told.append: ask(provider, limiter, on_wait=on_wait))
+    assert len(provider.arrived) == 12
+    assert max(map(len, waits)) <= 3
+    assert waits[11][0] == "concurrency"
+
+
 async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_as_that_is_certain() -> None:
     provider = Provider(well=False)
     provider.seconds = 1
