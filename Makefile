@@ -22,10 +22,15 @@ check: $(VENV)/developed node_modules/installed
 test: $(VENV)/developed node_modules/installed
 	$(BIN)/pytest $(ON_EVERY_CORE)
 
+# About 20 minutes on a quiet machine. MASSGEN_UPSTREAM=/venv/bin/massgen measures upstream beside us; `python -m
+# benchmarks.crowd` takes 1,000 runs instead of 100.
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.waiting
+	$(BIN)/python -m benchmarks.crowd --runs 100
+	$(BIN)/python -m benchmarks.upstream
 
 # The long harnesses: faults, thousands of starts and runs. About 50 minutes; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed

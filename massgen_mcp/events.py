@@ -351,6 +351,7 @@ class ModelReplied(Event):
     usage: Usage | None = None
     cost: Cost = Cost()
     seconds: float
+    """How long the call took, retries included; what it waited in our own queue is no part of that."""
 
 
 class ModelCallFailed(Event):
@@ -365,6 +366,7 @@ class ModelCallFailed(Event):
     """As in `ModelCallRetried`, for the last try."""
     cost: Cost | None = None
     seconds: float
+    """As in `ModelReplied`."""
 
 
 class ModelCallAborted(Event):
@@ -377,6 +379,7 @@ class ModelCallAborted(Event):
     """What was used until then, by our estimate."""
     cost: Cost | None = None
     seconds: float
+    """As in `ModelReplied`."""
 
 
 class ToolFinished(Event):

@@ -108,7 +108,7 @@ async def execute_run(
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = await anyio.to_thread.run_sync(lambda: run.event_log.read_to_continue(text=False))
+        past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
         journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
@@ -216,7 +216,7 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
     state = RunState()
 
     def fold() -> None:
-        for record in directory.event_log.read_to_continue(text=False):
+        for record in directory.event_log.read_to_continue():
             state.apply(record)
 
     try:

@@ -11,6 +11,7 @@ import anyio
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.run_log import RunLog
 from massgen_mcp.views.status_json import status_json
@@ -23,7 +24,7 @@ AGAIN_SECONDS = 2.0
 
 class Publisher:
     """`on_news` is called when others can read what is new; with True if the state or the phase of the run has changed.
-    `heartbeat`: seconds after which `status.json` is written even if nothing happened.
+    `heartbeat`: `status.json` is written every so many seconds even if nothing happened, that of all runs at once.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Publisher:
         self._changed.set()
         longest = self._heartbeat
         while True:
-            with anyio.move_on_after(longest):
+            with anyio.CancelScope(deadline=next_beat(longest)):
                 await self._changed.wait()
             self._changed = anyio.Event()
             self._try_to_write()

@@ -146,12 +146,12 @@ class RunService:
                 self._waits.discard(scope)
         return await self.look(run_id)
 
-    async def follow(self, run_id: str) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
+    async def follow(self, run_id: str, *, text: bool = True) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
         """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
-        new piece the run as it was before.
+        new piece the run as it was before. `text`: with what agents write while they write it (see `EventLog.follow`).
         """
         view = await self.look(run_id)
-        events = view.directory.event_log.follow()
+        events = view.directory.event_log.follow(text=text)
         yield view, await anyio.to_thread.run_sync(events.read)
         if view.stands_still:
             return

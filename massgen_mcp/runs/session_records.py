@@ -226,7 +226,7 @@ def _write_outputs(directory: Path, run: RunFiles, snapshot: RunState) -> None:
         ]
         whole = "\n".join(texts) or "no answer\n"
         write_durably(outputs / f"{view.info.id}.txt", whole.encode("utf-8", "replace"))
-    log = coordination_events(snapshot, run.event_log.read())
+    log = coordination_events(snapshot, run.event_log.read(text=False))
     write_durably(directory / "coordination_log.json", json.dumps(log, indent=2).encode())
     files = run.final_of(snapshot.winner.agent) / "workspace" if snapshot.winner else None
     if files is not None and files.is_dir() and any(files.iterdir()):

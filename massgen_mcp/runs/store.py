@@ -7,7 +7,7 @@ when there are such, works in the place of the run that waits for it and is not 
 import json
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -35,7 +35,7 @@ QUESTION_PREVIEW = 200
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground"
+    " resumes, directory, foreground, held_back_by"
 )
 _WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 _ENDED = tuple(sorted(TERMINAL_STATES))
@@ -138,7 +138,8 @@ class Store:
 
     def ahead(self, row: RunRow) -> int:
         with self._database.reading() as db:
-            return _count(db, f"{_WAITING} AND number < ?", row.number)
+            others = "1" if row.held_back_by else "held_back_by IS NULL"
+            return _count(db, f"{_WAITING} AND {others} AND number < ?", row.number)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         with self._database.reading() as db:
@@ -160,17 +161,19 @@ class Store:
         max_running: int,
         absent: Collection[str] = (),
         among: Collection[str] | None = None,
+        held_back: Mapping[str, str] | None = None,
     ) -> list[RunRow]:
         only = None if among is None else json.dumps(list(among))
         with self._database.transaction() as db:
+            _note_held_back(db, fingerprint, held_back or {})
             room = max_running - _count(db, _RUNNING)
-            queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
+            queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]
             turns = allocate(room, queues).get(fingerprint, 0)
             if turns == 0:
                 return []
             rows = db.execute(
                 "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
-                " started = ?2, ended = NULL, aged_from = NULL"
+                " started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
                 f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?3"
                 " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
                 f" ORDER BY number LIMIT ?5) RETURNING {_COLUMNS}",
@@ -255,7 +258,8 @@ class Store:
         with self._database.transaction() as db:
             _check_alone(db, run_id)
             db.execute(
-                "UPDATE runs SET fingerprint = ?, foreground = 0 WHERE run_id = ? AND state = 'interrupted'",
+                "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
+                " WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
 
@@ -373,12 +377,25 @@ def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
 # -- plumbing ---------------------------------------------------------------------------------------------------------
 
 
-def _queues(db: sqlite3.Connection) -> list[QueueDepth]:
+def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping[str, str]) -> None:
+    """Writes only what has changed."""
+    query = f"SELECT number, run_id, held_back_by FROM runs WHERE {_WAITING} AND fingerprint = ?"
+    waiting = db.execute(query, (fingerprint,)).fetchall()
+    changed = [(held_back.get(run_id), number) for number, run_id, told in waiting if told != held_back.get(run_id)]
+    db.executemany("UPDATE runs SET held_back_by = ? WHERE number = ?", changed)
+
+
+def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list[QueueDepth]:
+    """Of the runs that can be taken now: for this fingerprint those `among` (JSON; None: all), for others what their
+    runners do not hold back.
+    """
     rows = db.execute(
         "SELECT fingerprint, count(*), min(number),"
         f" (SELECT count(*) FROM runs AS r WHERE {_RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
-        f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
+        f" FROM runs AS q WHERE {_WAITING} AND iif(fingerprint = ?1 AND ?2 IS NOT NULL,"
+        " run_id IN (SELECT value FROM json_each(?2)), held_back_by IS NULL) GROUP BY fingerprint",
+        (fingerprint, among),
     )
     return [QueueDepth(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Waiting inside a tool call: with progress for the client, so that it neither gives up nor wonders."""
+"""Waiting inside a tool call: with progress for the client that wants it, so that it neither gives up nor wonders."""
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -12,7 +12,11 @@ PROGRESS_SECONDS = 5.0
 async def wait_with_progress(
     context: Context, service: RunService, run_id: str, until: Until, seconds: float, cursor: int | None
 ) -> RunView:
-    """Like `RunService.wait`, reporting progress at least every ten seconds."""
+    """Like `RunService.wait`; a client that asked for progress hears some at least every ten seconds. For another one
+    nothing is done until there is news.
+    """
+    if "progress_token" not in (context.request_context.meta or {}):
+        return await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_report, context, service, run_id)
         await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)

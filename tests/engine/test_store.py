@@ -272,6 +272,41 @@ def test_a_runner_may_take_some_of_its_queue_and_leave_the_rest_in_order(engine:
     assert claimed(store) == [first, third]
 
 
+def test_no_place_is_held_free_for_runs_that_their_runner_holds_back(machine: Machine) -> None:
+    store, elsewhere = machine.open().store, machine.open().store
+    ours, theirs = added(store, 3), added(store, 4, of=THEIRS)
+
+    def taken(of: str, among: Sequence[str], held_back: dict[str, str]) -> list[str]:
+        rows = store.claim(of, f"runner of {of}", max_running=2, among=among, held_back=held_back)
+        return [row.run_id for row in rows]
+
+    assert claimed(elsewhere, THEIRS, room=2) == theirs[:1], "the other place is ours, who came first"
+    assert taken(OURS, [], dict.fromkeys(ours, "their provider")) == []
+    assert claimed(elsewhere, THEIRS, room=2) == theirs[1:2]
+    store.end(theirs[0], completed())
+    assert taken(OURS, ours[2:], dict.fromkeys(ours[:2], "their provider")) == ours[2:], "who asks knows best"
+    assert elsewhere.get(ours[2]).held_back_by is None
+
+
+def test_everybody_sees_what_a_run_is_held_back_by_until_its_turn_comes(machine: Machine) -> None:
+    store, elsewhere = machine.open().store, machine.open().store
+    first, second, third = added(store, 3)
+
+    def told() -> list[str | None]:
+        return [elsewhere.get(run_id).held_back_by for run_id in (first, second, third)]
+
+    store.claim(OURS, "runner", max_running=9, among=[], held_back={first: "one", second: "two"})
+    assert told() == ["one", "two", None]
+    assert [elsewhere.ahead(elsewhere.get(run_id)) for run_id in (second, third)] == [1, 0], "those are in nobody's way"
+    before = machine.contents()
+    store.claim(OURS, "runner", max_running=9, among=[], held_back={first: "one", second: "two"})
+    assert machine.contents() == before, "what has not changed is not written"
+    store.claim(OURS, "runner", max_running=9, among=[first], held_back={second: "two again"})
+    assert told() == [None, "two again", None]
+    store.interrupt(OURS)
+    assert told() == [None, "two again", None]
+
+
 def test_runs_of_a_lost_runner_wait_for_the_next_one_which_counts_as_a_resume(engine: Engine) -> None:
     store = engine.store
     run_id, *_ = added(store, 2)

@@ -188,7 +188,7 @@ class _Conversation:
             self._show([(Span("There is no coordination yet.", "dim"),)])
             return
         snapshot, run = self.last
-        table = coordination_table(snapshot, run.event_log.read(), width=self._width)
+        table = coordination_table(snapshot, run.event_log.read(text=False), width=self._width)
         self._show([(Span(row),) for row in table.splitlines()])
 
     def _reset(self) -> None:

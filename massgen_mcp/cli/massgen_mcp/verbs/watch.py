@@ -12,7 +12,7 @@ from massgen_mcp.views.log_text import log_line
 async def run(options: argparse.Namespace) -> int:
     code = EXIT_OK
     with run_service() as service:
-        async with aclosing(service.follow(await service.find(options.run_id))) as news:
+        async with aclosing(service.follow(await service.find(options.run_id), text=options.json)) as news:
             async for view, records in news:
                 code = exit_of_run(view)
                 for record in records:
