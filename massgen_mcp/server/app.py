@@ -22,8 +22,9 @@ from massgen_mcp.server.schemas import compacted
 logger = logging.getLogger(__name__)
 
 INSTRUCTIONS = """\
-Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
-answer independently, read each other's answers without names, and vote. \
+Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
+architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
+without names, and vote until there is a consensus or the limits are reached. \
 The run goes on in the background and survives this session: call start_run, go on with your work, and call wait_run \
 when you need the result instead of polling. \
 get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
