@@ -134,6 +134,8 @@ def make_parser() -> argparse.ArgumentParser:
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
+    hook = verbs.add_parser("hook", help="for the hooks of the Claude Code plugin", allow_abbrev=False)
+    hook.add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
 
