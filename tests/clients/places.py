@@ -6,9 +6,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +88,12 @@ class Place:
         path.write_text(content if isinstance(content, str) else json.dumps(content, indent=1))
         return path
 
+    def start_server_once(self) -> None:
+        """Everything that a client asks first is kept by the first start; later ones answer in time."""
+        with subprocess.Popen([OURS], cwd=self.work, env=self.environ, stdin=subprocess.PIPE) as server:
+            wait_for(lambda: list((self.home.path / "cache").glob("start-*.json")), "a snapshot of the server's start")
+            server.communicate()
+
     def run(self, *command: str, seconds: float = PATIENCE_SECONDS) -> str:
         """What a command prints. Raises Broken where it fails or takes too long."""
         try:
@@ -122,10 +132,58 @@ def new_place() -> Generator[Place]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def wait_for(
+    seen: Callable[[], object],
+    told: str,
+    *,
+    seconds: float = PATIENCE_SECONDS,
+    or_fail: bool = True,
+    meanwhile: Callable[[], object] = lambda: time.sleep(0.05),
+) -> bool:
+    """Whether it came to be. Raises Broken where that took too long."""
+    end = time.monotonic() + seconds
+    while not seen():
+        if time.monotonic() > end:
+            if or_fail:
+                raise Broken(f"{told} did not come in {seconds:g} s")
+            return False
+        meanwhile()
+    return True
+
+
+def _tokenizers() -> str:
+    """The package that brings vocabularies along, so that none is fetched."""
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        raise Missing("litellm is not there, whose vocabularies count tokens")
+    return str(Path(spec.origin).parent / "litellm_core_utils" / "tokenizers")
+
+
+@cache
+def _encoding() -> Any:
+    os.environ.setdefault("TIKTOKEN_CACHE_DIR", _tokenizers())
+    tiktoken: Any = import_module("tiktoken")
+    return tiktoken.get_encoding("o200k_base")
+
+
+def tokens(text: str) -> int:
+    """As o200k counts them."""
+    return len(_encoding().encode(text, disallowed_special=()))
+
+
+def show_what_the_model_saw(api: ModelApi) -> None:
+    """Every request of the conversation: what was new in it, and its size."""
+    known = 0
+    for number, asked in enumerate(api.asked, 1):
+        new = asked.heard[known:] if len(asked.heard) > known else asked.heard[-1:]
+        known = len(asked.heard)
+        say(f"  step {number}: {tokens(json.dumps(asked.body)):,} tokens, {len(asked.tools)} tools; new:")
+        for text in new:
+            line = " ".join(text.split())
+            say(f"    {tokens(text):6,} tokens  {line[:100]}{'…' if len(line) > 100 else ''}")
+
+
 def check_plan(api: ModelApi) -> None:
     """Raises Broken where the model was asked something that its plan does not know."""
     if api.failures:
         raise Broken("; ".join(api.failures))
-
-
-Script = Callable[[], None]
