@@ -12,6 +12,7 @@ ANSWER = "Replace it piece by piece, behind a thin front."
 RUN_SECONDS = 8
 QUIET_SECONDS = 6
 DELEGATE = "Delegate this."
+SEARCH = {"query": "ask other models for a second opinion", "max_results": 3}
 TOOLS = "mcp__plugin_massgen_massgen"
 
 
@@ -22,11 +23,16 @@ class Model:
         self._config = config
         self.delegated = 0
         self.idle = 0
+        self._told = False
 
     def __call__(self, asked: Asked) -> str | Call:
-        if asked.heard[-1] == DELEGATE:
+        searched, self._told = self._told, asked.heard[-1] == DELEGATE
+        if self._told or searched:
             if not any(name.endswith("__start_run") for name in asked.tools):
-                return "The server is not connected yet."
+                late = self._told and any("__start_run" in text for text in asked.heard)
+                # What is connected after the first turn is not loaded any more, only announced.
+                return Call("ToolSearch", SEARCH) if late else "The server is not connected yet."
+            self._told = False
             self.delegated += 1
             return Call("start_run", {"question": "Rewrite it, or mend it?", "config": self._config})
         if delivered(asked):

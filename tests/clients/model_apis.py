@@ -148,7 +148,9 @@ def _from_messages(body: Json) -> Asked:
             if block["type"] == "tool_result":
                 results.append(_text(block.get("content", "")))
             heard.append(_text(block.get("content", "")) if block["type"] == "tool_result" else block.get("text", ""))
-    tools = tuple(tool["name"] for tool in body.get("tools", ()) if not tool.get("defer_loading"))
+    found = set(" ".join(results).split())
+    loaded = (tool["name"] for tool in body.get("tools", ()) if not tool.get("defer_loading") or tool["name"] in found)
+    tools = tuple(loaded)
     return Asked(body, tools, tuple(heard), tuple(results))
 
 
