@@ -66,7 +66,9 @@ class ClaudeCode:
             self.look(window, lambda: PROMPT in window.text, "the input line")
             yield window
         finally:
-            window.child.close(force=True)
+            if window.child.isalive():
+                window.kill()
+            window.child.close()
 
     def say(self, window: Terminal, line: str) -> None:
         """Type a line once the client takes it, and send it."""

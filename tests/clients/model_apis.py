@@ -120,9 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, answer: Json | list[Json], *, head_only: bool = False) -> None:
         """One JSON document, or a list as server-sent events."""
         if isinstance(answer, list):
-            lines = [
-                f"event: {event['type']}\n" * ("type" in event) + f"data: {json.dumps(event)}\n\n" for event in answer
-            ]
+            lines = [_event(event) for event in answer]
             data, media_type = "".join(lines).encode(), "text/event-stream"
         else:
             data, media_type = json.dumps(answer).encode(), "application/json"
@@ -132,6 +130,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if not head_only:
             self.wfile.write(data)
+
+
+def _event(event: Json) -> str:
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event)}\n\n"
 
 
 # -- what a request says ----------------------------------------------------------------------------------------------
