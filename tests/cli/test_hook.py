@@ -131,9 +131,29 @@ async def test_a_run_without_an_answer_tells_its_cause(home: TempHome) -> None:
     run_id = await session.delegates(home.config("refused", agent("a", {"fail": "auth"})))
     told = session.idle()
     assert told.returncode == WAKES
-    status = json.loads(told.stderr.split("\n", 1)[1])
-    assert (status["run_id"], status["status"]) == (run_id, "failed")
-    assert status["reason"].startswith("auth")
+    result = json.loads(told.stderr.split("\n", 1)[1])
+    assert (result["run_id"], result["status"]) == (run_id, "failed")
+    assert result["reason"].startswith("auth")
+
+
+async def test_a_run_whose_record_is_damaged_tells_that(home: TempHome) -> None:
+    session = Session(home)
+    run_id = await session.delegates("scripted")
+    assert run_command(home, SERVER_MODULE, "wait", run_id).returncode == 0
+    events = home.run_directory(run_id) / "events.jsonl"
+    lines = events.read_bytes().splitlines(keepends=True)
+    events.write_bytes(b"".join([lines[0], b"x" * 40 + b"\n", *lines[2:]]))
+    told = session.idle()
+    assert told.returncode == WAKES, told.stderr
+    assert "run_damaged" in told.stderr
+
+
+async def test_only_a_run_that_the_session_started_or_waited_for_wakes_it(home: TempHome) -> None:
+    session = Session(home)
+    session.saw("get_status", {"run_id": "run-aaaaaaaaaaaaaaaaaaaaaaaaaa", "status": "running"})
+    assert not Path(session.command[-1]).exists()
+    session.saw("wait_run", {"run_id": "run-aaaaaaaaaaaaaaaaaaaaaaaaaa", "status": "running"})
+    assert Path(session.command[-1]).exists()
 
 
 async def test_a_run_that_asks_wakes_the_session_once_and_again_with_its_result(home: TempHome) -> None:

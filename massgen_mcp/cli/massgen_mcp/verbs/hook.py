@@ -35,6 +35,7 @@ Json = dict[str, object]
 
 
 async def run(options: argparse.Namespace) -> int:
+    client = os.getppid()  # before anything that takes time, in which it could be gone
     try:
         event = _object(sys.stdin.buffer.read())
         awaited = AwaitedRuns(Path(options.directory), str(event.get("session_id")))
@@ -45,7 +46,7 @@ async def run(options: argparse.Namespace) -> int:
             case "SessionStart" if os.environ.get(ATTENDED) == "0":
                 return EXIT_OK  # nobody is idle: the prompt comes with the start, and would wait for us
             case _:
-                return await _watch(awaited) if awaited.run_ids() else EXIT_OK
+                return await _watch(awaited, client) if awaited.run_ids() else EXIT_OK
     except (MassgenError, OSError, ValueError) as error:
         print(f"massgen-mcp hook: {error}", file=sys.stderr)  # noqa: T201 - for the client's debug log
         return EXIT_FAILED
@@ -68,7 +69,7 @@ def _note(awaited: AwaitedRuns, tool: str, reply: Json) -> None:
         awaited.add(run_id)
 
 
-async def _watch(awaited: AwaitedRuns) -> int:
+async def _watch(awaited: AwaitedRuns, client: int) -> int:
     from massgen_mcp.cli.run_service import run_service
 
     awaited.watch()
@@ -88,16 +89,15 @@ async def _watch(awaited: AwaitedRuns) -> int:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(wait_for_all)
-            tasks.start_soon(_while_wanted, awaited, tasks.cancel_scope)
+            tasks.start_soon(_while_wanted, awaited, client, tasks.cancel_scope)
     if not news:
         return EXIT_OK
     print(news[0], file=sys.stderr)  # noqa: T201 - one JSON document; the client shows it to the model
     return EXIT_WAKES
 
 
-async def _while_wanted(awaited: AwaitedRuns, scope: anyio.CancelScope) -> None:
+async def _while_wanted(awaited: AwaitedRuns, client: int, scope: anyio.CancelScope) -> None:
     """End the watch when another process took it over, or the client is gone: a continued session calls us anew."""
-    client = os.getppid()
     while os.getppid() == client and awaited.is_watched_here:  # noqa: ASYNC110 - nobody tells us
         await anyio.sleep(CHECK_SECONDS)
     scope.cancel()
@@ -120,7 +120,7 @@ async def _news(service: "RunService", awaited: AwaitedRuns, run_id: str) -> lis
         return []
     try:
         told = results.result(view, "summary", None, 0, RESULT_CHARACTERS).model_dump_json()
-    except MassgenError:  # it ended without any answer
+    except MassgenError:  # its record is damaged; the status says where
         told = results.status(view).model_dump_json()
     return [f"The massgen run {run_id} has ended. Its result, as get_result gives it:\n{told}"]
 
