@@ -87,7 +87,7 @@ async def test_an_idle_session_hears_the_result_of_its_run_once(home: TempHome) 
     assert first == f"The massgen run {run_id} has ended. Its result, as get_result gives it:"
     result = json.loads(document)
     assert result["answer"].startswith("Neither: replace it piece by piece.")
-    assert (result["status"], result["winner"]) == ("completed", "agent_b")
+    assert result["status"] == "completed"
     again = session.idle()
     assert (again.returncode, again.stderr) == (SLEEPS_ON, "")
 

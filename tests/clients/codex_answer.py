@@ -37,7 +37,7 @@ class Model:
         if reply.get("answer") is not None:
             self.pages.append(reply["answer"])
             self.bytes.append(len(asked.results[-1].encode()))
-            if reply["next_offset"] is None:
+            if reply.get("next_offset") is None:
                 return "I have it whole."
             return Call("get_result", {"run_id": run_id, "offset": reply["next_offset"]})
         if reply["status"] == "completed":
