@@ -87,8 +87,9 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         dry_run: Annotated[bool, Field(description="Only show the team.")] = False,
     ) -> reply_models.Started:
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
-        answers, reads the others, improves or votes. For a second opinion, review, debate, root cause, architecture
-        decision. Returns at once with a run_id; the run continues in the background, even if you or this server end."""
+        answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
+        architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
+        server end."""
         paths = [_existing(path) for path in context_paths or ()]
         request = await build_request(
             Given(
