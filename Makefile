@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak wire-table bundle clients-install clean
+.PHONY: demo check test bench soak clients clients-install wire-table bundle clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -36,6 +36,11 @@ bench: $(VENV)/developed
 soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
 
+# Real clients (Claude Code, Codex, Gemini CLI, the Inspector) against local doubles of the model APIs. About 8 minutes;
+# ONLY="codex-start gemini-run" plays some. What cannot be fetched is skipped, and said.
+clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fetched
+	$(BIN)/python -m tests.clients $(ONLY)
+
 # docs/wires.md, from a run of every check and fault on every wire.
 wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
@@ -49,7 +54,7 @@ clients-install: $(VENV)/developed
 	$(BIN)/python -m tests.clients.install_listing $(CLIENTS)
 
 clean:
-	rm -rf $(VENV) node_modules .coverage* htmlcov build dist
+	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -65,3 +70,6 @@ $(VENV)/developed: $(VENV)/installed
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
+
+tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json
+	npm ci --prefix tests/clients --silent --no-audit --no-fund && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"

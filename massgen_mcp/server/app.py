@@ -31,8 +31,9 @@ ABOUT_KEYS = ("missing_key", "no_default_team")
 CUT = " (cut here; mend this first)"
 
 INSTRUCTIONS = """\
-Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
-answer independently, read each other's answers without names, and vote. \
+Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
+architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
+without names, and vote until there is a consensus or the limits are reached. \
 The run goes on in the background and survives this session: call start_run, go on with your work, and call wait_run \
 when you need the result instead of polling. \
 get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \

@@ -16,7 +16,7 @@ from tests.harness import COMMAND_MODULE, ROOT, TempHome
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
-VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h"}
+VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h", "CLIENT": "codex"}
 """What stands for the words in capitals that are not any text."""
 
 
@@ -49,7 +49,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
     assert verbs is not None
     assert written == list(verbs)
     for cell in first_cells(section("massgen-mcp")):
-        words = re.sub(r"summary\|full\|votes", "full", re.sub(r"[\[\]]", "", cell)).split()
+        words = re.sub(r"[a-z|]+\|(full|project)(\|votes)?", r"\1", re.sub(r"[\[\]]", "", cell)).split()
         given = [VALUES.get(word, word) for word in words]
         if "--view" in given:
             given = given[: given.index("--agent")]

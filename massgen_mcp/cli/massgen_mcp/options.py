@@ -149,11 +149,6 @@ def make_parser() -> argparse.ArgumentParser:
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
-    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
-    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
     for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
         made = verb(name, told)
         made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
@@ -163,6 +158,13 @@ def make_parser() -> argparse.ArgumentParser:
             meant = "pass this variable on, too; known ones that are set here are anyway"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
+    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
+    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
+    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
+    hook = verbs.add_parser("hook", help="for the hooks of the Claude Code plugin", allow_abbrev=False)
+    hook.add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
 
