@@ -51,7 +51,6 @@ async def serve_http(
         port = listener.getsockname()[1]
         names = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
         app = server.streamable_http_app(
-            stateless_http=True,
             host=LOOPBACK,
             max_request_body_size=MAX_BODY_BYTES,
             transport_security=TransportSecuritySettings(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parent.parent
 DEPENDENCIES = ("mcp", "mcp_types", "pydantic", "pydantic_core")
-ASKED = ("ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
+ASKED = ("ping", "tools/list", "resources/templates/list", "prompts/list")
 KEPT = 4
 """Snapshots of so many versions are kept, the newest."""
 
@@ -122,6 +122,6 @@ def _files(directory: Path) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
                 yield from _files(Path(entry.path))
-            elif entry.name.endswith(".py"):
+            elif entry.name.endswith((".py", ".toml")):
                 found = entry.stat()
                 yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"

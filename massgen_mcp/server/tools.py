@@ -104,6 +104,8 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             return results.planned(team, source, reach, await estimate(team, request.question, os.environ), os.environ)
         view, reused = await service.start(request)
         note = view.note
+        if not reused:
+            await context.notify_resources_changed()
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, request.question, os.environ)
@@ -122,7 +124,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     ) -> reply_models.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
+        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)

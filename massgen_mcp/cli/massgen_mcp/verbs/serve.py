@@ -8,9 +8,8 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
-from massgen_mcp.server.tools import add_tools
 
 
 async def run(options: argparse.Namespace) -> int:
@@ -18,15 +17,14 @@ async def run(options: argparse.Namespace) -> int:
     home = find_home(os.environ)
     start_log(home.path)
     service = RunService(local_engine(home), os.environ)
-    server = MassgenServer(redactor_for(os.environ))
-    add_tools(server, service)
+    built = build_server(home, service, redactor_for(os.environ))
     if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
 
-        await serve_http(server, home, host=options.host, port=options.port, on_leaving=service.stop_waiting)
+        await serve_http(built.server, home, host=options.host, port=options.port, on_leaving=built.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
-        await serve_stdio(server, options.front)
+        await serve_stdio(built.server, options.front)
     service.close()
     return EXIT_OK
