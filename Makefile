@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak wire-table clean
+.PHONY: demo check test bench soak wire-table conformance clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -35,6 +35,10 @@ soak: $(VENV)/developed
 wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
 
+# The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
+conformance: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m tests.conformance.suite $(ONLY)
+
 clean:
 	rm -rf $(VENV) node_modules .coverage* htmlcov build dist
 
@@ -48,7 +52,8 @@ $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-# Tools of the npm registry that the tests drive: a wire-true double of the providers, and the MCP Inspector.
+# Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, and the
+# conformance suite of the protocol.
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
