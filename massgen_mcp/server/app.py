@@ -52,6 +52,7 @@ from massgen_mcp.workspace.guard import PathRefused
 
 logger = logging.getLogger(__name__)
 
+Sent = CallToolResult | InputRequiredResult
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 Handler = Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[HandlerResult]]
 
@@ -166,10 +167,19 @@ class MassgenServer(MCPServer[TaskGroup]):
         self._tools = {}
         super().add_tool(*given, **named)
 
+    def reply_of(self, name: str, result: object) -> CallToolResult | InputRequiredResult:
+        """What a call of a tool that has come to this result is answered with."""
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
+            raise ValueError(f"there is no tool {name}")
+        return self._redacted(tool.fn_metadata.convert_result(result))
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        reply = await self._call(name, arguments, context)
+        return self._redacted(await self._call(name, arguments, context))
+
+    def _redacted(self, reply: Sent) -> Sent:
         if not self._redactor.finds(reply.model_dump_json()):
             return reply
         return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))

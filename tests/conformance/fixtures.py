@@ -102,7 +102,7 @@ def _add_plain_tools(server: MassgenServer) -> None:
     async def test_missing_capability(context: Context) -> str:
         capabilities = context.client_capabilities
         if capabilities is None or capabilities.sampling is None:
-            data = {"requiredCapabilities": {"sampling": {}}}
+            data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
             raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "this tool needs sampling", data)
         return "ok"
 
@@ -231,14 +231,13 @@ def _add_tools_that_need_input(server: MassgenServer) -> None:
     @server.tool(description="Keeps a state with the client.", structured_output=False)
     async def test_input_required_result_request_state(context: Context) -> str | InputRequiredResult:
         if _given(context, "confirm", "ok") is None or context.request_state != "confirming":
-            request = {"confirm": form("Please confirm", OK)}
-            return InputRequiredResult(input_requests=request, request_state="confirming")
+            return _asks("confirm", form("Please confirm", OK), "confirming")
         return "state-ok"
 
     @server.tool(description="Keeps a state that nobody may change.", structured_output=False)
     async def test_input_required_result_tampered_state(context: Context) -> str | InputRequiredResult:
         if context.request_state is None:
-            return InputRequiredResult(input_requests={"confirm": form("Please confirm", OK)}, request_state="sealed")
+            return _asks("confirm", form("Please confirm", OK), "sealed")
         return "state-ok"
 
     @server.tool(description="Asks for three things at once.", structured_output=False)
@@ -256,11 +255,9 @@ def _add_tools_that_need_input(server: MassgenServer) -> None:
     async def test_input_required_result_multi_round(context: Context) -> str | InputRequiredResult:
         color = {"type": "object", "properties": {"color": {"type": "string"}}, "required": ["color"]}
         if context.request_state is None:
-            request = {"step1": form("Step 1: What is your name?", NAME)}
-            return InputRequiredResult(input_requests=request, request_state="round-1")
+            return _asks("step1", form("Step 1: What is your name?", NAME), "round-1")
         if context.request_state == "round-1":
-            request = {"step2": form("Step 2: What is your favorite color?", color)}
-            return InputRequiredResult(input_requests=request, request_state="round-2")
+            return _asks("step2", form("Step 2: What is your favorite color?", color), "round-2")
         return "done"
 
     @server.tool(description="Asks only for what the client can do.", structured_output=False)
@@ -273,6 +270,10 @@ def _add_tools_that_need_input(server: MassgenServer) -> None:
         if context.input_responses or not requests:
             return "ok"
         return InputRequiredResult(input_requests=requests)
+
+
+def _asks(key: str, request: ElicitRequest, state: str) -> InputRequiredResult:
+    return InputRequiredResult(input_requests={key: request}, request_state=state)
 
 
 def _given(context: Context, key: str, field: str) -> object:

@@ -79,7 +79,7 @@ async def main(revisions: list[str], scenarios: list[str]) -> int:
             for revision in revisions:
                 chosen = [["--requirements", revision]]
                 if scenarios:
-                    chosen = [["--spec-version", revision, "--scenario", one] for one in scenarios]
+                    chosen = [["--spec-version", revision, "--force", "--scenario", one] for one in scenarios]
                 for options in chosen:
                     verdict = await anyio.to_thread.run_sync(lambda options=options: server.check(*options))
                     print("\n".join(verdict.found))

@@ -3,13 +3,17 @@
 Nothing is kept here: what a task is follows from the run, so every later server process gives the same answer.
 """
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.types import CallToolRequestParams, CallToolResult, ClientCapabilities, ElicitResult
 
-from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.money.estimate import estimate
+from massgen_mcp.request.reach import reach_of
 from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
@@ -18,10 +22,14 @@ from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.decisions import can_be_asked, decision_in, form_of, question_key, undecided
 from massgen_mcp.server.tasks import Cancelled, Completed, InputRequired, Json, Task, TaskState, Working
 from massgen_mcp.server.waiting import standing
+from massgen_mcp.views.plain_text import preview
+
+
+QUESTION_CHARACTERS = 1_000
 
 
 class RunTasks:
-    """See `TaskSource`. `server` has the tools whose replies are the results; results are kept for `kept_seconds` after
+    """See `TaskSource`. `server` makes the results; they are kept for `kept_seconds` after
     the end of a run.
     """
 
@@ -82,21 +90,35 @@ class RunTasks:
                 return Cancelled()
             case "input_required" if (key := question_key(view)) and can_be_asked(client):
                 return InputRequired({key: form_of(view)})
-            case state if state in TERMINAL_STATES:
-                return Completed(await self._reply("get_result", view.row.run_id))
             case _ if view.stands_still:
-                return Completed(await self._reply("get_status", view.row.run_id))
+                return Completed(await self._reply(view))
             case _:
                 return Working()
 
-    async def _reply(self, tool: str, run_id: str) -> Json:
-        reply = await self._server.call_tool(tool, {"run_id": run_id})
+    async def _reply(self, view: RunView) -> Json:
+        """What `start_run` would have returned if it had waited until now."""
+        try:
+            if view.damage is not None:
+                raise view.damage
+            config = view.directory.read_request().config
+            expected = await estimate(config, view.snapshot.question, os.environ)
+            reach = reach_of(config, os.environ, Path.cwd())
+            note = f"{_asked(view)} " if view.state == "input_required" else ""
+            started = results.started(view, config, view.row.config, reach, expected, reused=False, note=note)
+            reply = self._server.reply_of("start_run", started)
+        except MassgenError:  # get_result says what is wrong, and what can still be read
+            reply = await self._server.call_tool("get_result", {"run_id": view.row.run_id})
         return reply.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     def _ttl_ms(self, view: RunView) -> int | None:
         if view.row.ended is None:
             return None
         return max(1, int((view.row.ended + self._kept_seconds - view.row.created) * 1000))
+
+
+def _asked(view: RunView) -> str:
+    asked = view.snapshot.input_required
+    return f"The run asks: {preview(asked.text, QUESTION_CHARACTERS)}" if asked is not None else ""
 
 
 def _message(view: RunView, next_step: str | None) -> str:
