@@ -33,12 +33,14 @@ async def set_level(ctx: ServerRequestContext[Any, Any], params: SetLevelRequest
     return EmptyResult()
 
 
-async def follow_log(ctx: ServerRequestContext[Any, Any], service: RunService, run_id: str) -> None:
-    """Send what happens in the run from now on, in the client's level, until it has ended or needs its caller."""
+async def follow_log(ctx: ServerRequestContext[Any, Any], service: RunService, run_id: str, after: int | None) -> None:
+    """Send what happens in the run after event number `after`, or else from now on, in the client's level, until the
+    run has ended or needs its caller.
+    """
     lowest = _wanted(ctx)
     if lowest is None:
         return
-    seen = (await service.look(run_id)).snapshot.seq
+    seen = (await service.look(run_id)).snapshot.seq if after is None else after
     async for _, records in service.follow(run_id):
         for record in records:
             level = _AS_SENT.get(sentence_of(record.event).level or "DEBUG", "debug")

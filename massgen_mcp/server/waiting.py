@@ -2,17 +2,21 @@
 where the client wants it, and with the run's questions for the person there.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import anyio
 from mcp.server.mcpserver import Context
 
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService, Until
 from massgen_mcp.server.asking import ClientAsked, ask, heed_answers
 from massgen_mcp.server.client_log import follow_log
 
 PROGRESS_SECONDS = 5.0
+LOG_SECONDS = 2.0
+"""The rest of the log of a run that has come to a stop may take so long."""
 
 
 async def wait_with_progress(
@@ -36,7 +40,8 @@ async def wait_with_progress(
     async with anyio.create_task_group() as tasks:
         if "progress_token" in (context.request_context.meta or {}):
             tasks.start_soon(_report, context, service, run_id)
-        tasks.start_soon(follow_log, context.request_context, service, run_id)
+        logged = anyio.Event()
+        tasks.start_soon(_log, context, service, run_id, cursor, logged)
         view = await service.wait(run_id, until=until, seconds=seconds, cursor=cursor)
         try:
             while view.state == "input_required" and await ask(context, service, view, declined, repeatable=repeatable):
@@ -44,10 +49,21 @@ async def wait_with_progress(
                 view = await service.wait(run_id, until=until, seconds=left, cursor=cursor)
         except ClientAsked as asked:
             question = asked
+        if view.stands_still:
+            with anyio.move_on_after(LOG_SECONDS):
+                await logged.wait()
         tasks.cancel_scope.cancel()
     if question is not None:
         raise question
     return await service.look(run_id)
+
+
+async def _log(
+    context: Context[Any, Any], service: RunService, run_id: str, after: int | None, done: anyio.Event
+) -> None:
+    with suppress(MassgenError):  # the call itself tells what is wrong with the run
+        await follow_log(context.request_context, service, run_id, after)
+    done.set()
 
 
 async def _report(context: Context[Any, Any], service: RunService, run_id: str) -> None:

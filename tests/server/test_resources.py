@@ -145,7 +145,7 @@ async def test_what_cannot_be_read_is_refused_with_a_sentence(home: TempHome) ->
         assert "not_finished" in await refusal(client, f"massgen://runs/{run_id}/result")
         assert json.loads(await read(client, f"massgen://runs/{run_id}/status"))["run_id"] == run_id
         assert "unknown_run" in await refusal(client, "massgen://runs/run-nope/status")
-        assert "unknown_run" in await refusal(client, "massgen://runs/..%2f..%2fx/log")
+        await refusal(client, "massgen://runs/..%2f..%2fx/log")
         assert "after" in await refusal(client, f"massgen://runs/{run_id}/events?after=-1")
         assert "config_not_found" in await refusal(client, "massgen://configs/no-such-team")
         await refusal(client, f"massgen://runs/{run_id}/patch")
