@@ -1,32 +1,26 @@
-"""Our server over HTTP with the fixtures of the conformance suite on it: `python -m tests.conformance.server`.
-
-It is built, guarded and served as `massgen-mcp --transport http` is; only the fixtures are more.
+"""Our server with the fixtures of the conformance suite on it: `python -m tests.conformance.server` takes the options of
+`massgen-mcp`, and is that program but for the fixtures.
 """
-
-import os
 
 import anyio
 
-from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.home import find_home
-from massgen_mcp.runs.local import local_engine
-from massgen_mcp.runs.service import RunService
-from massgen_mcp.server.build import build_server
-from massgen_mcp.server.http import serve_http
-from massgen_mcp.server.log import start_log
+from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli.massgen_mcp.verbs import serve
+from massgen_mcp.server.app import MassgenServer
 from tests.conformance.fixtures import add_fixtures
 from tests.conformance.task_fixtures import add_task_fixtures
 
 
-async def serve() -> None:
-    home = find_home(os.environ)
-    start_log(home.path)
-    service = RunService(local_engine(home), os.environ)
-    built = build_server(home, service, redactor_for(os.environ))
-    add_fixtures(built.server)
-    add_task_fixtures(built.server)
-    await serve_http(built.server, home, host="127.0.0.1", port=0, on_leaving=built.stop_waiting)
+def add(server: MassgenServer) -> None:
+    add_fixtures(server)
+    add_task_fixtures(server)
+
+
+async def main() -> None:
+    options = parse(None)
+    options.front = None
+    await serve.run(options, add)
 
 
 if __name__ == "__main__":
-    anyio.run(serve)
+    anyio.run(main)

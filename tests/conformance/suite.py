@@ -62,8 +62,9 @@ class Tested:
 @asynccontextmanager
 async def server_under_test(home: TempHome) -> AsyncGenerator[Tested]:
     log = home.work / "conformance.log"
+    command = (sys.executable, "-m", SERVER, "--transport", "http", "--port", "0")
     with log.open("ab") as output:
-        async with spawned(home, sys.executable, "-m", SERVER, stderr=output, cwd=ROOT):
+        async with spawned(home, *command, stderr=output, cwd=ROOT):
             told = await wait_until(lambda: re.search(r"(http://\S+/mcp), bearer token in (.+)\n", log.read_text()))
             assert told
             yield Tested(told[1], Path(told[2]).read_text().strip())
