@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak wire-table conformance clean
+.PHONY: demo check test bench soak wire-table clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -36,6 +36,7 @@ wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
 
 # The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
+.PHONY: conformance
 conformance: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m tests.conformance.suite $(ONLY)
 
