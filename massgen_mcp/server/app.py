@@ -2,59 +2,26 @@
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from difflib import get_close_matches
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-import anyio
 from anyio.abc import TaskGroup
-from mcp.server import MCPServer
-from mcp.server.context import HandlerResult, ServerRequestContext
-from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import (
-    ResourceError,
-    ResourceNotFoundError,
-    ToolError,
-    UnexpectedResourceError,
-    UnexpectedToolError,
-)
-from mcp.server.subscriptions import InMemorySubscriptionBus
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolResult,
-    GetPromptResult,
-    InputRequiredResult,
-    PromptsCapability,
-    Resource,
-    ResourcesCapability,
-    ServerCapabilities,
-    TextContent,
-    Tool,
-    ToolsCapability,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import AnyUrl, BaseModel, ValidationError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
+from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.asking import ClientAsked
+from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.schemas import compacted
-from massgen_mcp.server.tasks import Tasks
-from massgen_mcp.workspace.guard import PathRefused
+from massgen_mcp.server.surface import SurfaceServer
 
 logger = logging.getLogger(__name__)
-
-Sent = CallToolResult | InputRequiredResult
-ParamsT = TypeVar("ParamsT", bound=BaseModel)
-Handler = Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[HandlerResult]]
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
@@ -70,88 +37,23 @@ WHERE_KEYS_GO = (
 )
 
 
-class MassgenServer(MCPServer[TaskGroup]):
-    """Refuses unknown arguments by name, and answers every failure of a tool with `ERROR <code>: <message>`. No reply
-    holds a key that `redactor` knows. Its lifespan is a task group for what goes on between two requests.
+class MassgenServer(SurfaceServer):
+    """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
+    that `redactor` knows.
     """
 
     def __init__(self, redactor: Redactor = NO_KEYS) -> None:
-        self._redactor = redactor
         self._tools: dict[str, Tool] = {}
         """As they are listed; made when they are first asked for."""
-        self._listings: list[Callable[[], Awaitable[list[Resource]]]] = []
-        self.tasks = Tasks()
-        self.changes = InMemorySubscriptionBus()
-        """What this process knows to have changed, for all its clients."""
         super().__init__(
+            redactor,
             "massgen-mcp",
             title="massgen-mcp",
             version=__version__,
             description="A team of LLM agents answers, reads each other and votes.",
             instructions=INSTRUCTIONS,
             log_level="WARNING",
-            extensions=[self.tasks],
-            subscriptions=self.changes,
-            lifespan=_background,
         )
-        self._lowlevel_server.get_capabilities = partial(_true_capabilities, self._lowlevel_server.get_capabilities)
-
-    def serve_method(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:
-        """Answer requests of a method of the protocol for which the SDK has no decorator."""
-        self._lowlevel_server.add_request_handler(method, params_type, handler)
-
-    def hear(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:
-        """Take notifications of clients."""
-
-        async def heard(ctx: ServerRequestContext[TaskGroup, Any], params: ParamsT) -> None:
-            await handler(ctx, params)
-
-        self._lowlevel_server.add_notification_handler(method, params_type, heard)
-
-    def list_also(self, resources: Callable[[], Awaitable[list[Resource]]]) -> None:
-        """List resources that change while the server works; `resources` is asked for every list."""
-        self._listings.append(resources)
-
-    async def list_resources(self) -> list[Resource]:
-        listed = await super().list_resources()
-        for listing in self._listings:
-            listed += await listing()
-        return listed
-
-    async def read_resource(
-        self, uri: AnyUrl | str, context: Context[TaskGroup, Any] | None = None
-    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
-        try:
-            contents = await super().read_resource(uri, context)
-        except ResourceError as error:
-            raise _resource_error(error) from error
-        if isinstance(contents, InputRequiredResult):
-            return contents
-        return [self._without_keys(one) for one in contents]
-
-    def _without_keys(self, content: ReadResourceContents) -> ReadResourceContents:
-        if isinstance(content.content, str):
-            known = None if content.mime_type == "application/octet-stream" else content.mime_type
-            return replace(content, content=self._redactor.text(content.content), mime_type=known or "text/plain")
-        if self._redactor.finds(content.content.decode("latin-1")):
-            raise ResourceError("a key stands in this file, so it is not shown")
-        return content
-
-    async def get_prompt(
-        self, name: str, arguments: dict[str, Any] | None = None, context: Context[TaskGroup, Any] | None = None
-    ) -> GetPromptResult | InputRequiredResult:
-        """As the SDK's, but for what is refused: an unknown prompt or argument, or one that is missing."""
-        prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
-        if name not in prompts:
-            raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}{_nearest(name, list(prompts))}")
-        known = prompts[name].arguments or []
-        names = [argument.name for argument in known]
-        for given in arguments or {}:
-            if given not in names:
-                raise MCPError(INVALID_PARAMS, f"unknown argument {given[:80]!r}{_nearest(given, names)}")
-        if missing := [one.name for one in known if one.required and not (arguments or {}).get(one.name)]:
-            raise MCPError(INVALID_PARAMS, f"prompt {name} needs {', '.join(missing)}")
-        return await super().get_prompt(name, arguments, context)
 
     async def list_tools(self) -> list[Tool]:
         """The tools, in few words, with schemas that say that unknown arguments are refused."""
@@ -167,22 +69,10 @@ class MassgenServer(MCPServer[TaskGroup]):
         self._tools = {}
         super().add_tool(*given, **named)
 
-    def reply_of(self, name: str, result: object) -> CallToolResult | InputRequiredResult:
-        """What a call of a tool that has come to this result is answered with."""
-        tool = self._tool_manager.get_tool(name)
-        if tool is None:
-            raise ValueError(f"there is no tool {name}")
-        return self._redacted(tool.fn_metadata.convert_result(result))
-
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        return self._redacted(await self._call(name, arguments, context))
-
-    def _redacted(self, reply: Sent) -> Sent:
-        if not self._redactor.finds(reply.model_dump_json()):
-            return reply
-        return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))
+        return self.without_keys(await self._call(name, arguments, context))
 
     async def _call(
         self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None
@@ -203,11 +93,11 @@ class MassgenServer(MCPServer[TaskGroup]):
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
         tools = await self._listed()
         if name not in tools:
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{_nearest(name, list(tools))}")
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, list(tools))}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(
@@ -216,54 +106,6 @@ class MassgenServer(MCPServer[TaskGroup]):
         """One session over these streams, until `incoming` ends."""
         options = self._lowlevel_server.create_initialization_options()
         await self._lowlevel_server.run(incoming, outgoing, options)
-
-
-@asynccontextmanager
-async def _background(_: MCPServer[TaskGroup]) -> AsyncGenerator[TaskGroup]:
-    async with anyio.create_task_group() as tasks:
-        yield tasks
-        tasks.cancel_scope.cancel()
-
-
-def _true_capabilities(
-    derived: Callable[..., ServerCapabilities],
-    *given: Any,  # noqa: ANN401 - the SDK decides what it passes
-    **named: Any,  # noqa: ANN401
-) -> ServerCapabilities:
-    """What the SDK derives, without what never happens here: lists of tools and prompts that change, and extensions on
-    the wire of the handshake revisions.
-    """
-    modern = named.get("protocol_version") in MODERN_PROTOCOL_VERSIONS
-    found = derived(*given, **named)
-    return found.model_copy(
-        update={
-            "tools": found.tools and ToolsCapability(),
-            "prompts": found.prompts and PromptsCapability(),
-            "resources": found.resources and ResourcesCapability(subscribe=True, list_changed=True),
-            "extensions": found.extensions if modern else None,
-        }
-    )
-
-
-def _resource_error(error: ResourceError) -> ResourceError:
-    """In words that help; what is no fault of ours is told, too."""
-    cause = error.__cause__.__cause__ if isinstance(error.__cause__, UnexpectedResourceError) else error.__cause__
-    match cause:
-        case MassgenError(code="unknown_run" | "expired" | "config_not_found" | "unsafe_path" | "not_finished"):
-            return ResourceNotFoundError(f"{cause.code}: {cause}")
-        case MassgenError():
-            return ResourceError(f"{cause.code}: {cause}")
-        case PathRefused():
-            return ResourceNotFoundError(str(cause))
-        case ValidationError():
-            return ResourceNotFoundError(f"invalid_arguments: {_listed(cause)}")
-        case _:
-            return error
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    nearest = get_close_matches(name, known, 1)
-    return f", did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _refusal(error: BaseException | None) -> MassgenError | None:

@@ -104,8 +104,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             return results.planned(team, source, reach, await estimate(team, request.question, os.environ), os.environ)
         view, reused = await service.start(request)
         note = view.note
-        if not reused:
-            await context.notify_resources_changed()
+        await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, request.question, os.environ)

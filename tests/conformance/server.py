@@ -1,5 +1,5 @@
-"""Our server with the fixtures of the conformance suite on it: `python -m tests.conformance.server` takes the options of
-`massgen-mcp`, and is that program but for the fixtures.
+"""Our server with the fixtures of the conformance suite on it: `python -m tests.conformance.server` takes the options
+of `massgen-mcp`, and is that program but for the fixtures.
 """
 
 import anyio

@@ -36,6 +36,10 @@ class Verdict:
     told: str
     """What the suite printed."""
 
+    @property
+    def counts(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.warnings} warnings"
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -84,9 +88,7 @@ async def main(revisions: list[str], scenarios: list[str]) -> int:
                 for options in chosen:
                     verdict = await anyio.to_thread.run_sync(lambda options=options: server.check(*options))
                     print("\n".join(verdict.found))
-                    print(
-                        f"{' '.join(options)}: {verdict.passed} passed, {verdict.failed} failed, {verdict.warnings} warnings"
-                    )
+                    print(" ".join(options), verdict.counts, sep=": ")
                     failed += verdict.failed
         home.close()
     return 1 if failed else 0

@@ -40,14 +40,14 @@ async def logged(home: TempHome, mode: Mode, level: Any) -> list[LoggingMessageN
     return [message for message in log.messages if message.logger == run_id]
 
 
-@pytest.mark.parametrize("mode", ("legacy", "2026-07-28"))
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_client_that_asks_for_a_log_is_sent_what_happens_in_the_run(home: TempHome, mode: Mode) -> None:
     messages = await logged(home, mode, "info")
     assert any("Metres or feet?" in str(message.data) for message in messages)
     assert {message.level for message in messages} <= {"info", "warning", "error"}
 
 
-@pytest.mark.parametrize("mode", ("legacy", "2026-07-28"))
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_client_is_sent_nothing_below_its_level(home: TempHome, mode: Mode) -> None:
     assert await logged(home, mode, "error") == []
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, BlobResourceContents, TextResourceContents
 
-from tests.harness import MODES, SERVER_MODULE, Mode, TempHome, agent, call, http_server
 from tests.commands import run_command
+from tests.harness import MODES, SERVER_MODULE, Mode, TempHome, agent, call, http_server
 
 TEMPLATES = [
     "massgen://runs/{run_id}/status",
@@ -35,6 +34,10 @@ async def refusal(client: Client, uri: str) -> str:
         await client.read_resource(uri)
     assert caught.value.code == INVALID_PARAMS, uri
     return str(caught.value.message)
+
+
+def write(path: str, content: str) -> dict[str, Any]:
+    return {"call": "write_file", "arguments": {"path": path, "content": content}}
 
 
 async def finished(client: Client, **arguments: Any) -> str:
@@ -100,10 +103,6 @@ async def test_a_long_log_shows_its_end_and_where_the_rest_is(home: TempHome) ->
 
 
 async def test_answers_and_their_files_can_be_read_and_nothing_else(home: TempHome) -> None:
-    write: Callable[[str, str], dict[str, Any]] = lambda path, content: {
-        "call": "write_file",
-        "arguments": {"path": path, "content": content},
-    }
     steps = [
         write("notes.md", "# Notes"),
         write(".env", "SECRET=1"),

@@ -86,7 +86,7 @@ async def heard(client: Client, *uris: str, lists: bool = False) -> AsyncGenerat
 
         async def take() -> None:
             async for event in subscription:
-                events.append(event)
+                events.append(event)  # noqa: PERF401 - one by one, as they come
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(take)
@@ -108,11 +108,11 @@ async def test_a_client_of_2026_07_28_listens_and_is_told(home: TempHome) -> Non
 
 
 async def test_only_what_can_change_is_announced_and_granted(home: TempHome) -> None:
-    async with home.client("2026-07-28") as client:
-        async with client.listen(
-            tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-        ) as open_:
-            assert open_.honored.model_dump(exclude_none=True) == {"resources_list_changed": True}
+    async with (
+        home.client("2026-07-28") as client,
+        client.listen(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True) as open_,
+    ):
+        assert open_.honored.model_dump(exclude_none=True) == {"resources_list_changed": True}
     async with home.client("auto") as client:
         shown = client.server_capabilities.model_dump(exclude_none=True)
     assert shown == {

@@ -183,8 +183,8 @@ async def test_a_run_at_its_cap_asks_the_person_through_its_task(home: TempHome)
             {"decision": "raise_budget"},
             {"decision": "raise_budget", "max_usd": 0.1},
         ):
+            answers = {key: {"action": "accept", "content": wrong}}
             with pytest.raises(MCPError) as refusal:
-                answers = {key: {"action": "accept", "content": wrong}}
                 await ask_task(client, "tasks/update", handle.task_id, inputResponses=answers)
             assert refusal.value.code == INVALID_PARAMS
         unknown = {"nobody-asked": {"action": "accept", "content": {"decision": "cancel"}}}

@@ -24,7 +24,6 @@ from massgen_mcp.server.tasks import Cancelled, Completed, InputRequired, Json, 
 from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
 
-
 QUESTION_CHARACTERS = 1_000
 
 
