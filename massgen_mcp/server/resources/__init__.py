@@ -14,7 +14,6 @@ from massgen_mcp.config.examples import Example, example_path, list_examples
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.resources.artifacts import artifact
 from massgen_mcp.server.resources.pages import event_page, log_page
@@ -35,7 +34,7 @@ def add_resources(server: MassgenServer, service: RunService) -> None:
     @server.resource(f"{RUN}/status", title="Status of a run", mime_type=JSON_TYPE)
     async def status(run_id: str) -> str:
         """What the run is doing now, as the tool get_status tells it."""
-        return results.status(await service.look(run_id)).model_dump_json(exclude_none=True)
+        return _told(await server.call_tool("get_status", {"run_id": run_id}))
 
     @server.resource(f"{RUN}/result{{?view,agent,offset}}", title="Result of a run", mime_type=JSON_TYPE)
     async def result(run_id: str, view: str = "summary", agent: str | None = None, offset: Position = 0) -> str:
