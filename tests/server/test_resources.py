@@ -65,6 +65,15 @@ async def test_a_run_can_be_read_as_resources_in_every_era(home: TempHome, mode:
         assert "massgen://configs/scripted" in listed
 
 
+async def test_a_server_that_answers_early_still_lists_the_runs_of_today(home: TempHome) -> None:
+    async with home.client() as first:
+        await first.list_tools()
+        run_id = await finished(first, config="scripted")
+    async with home.client() as second:
+        await second.list_tools()
+        assert run_id in str(await second.list_resources())
+
+
 async def test_events_come_in_pages_without_a_gap(home: TempHome) -> None:
     long = "word " * 10_000
     config = home.config("long", agent("one", {"answer": long}), agent("two", {"answer": long + "too"}))
