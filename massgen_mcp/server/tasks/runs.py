@@ -63,7 +63,7 @@ class RunTasks:
             task_id,
             state,
             created=view.row.created,
-            updated=view.row.ended or view.snapshot.updated_at or view.row.created,
+            updated=_ended(view) or view.snapshot.updated_at or view.row.created,
             message=_message(view, status.next_step if status else None),
             ttl_ms=self._ttl_ms(view),
             poll_ms=status.poll_after_ms if status else None,
@@ -110,9 +110,13 @@ class RunTasks:
         return reply.model_dump(by_alias=True, mode="json", exclude_none=True)
 
     def _ttl_ms(self, view: RunView) -> int | None:
-        if view.row.ended is None:
-            return None
-        return max(1, int((view.row.ended + self._kept_seconds - view.row.created) * 1000))
+        ended = _ended(view)
+        return None if ended is None else max(1, int((ended + self._kept_seconds - view.row.created) * 1000))
+
+
+def _ended(view: RunView) -> float | None:
+    """The store hears of the end after the journal."""
+    return view.snapshot.ended_at or view.row.ended
 
 
 def _asked(view: RunView) -> str:
