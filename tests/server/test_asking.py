@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, InputRequiredResult
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses
 
 from tests.harness import MODES, Mode, TempHome, agent, call, expect_error, http_server
 
@@ -109,7 +109,7 @@ async def test_a_question_that_is_a_result_can_be_answered_through_another_serve
         assert isinstance(asked, InputRequiredResult)
         assert asked.request_state is None, "nothing that one process alone could read"
     async with home.client("2026-07-28", elicitation_callback=person.asked) as second:
-        answers = {
+        answers: InputResponses = {
             key: ElicitResult(action="accept", content={"answer": "Metres."}) for key in asked.input_requests or ()
         }
         done = await second.session.call_tool("wait_run", arguments, input_responses=answers, allow_input_required=True)

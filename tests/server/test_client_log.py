@@ -31,7 +31,7 @@ async def logged(home: TempHome, mode: Mode, level: Any) -> list[LoggingMessageN
         abilities["log_level"] = level
     async with home.client(mode, **abilities) as client:
         if level and mode == "legacy":
-            await client.set_logging_level(level)
+            await client.set_logging_level(level)  # pyright: ignore[reportDeprecated] - what older clients use
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         await call(client, "wait_run", run_id=run_id, timeout_seconds=45, cursor=0)
         await call(client, "control_run", run_id=run_id, action="answer", message="Metres.")

@@ -54,13 +54,14 @@ async def drive_legacy(home: TempHome, client: Client, told: Told) -> None:
     run_id = await started(client, asking(home))
     await wait_until(lambda: told.lists == 1)
     status, result = f"massgen://runs/{run_id}/status", f"massgen://runs/{run_id}/result"
-    for uri in (status, result, f"massgen://runs/{run_id}/log"):
-        await client.subscribe_resource(uri)
-    await client.unsubscribe_resource(f"massgen://runs/{run_id}/log")
+    log = f"massgen://runs/{run_id}/log"
+    for uri in (status, result, log):
+        await client.subscribe_resource(uri)  # pyright: ignore[reportDeprecated] - what older clients use
+    await client.unsubscribe_resource(log)  # pyright: ignore[reportDeprecated] - what older clients use
     await call(client, "control_run", run_id=run_id, action="answer", message="Metres.")
     await wait_until(lambda: {status, result} <= set(told.updated))
     await call(client, "wait_run", run_id=run_id, timeout_seconds=45)
-    assert f"massgen://runs/{run_id}/log" not in told.updated
+    assert log not in told.updated
 
 
 async def test_a_client_of_a_handshake_revision_subscribes_and_is_told(home: TempHome) -> None:
