@@ -29,7 +29,8 @@ class BuiltServer:
         self.listening.close()
 
 
-def build_server(home: Home, service: RunService, redactor: Redactor) -> BuiltServer:
+def build_server(home: Home, service: RunService, redactor: Redactor, *, answered_early: bool = False) -> BuiltServer:
+    """`answered_early`: a client may have had its first answers from a snapshot (see `front`)."""
     server = MassgenServer(redactor)
     add_tools(server, service)
     add_resources(server, service)
@@ -37,4 +38,4 @@ def build_server(home: Home, service: RunService, redactor: Redactor) -> BuiltSe
     add_completion(server, service)
     server.tasks.add(RunTasks(server, service, home.limits.results_seconds))
     server.serve_method("logging/setLevel", SetLevelRequestParams, set_level)
-    return BuiltServer(server, service, Listening(server, service))
+    return BuiltServer(server, service, Listening(server, service, answered_early=answered_early))

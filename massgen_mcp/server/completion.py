@@ -5,8 +5,8 @@ from mcp.types import Completion, CompletionArgument, CompletionContext, PromptR
 from massgen_mcp.config.examples import list_examples
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.addresses import SCHEME
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.resources.uris import SCHEME
 
 Reference = PromptReference | ResourceTemplateReference
 

@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.server import require_client_extension
-from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
+from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY, ResourcesListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import event_to_notification
 from mcp.types import (
@@ -51,8 +51,9 @@ class TaskNotification(BaseModel):
 class Listening:
     """The clients that are told of changes."""
 
-    def __init__(self, server: MassgenServer, service: RunService) -> None:
+    def __init__(self, server: MassgenServer, service: RunService, *, answered_early: bool) -> None:
         self._server, self._service = server, service
+        self._list_is_old = answered_early
         self._streams: set[anyio.CancelScope] = set()
         server.serve_method("subscriptions/listen", SubscriptionsListenRequestParams, self._listen)
         server.serve_method("resources/subscribe", SubscribeRequestParams, self._subscribe)
@@ -87,7 +88,7 @@ class Listening:
             }
         )
         subscriber = self._subscriber(send)
-        subscriber.want_lists(honored)
+        self._want_lists(subscriber, honored)
         _add(subscriber.want, honored.resource_subscriptions or [])
         _add(subscriber.want_task, known)
         acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
@@ -135,11 +136,18 @@ class Listening:
                     await session.send_notification(event_to_notification(change, {}))
 
             kept[SUBSCRIBER] = subscriber = self._subscriber(send)
-            subscriber.want_lists(SubscriptionFilter(resources_list_changed=True))
+            self._want_lists(subscriber, SubscriptionFilter(resources_list_changed=True))
             scope = anyio.CancelScope()
             at_end(ctx, scope.cancel)
             ctx.lifespan_context.start_soon(_run_within, subscriber, scope)
         return kept[SUBSCRIBER]
+
+    def _want_lists(self, subscriber: Subscriber, lists: SubscriptionFilter) -> None:
+        """A client that was answered before this server was there has a list of resources without runs."""
+        subscriber.want_lists(lists)
+        if self._list_is_old and lists.resources_list_changed:
+            subscriber.tell(ResourcesListChanged())
+            self._list_is_old = False
 
     def _subscriber(self, send: Callable[[Change], Awaitable[None]]) -> Subscriber:
         return Subscriber(self._service, self._server.changes, send)

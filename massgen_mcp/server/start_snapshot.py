@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parent.parent
 DEPENDENCIES = ("mcp", "mcp_types", "pydantic", "pydantic_core")
-ASKED = ("ping", "tools/list", "resources/templates/list", "prompts/list")
+ASKED = ("ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list")
 KEPT = 4
 """Snapshots of so many versions are kept, the newest."""
 
@@ -86,12 +86,20 @@ async def _answers(server: "MassgenServer", questions: list[tuple[str, Json]]) -
             reply = await from_server.receive()
             answer: Json = json.loads(reply.message.model_dump_json(by_alias=True, exclude_unset=True))
             if isinstance(result := answer.get("result"), dict):
-                results[method] = cast("Json", result)
+                results[method] = _without_runs(cast("Json", result)) if method == "resources/list" else result
             if method == "initialize":
                 done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
                 await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(done)))
         tasks.cancel_scope.cancel()
     return results
+
+
+def _without_runs(listed: Json) -> Json:
+    """What never changes: whoever was answered so early is told of the runs when the server is there (`Listening`)."""
+    from massgen_mcp.server.addresses import run_in
+
+    resources = cast("list[Json]", listed["resources"])
+    return {**listed, "resources": [one for one in resources if run_in(str(one["uri"])) is None]}
 
 
 def _path(environ: Mapping[str, str]) -> Path:

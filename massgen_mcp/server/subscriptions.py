@@ -17,8 +17,8 @@ from mcp.types import SubscriptionFilter
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.addresses import View, run_in
 from massgen_mcp.server.decisions import question_key
-from massgen_mcp.server.resources.uris import View, run_in
 
 logger = logging.getLogger(__name__)
 
@@ -102,9 +102,10 @@ class Subscriber:
 
     def _heard(self, event: ServerEvent) -> None:
         if event_matches(self._lists, frozenset(self._uris), event):
-            self._tell(event)
+            self.tell(event)
 
-    def _tell(self, change: Change) -> None:
+    def tell(self, change: Change) -> None:
+        """Whatever the client wants."""
         self._pending[change] = None
         self._news.set()
 
@@ -136,11 +137,11 @@ class Subscriber:
             async for view in looks:
                 before, milestone = milestone, _milestone(view)
                 if before != milestone and run_id in self._tasks:
-                    self._tell(TaskChanged(run_id))
+                    self.tell(TaskChanged(run_id))
                 if seq is not None and (seq, before) != (view.snapshot.seq, milestone):
                     for uri, shown in self._shown(run_id):
                         if shown not in AT_MILESTONES or before != milestone:
-                            self._tell(ResourceUpdated(uri))
+                            self.tell(ResourceUpdated(uri))
                 seq = view.snapshot.seq
 
 

@@ -4,13 +4,14 @@ import json
 import re
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, BlobResourceContents, TextResourceContents
+from mcp.types import INVALID_PARAMS, BlobResourceContents, ResourceListChangedNotification, TextResourceContents
 
 from tests.commands import run_command
-from tests.harness import MODES, SERVER_MODULE, Mode, TempHome, agent, call, http_server
+from tests.harness import MODES, PATIENCE_SECONDS, SERVER_MODULE, Mode, TempHome, agent, call, http_server
 
 TEMPLATES = [
     "massgen://runs/{run_id}/status",
@@ -65,12 +66,20 @@ async def test_a_run_can_be_read_as_resources_in_every_era(home: TempHome, mode:
         assert "massgen://configs/scripted" in listed
 
 
-async def test_a_server_that_answers_early_still_lists_the_runs_of_today(home: TempHome) -> None:
+async def test_who_had_a_list_before_the_server_was_there_is_told_to_read_it_again(home: TempHome) -> None:
     async with home.client() as first:
         await first.list_tools()
         run_id = await finished(first, config="scripted")
-    async with home.client() as second:
-        await second.list_tools()
+    told = anyio.Event()
+
+    async def heard(message: object) -> None:
+        if isinstance(message, ResourceListChangedNotification):
+            told.set()
+
+    async with home.client("legacy", message_handler=heard) as second:
+        assert "massgen://configs/scripted" in str(await second.list_resources())
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await told.wait()
         assert run_id in str(await second.list_resources())
 
 

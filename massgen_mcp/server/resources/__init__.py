@@ -14,10 +14,10 @@ from massgen_mcp.config.examples import Example, example_path, list_examples
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.addresses import SCHEME, config_uri, run_uri
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.resources.artifacts import artifact
 from massgen_mcp.server.resources.pages import event_page, log_page
-from massgen_mcp.server.resources.uris import SCHEME, config_uri, run_uri
 from massgen_mcp.views.plain_text import preview
 
 LISTED_RUNS = 20

@@ -5,7 +5,7 @@ import json
 import anyio.to_thread
 
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.resources.uris import artifact_uri
+from massgen_mcp.server.addresses import artifact_uri
 from massgen_mcp.workspace.guard import Listing, PathMissing, PathRefused, Root, parts_of, shown
 
 MAX_BYTES = 1024 * 1024

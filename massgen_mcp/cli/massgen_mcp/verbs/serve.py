@@ -22,7 +22,7 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     home = find_home(os.environ)
     start_log(home.path)
     service = RunService(local_engine(home), os.environ)
-    built = build_server(home, service, redactor_for(os.environ))
+    built = build_server(home, service, redactor_for(os.environ), answered_early=options.front is not None)
     add(built.server)
     if options.transport == "http":
         from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
