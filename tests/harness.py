@@ -332,8 +332,8 @@ class HttpServer:
 
 
 @asynccontextmanager
-async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
-    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
+async def http_server(home: TempHome, *options: str, module: str = SERVER_MODULE) -> AsyncGenerator[HttpServer]:
+    command = [home.python, "-m", module, "--transport", "http", "--port", "0", *options]
     log = home.work / "http.log"
     with log.open("ab") as output:
         async with spawned(home, *command, stderr=output) as process:

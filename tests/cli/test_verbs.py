@@ -310,12 +310,13 @@ def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_p
         (person / ".claude.json").write_text(
             '{"mcpServers": {"massgen": {"command": "massgen-mcp", "env": {"K": "v"}}}}'
         )
-    told = verb(home.with_variables(PATH=str(tools), HOME=str(person)), "doctor").stdout
+    variables = {"PATH": str(tools), "HOME": str(person), "CLAUDE_CONFIG_DIR": ""}
+    told = verb(home.with_variables(**variables), "doctor").stdout
     if knows:
         assert "ok    client: Claude Code: massgen-mcp is in ~/.claude.json" in told
     else:
         assert "warn  client: Claude Code is installed and does not know massgen-mcp\n" in told
-        assert "      claude mcp add massgen -- massgen-mcp\n" in told
+        assert "      massgen-mcp install claude-code\n" in told
 
 
 async def test_old_runs_are_pruned_and_only_shown_when_asked_to(home: TempHome) -> None:

@@ -25,9 +25,10 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     built = build_server(home, service, redactor_for(os.environ), answered_early=options.front is not None)
     add(built.server)
     if options.transport == "http":
-        from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
+        from massgen_mcp.cli.massgen_mcp.http_settings import http_settings  # a stdio server needs no web server
+        from massgen_mcp.server.http import serve_http
 
-        await serve_http(built.server, home, host=options.host, port=options.port, on_leaving=built.stop_waiting)
+        await serve_http(built.server, home, http_settings(options, os.environ), on_leaving=built.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 
