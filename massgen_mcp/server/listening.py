@@ -4,6 +4,7 @@ and the notifications of a connection of the handshake revisions, with `resource
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio
@@ -88,7 +89,7 @@ class Listening:
             }
         )
         subscriber = self._subscriber(send)
-        self._want_lists(subscriber, honored)
+        await self._want_lists(subscriber, honored)
         _add(subscriber.want, honored.resource_subscriptions or [])
         _add(subscriber.want_task, known)
         acknowledged = SubscriptionsAcknowledgedNotificationParams(notifications=honored, _meta=meta)
@@ -115,17 +116,17 @@ class Listening:
 
     async def _begun(self, ctx: Context, _: NotificationParams) -> None:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            self._of_connection(ctx)
+            await self._of_connection(ctx)
 
     async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
-        _add(self._of_connection(ctx).want, [str(params.uri)])
+        _add((await self._of_connection(ctx)).want, [str(params.uri)])
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        self._of_connection(ctx).want_no_more(str(params.uri))
+        (await self._of_connection(ctx)).want_no_more(str(params.uri))
         return EmptyResult()
 
-    def _of_connection(self, ctx: Context) -> Subscriber:
+    async def _of_connection(self, ctx: Context) -> Subscriber:
         """The one of this connection, which is told until the connection ends."""
         kept = state_of(ctx)
         if SUBSCRIBER not in kept:
@@ -136,18 +137,20 @@ class Listening:
                     await session.send_notification(event_to_notification(change, {}))
 
             kept[SUBSCRIBER] = subscriber = self._subscriber(send)
-            self._want_lists(subscriber, SubscriptionFilter(resources_list_changed=True))
             scope = anyio.CancelScope()
             at_end(ctx, scope.cancel)
             ctx.lifespan_context.start_soon(_run_within, subscriber, scope)
+            await self._want_lists(subscriber, SubscriptionFilter(resources_list_changed=True))
         return kept[SUBSCRIBER]
 
-    def _want_lists(self, subscriber: Subscriber, lists: SubscriptionFilter) -> None:
+    async def _want_lists(self, subscriber: Subscriber, lists: SubscriptionFilter) -> None:
         """A client that was answered before this server was there has a list of resources without runs."""
         subscriber.want_lists(lists)
         if self._list_is_old and lists.resources_list_changed:
-            subscriber.tell(ResourcesListChanged())
             self._list_is_old = False
+            with suppress(MassgenError):  # without a store there is nothing to list
+                if await self._service.recent(limit=1):
+                    subscriber.tell(ResourcesListChanged())
 
     def _subscriber(self, send: Callable[[Change], Awaitable[None]]) -> Subscriber:
         return Subscriber(self._service, self._server.changes, send)
