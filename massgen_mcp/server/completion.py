@@ -52,6 +52,6 @@ async def _agents(service: RunService, run_id: str | None) -> list[str]:
         views = await service.recent(limit=1)
         run_id = views[0].row.run_id if views else ""
     try:
-        return list((await service.look(run_id)).snapshot.agents)
+        return [agent.info.id for agent in (await service.look(run_id)).snapshot.agents.values()]
     except MassgenError:
         return []

@@ -136,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
     what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
-    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, such as agent_a")
+    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
