@@ -45,6 +45,11 @@ clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fet
 wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
 
+# The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
+.PHONY: conformance
+conformance: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m tests.conformance.suite $(ONLY)
+
 # The bundle for MCPB clients, in dist/, checked by its own validator.
 bundle: $(VENV)/developed
 	$(BIN)/python -m bundle
@@ -66,7 +71,8 @@ $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-# Tools of the npm registry that the tests drive: a wire-true double of the providers, and the MCP Inspector.
+# Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, and the
+# conformance suite of the protocol.
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@

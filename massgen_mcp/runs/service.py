@@ -163,6 +163,18 @@ class RunService:
                 if last:
                     return
 
+    async def watch(self, run_id: str) -> AsyncGenerator[RunView]:
+        """The run as it is now, and again whenever there is something new, until it has ended. Raises as `look`."""
+        view = await self.look(run_id)
+        yield view
+        if view.ended:
+            return
+        async with aclosing(self._looks(view)) as looks:
+            async for view in looks:
+                yield view
+                if view.ended:
+                    return
+
     async def _looks(self, view: RunView, *, milestones: bool = False) -> AsyncGenerator[RunView]:
         """The run as it is now, and again whenever there is something new: with `milestones` only when its state or
         phase may have changed. Costs nothing in between, as long as whoever executes the run tells news.

@@ -1,9 +1,9 @@
 """Answers a client's first questions on standard input and output while the server is still being imported behind it.
 
-Some clients give a server one second; the import takes longer on a busy machine. What clients ask first never changes
-with runs: `initialize`, `server/discover`, `ping` and the lists; and some wait until `subscriptions/listen` is
-acknowledged. The answers are a snapshot that the real server of the
-same code made (see `start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
+Some clients give a server one second; the import takes longer on a busy machine. What clients ask first hardly changes
+with runs: `initialize`, `server/discover`, `ping` and the lists (of resources those that are no runs); and some wait
+until `subscriptions/listen` is acknowledged. The answers are a snapshot that the real server of the same code made (see
+`start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
 waits, in order, for the server. Imports nothing but small parts of the standard library.
 """
 

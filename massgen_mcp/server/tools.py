@@ -115,6 +115,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             return results.planned(team, source, reach, expected, os.environ, keys_of_client(context))
         view, reused = await service.start(request)
         note = view.note
+        await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, request.question, os.environ)
@@ -133,7 +134,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     ) -> results.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
+        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
