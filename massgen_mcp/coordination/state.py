@@ -63,13 +63,17 @@ class Rules:
 class Seat:
     """One agent's standing."""
 
-    answers: tuple[str, ...] = ()
-    """Contents, oldest first."""
+    answers: tuple[AnswerSubmitted, ...] = ()
+    """Those of this attempt, oldest first."""
     shown: Ballot | None = None
     """The newest ballot that the agent was shown."""
     vote: str | None = None
     """Label of the answer its standing vote is for; a dropped agent has none."""
-    dropped: bool = False
+    dropped: AgentDropped | None = None
+    """Why it takes part no more."""
+
+    def __deepcopy__(self, memo: object) -> "Seat":
+        return self  # nobody changes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +122,8 @@ class Coordination:
         return counts
 
     def label(self, agent: str) -> str:
-        """Label of the agent's latest answer: agent{place}.{how many it has given}."""
-        return f"agent{tuple(self.seats).index(agent) + 1}.{len(self.seats[agent].answers)}"
+        """Label of the agent's latest answer: agent{place}.{how many it had given}."""
+        return self.seats[agent].answers[-1].label
 
     def ballot(self, viewer: str) -> Ballot:
         """The standing answers under this viewer's neutral names.
@@ -139,7 +143,7 @@ class Coordination:
     def content(self, label: str) -> str:
         """The text of a standing or earlier answer."""
         place, number = label.removeprefix("agent").split(".")
-        return list(self.seats.values())[int(place) - 1].answers[int(number) - 1]
+        return list(self.seats.values())[int(place) - 1].answers[int(number) - 1].content
 
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
@@ -158,15 +162,11 @@ class Coordination:
         if seat.dropped or self.winner is not None:
             return Rest()
         if not seat.answers:
-            return Work(Ballot(agent, 0, ()), may_answer=True, may_vote=False)
-        if seat.vote is not None:
+            return Work(Ballot(agent, 0, ()))
+        if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
-        if self.unanswered and not self.stragglers_given_up:
-            return Wait(for_first_answers=True)
         ballot = self.ballot(agent)
-        if len(ballot.entries) < 2:
-            return Wait()
-        return Work(ballot, may_answer=self.may_answer(agent), may_vote=True)
+        return Wait() if len(ballot.entries) < 2 else Work(ballot)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
@@ -188,7 +188,7 @@ class Coordination:
         for entry in shown.entries:
             if self.content(entry.label).strip() == text:
                 return Violation("duplicate_answer", {"name": entry.name})
-        if text in (earlier.strip() for earlier in seat.answers):
+        if text in (earlier.content.strip() for earlier in seat.answers):
             return Violation("repeated_answer")
         if similar := self._too_similar(text, shown):
             return similar
@@ -299,12 +299,12 @@ class Coordination:
             case AnswerSubmitted():
                 seats = {agent: replace(seat, vote=None) for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
-                seats[event.agent] = replace(seat, answers=(*seat.answers, event.content))
+                seats[event.agent] = replace(seat, answers=(*seat.answers, event))
                 return replace(self, seats=seats, revision=event.revision)
             case VoteCast():
                 return self._with(event.agent, replace(self.seats[event.agent], vote=event.label))
             case AgentDropped():
-                return self._with(event.agent, replace(self.seats[event.agent], dropped=True, vote=None))
+                return self._with(event.agent, replace(self.seats[event.agent], dropped=event, vote=None))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():

@@ -155,8 +155,8 @@ class Round:
         notes: list[str] = []
         if not alone and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
             notes.append(criterion)
-        if policy.planning_instruction is not None:
-            notes.append(policy.planning_instruction)
+        if plan := policy.coordination.planning_instruction:
+            notes.append(plan)
         notes.extend(self._member.notes)
         if self._member.workspace is not None:
             notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
@@ -206,7 +206,7 @@ class Round:
         """Do what the reply asks for, as far as it is not done. True when an action was accepted: the round is over."""
         workflow = [call for call in calls_of(reply) if call.name in WORKFLOW_TOOLS]
         ordinary = tuple(call for call in calls_of(reply) if call.name not in WORKFLOW_TOOLS)
-        only_plan = self._run_spec.policy.planning_instruction is not None
+        only_plan = self._run_spec.policy.coordination.planning_instruction is not None
         await self._talk.use_tools(ordinary, only_plan=only_plan)
         results = self._talk.results
         if workflow and reply.stop in ("length", "refusal"):

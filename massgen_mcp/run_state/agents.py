@@ -1,20 +1,10 @@
-"""What a run knows of one agent, and of its answers and votes beyond what the rules need of them."""
+"""What a run knows of one agent and of a vote beyond what the rules need of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo
+from massgen_mcp.coordination.state import Seat
+from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted
 from massgen_mcp.run_state.status import AgentStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """`path` is the answer's directory, relative to the run directory; None where it has none."""
-
-    agent: str
-    label: str
-    content: str
-    path: str | None
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +20,9 @@ class AgentState:
     """Mutable while being folded; treat it as read-only."""
 
     info: AgentInfo
+    seat: Seat
+    """How it stands by the rules, as the coordination has it now."""
     status: AgentStatus = "waiting"
-    answers: list[Answer] = field(default_factory=list[Answer])
-    """Of this attempt, oldest first."""
     rounds: int = 0
     """How many it has begun in the whole run."""
     round: int = 0
@@ -42,9 +32,17 @@ class AgentState:
     acted_in: ActionForm | None = None
     """How it wrote its last answer or vote."""
     last_activity: float | None = None
-    dropped: AgentDropped | None = None
-    """Why it takes part no more."""
     dropped_at: float | None = None
+
+    @property
+    def answers(self) -> tuple[AnswerSubmitted, ...]:
+        """Of this attempt, oldest first."""
+        return self.seat.answers
+
+    @property
+    def dropped(self) -> AgentDropped | None:
+        """Why it takes part no more."""
+        return self.seat.dropped
 
     @property
     def restarts(self) -> int:

@@ -1,13 +1,15 @@
 """Our kind of MCP server: the SDK's, with arguments checked strictly and errors that say what they are."""
 
+import inspect
 import logging
 import secrets
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Any
 
-from mcp.server import MCPServer
+from anyio.abc import TaskGroup
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -17,34 +19,40 @@ from pydantic import ValidationError
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.server.schemas import compacted
+from massgen_mcp.server.asking import ClientAsked
+from massgen_mcp.server.nearest import nearest
+from massgen_mcp.server.results import MAX_BYTES, Reply
+from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.schemas import compacted, reply_schema
+from massgen_mcp.server.surface import SurfaceServer
+from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 
 logger = logging.getLogger(__name__)
 
+ABOUT_KEYS = ("missing_key", "no_default_team")
+CUT = " (cut here; mend this first)"
+
 INSTRUCTIONS = """\
-Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
-answer independently, read each other's answers without names, and vote. \
+Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
+architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
+without names, and vote until there is a consensus or the limits are reached. \
 The run goes on in the background and survives this session: call start_run, go on with your work, and call wait_run \
 when you need the result instead of polling. \
 get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
 you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
 
-WHERE_KEYS_GO = (
-    "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
-)
 
-
-class MassgenServer(MCPServer[None]):
+class MassgenServer(SurfaceServer):
     """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
     that `redactor` knows.
     """
 
     def __init__(self, redactor: Redactor = NO_KEYS) -> None:
-        self._redactor = redactor
         self._tools: dict[str, Tool] = {}
         """As they are listed; made when they are first asked for."""
         super().__init__(
+            redactor,
             "massgen-mcp",
             title="massgen-mcp",
             version=__version__,
@@ -62,21 +70,23 @@ class MassgenServer(MCPServer[None]):
             self._tools = {tool.name: compacted(tool) for tool in await super().list_tools()}
         return self._tools
 
-    def add_tool(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
-        """As the SDK's."""
+    def add_tool(self, fn: Callable[..., Any], *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
+        """As the SDK's. A tool that returns a `Reply` says itself how that is sent."""
         self._tools = {}
-        super().add_tool(*given, **named)
+        super().add_tool(fn, *given, **named)
+        reply = inspect.signature(fn, eval_str=True).return_annotation
+        tool = self._tool_manager.get_tool(named.get("name") or fn.__name__)
+        if tool is not None and isinstance(reply, type) and issubclass(reply, Reply):
+            arguments = tool.fn_metadata.arg_model
+            tool.fn_metadata = _SentReply(arg_model=arguments, output_schema=reply_schema(reply))
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+        self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        reply = await self._call(name, arguments, context)
-        if not self._redactor.finds(reply.model_dump_json()):
-            return reply
-        return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))
+        return self.without_keys(await self._call(name, arguments, context))
 
     async def _call(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None
+        self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None
     ) -> CallToolResult | InputRequiredResult:
         try:
             await self._refuse_unknown(name, arguments)
@@ -84,19 +94,21 @@ class MassgenServer(MCPServer[None]):
         except MCPError:  # the protocol's own, such as a client that is gone
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
+            if isinstance(asked := error.__cause__, ClientAsked):
+                return asked.result
             refusal = _refusal(error) or _fault(name, error)
-            hint = f". {WHERE_KEYS_GO}" if refusal.code in ("missing_key", "no_default_team") else ""
+            hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
         tools = await self._listed()
         if name not in tools:
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{_nearest(name, list(tools))}")
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, list(tools))}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(
@@ -107,9 +119,19 @@ class MassgenServer(MCPServer[None]):
         await self._lowlevel_server.run(incoming, outgoing, options)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    nearest = get_close_matches(name, known, 1)
-    return f", did you mean {nearest[0]!r}?" if nearest else ""
+class _SentReply(FuncMetadata):
+    """Of a tool that returns a `Reply`."""
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - as in the SDK
+        return result.sent() if isinstance(result, Reply) else super().convert_result(result)
+
+
+def keys_of_client(context: Context[Any, Any] | None) -> str:
+    """Where keys go, for the client that asks."""
+    if context is not None and context.request_context.request is not None:
+        return OVER_HTTP
+    params = context.session.client_params if context is not None else None
+    return where_keys_go(params.client_info.name if params is not None else None)
 
 
 def _refusal(error: BaseException | None) -> MassgenError | None:
@@ -148,4 +170,5 @@ def _listed(error: ValidationError) -> str:
 
 def _error(code: str, message: str) -> CallToolResult:
     """Text only: where a client shows a model the structured content alone, an error must not have any."""
-    return CallToolResult(content=[TextContent(type="text", text=f"ERROR {code}: {message}")], is_error=True)
+    told, cut = page_of(f"ERROR {code}: {message}", 0, MAX_BYTES, MAX_BYTES - len(CUT))
+    return CallToolResult(content=[TextContent(type="text", text=f"{told}{CUT if cut else ''}")], is_error=True)

@@ -6,10 +6,9 @@ from typing import Literal
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.config.models import CoordinationConfig, EarlierTurn, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import materials
-from massgen_mcp.orchestration.team import RunPolicy
 from tests.stage import perform, text_of
 
 QUESTION = "What is six times seven?"
@@ -29,7 +28,12 @@ def choices(request: ModelRequest) -> list[str]:
 async def test_the_framing_of_a_call_is_under_two_kilobytes(
     sensitivity: Literal["lenient", "balanced", "strict"],
 ) -> None:
-    policy = RunPolicy(voting_sensitivity=sensitivity, planning_instruction="Describe what you would do." * 5)
+    policy = OrchestratorConfig(
+        voting_sensitivity=sensitivity,
+        coordination=CoordinationConfig(
+            enable_planning_mode=True, planning_mode_instruction="Describe what you would do." * 5
+        ),
+    )
     performance = await perform([], [], [], policy=policy)
     for request in (request for listener in performance.listeners for request in listener.requests):
         assert len(request.system.encode()) < 2048
@@ -117,7 +121,7 @@ async def test_the_presenter_is_told_which_answer_is_its_own() -> None:
 
 async def test_strict_voting_says_more_than_lenient_voting() -> None:
     systems = {
-        (await perform([], [], policy=RunPolicy(voting_sensitivity=level))).asked(0)[0].system
+        (await perform([], [], policy=OrchestratorConfig(voting_sensitivity=level))).asked(0)[0].system
         for level in ("lenient", "balanced", "strict")
     }
     assert len(systems) == 3

@@ -17,14 +17,15 @@ async def run(options: argparse.Namespace) -> int:
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
         if options.json:
-            print_json(run_list(views, options.limit))
+            print_json(run_list(views, options.limit, None))
             return EXIT_OK
         if not views:
             print_line("no runs")
         now = time.time()
         for view in views:
             question = preview(view.row.question, 60)
-            print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4}  {question}")
+            waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else ""
+            print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4}  {question}{waits}")
     return EXIT_OK
 
 
