@@ -42,8 +42,8 @@ FAULTS = {
     "ENOSPC for ever": "error=ENOSPC:when={k}+",
 }
 PATIENCE = 60
-SHORTEST = 10
-AS_LONG_AS = 5
+SHORTEST = 6
+AS_LONG_AS = 2
 """What a fault was put into is ended after so many seconds and so many times as long as a run without a fault took, if
 it has not ended by itself."""
 AT_ONCE = 2
