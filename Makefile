@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak clients clients-install wire-table bundle clean
+.PHONY: demo check test bench soak clients wire-table bundle clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -53,10 +53,6 @@ conformance: $(VENV)/developed node_modules/installed
 # The bundle for MCPB clients, in dist/, checked by its own validator.
 bundle: $(VENV)/developed
 	$(BIN)/python -m bundle
-
-# What Claude Code, Codex and Gemini CLI show after `massgen-mcp install`; CLIENTS=DIRECTORY says where they are.
-clients-install: $(VENV)/developed
-	$(BIN)/python -m tests.clients.install_listing $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist

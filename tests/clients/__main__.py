@@ -14,6 +14,7 @@ SCRIPTS = {
     "claude-search": "Claude Code finds start_run",
     "claude-wakes": "Claude Code, idle, is given the result of its run",
     "claude-plugin": "the plugin and the marketplace are valid",
+    "install": "clients show the server that was installed into them",
     "codex-start": "Codex gets the tools of an optional server",
     "codex-answer": "Codex gets an answer of 30,000 characters whole",
     "gemini-run": "Gemini CLI starts a run and gets its result",

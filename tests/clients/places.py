@@ -94,8 +94,8 @@ class Place:
             wait_for(lambda: list((self.home.path / "cache").glob("start-*.json")), "a snapshot of the server's start")
             server.communicate()
 
-    def run(self, *command: str, seconds: float = PATIENCE_SECONDS) -> str:
-        """What a command prints. Raises Broken where it fails or takes too long."""
+    def run(self, *command: str, seconds: float = PATIENCE_SECONDS, errors: bool = False) -> str:
+        """What a command prints, with `errors` on standard error, too. Raises Broken where it fails or takes too long."""
         try:
             done = subprocess.run(
                 command,
@@ -113,7 +113,7 @@ class Place:
             raise Broken(
                 f"{' '.join(command[:4])} ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
             )
-        return done.stdout
+        return done.stdout + (done.stderr if errors else "")
 
 
 @contextmanager
