@@ -1,5 +1,5 @@
-"""After `massgen-mcp install`, every client that can list its servers shows ours: in a fresh home, without a network and
-without an account. No value of a key is shown.
+"""After `massgen-mcp install`, every client that can list its servers shows ours: in a fresh home, without a network or
+an account. No value of a key is shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence

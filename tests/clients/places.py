@@ -95,7 +95,7 @@ class Place:
             server.communicate()
 
     def run(self, *command: str, seconds: float = PATIENCE_SECONDS, errors: bool = False) -> str:
-        """What a command prints, with `errors` on standard error, too. Raises Broken where it fails or takes too long."""
+        """What a command prints; with `errors` on standard error, too. Raises Broken where it fails or takes long."""
         try:
             done = subprocess.run(
                 command,
