@@ -27,6 +27,8 @@ class Member:
     name: str
     backend: Backend
     system_message: str | None = None
+    perspective: str | None = None
+    """From which side it looks at the question for its first answer."""
     tools: tuple[Tool, ...] = ()
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
@@ -56,6 +58,8 @@ class RunPolicy:
 
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
+    show_reasons: bool = False
+    """The reasons of void votes are shown to who may improve on the answers."""
     planning_instruction: str | None = None
     """Set in planning mode: tools with side effects are described until the winner presents."""
     max_restarts: int = 0

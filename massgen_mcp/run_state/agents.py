@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import AgentDropped, AgentInfo
+from massgen_mcp.events import AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
 from massgen_mcp.run_state.status import AgentStatus
+
+WORKING_NOTES = 1_500
+"""Characters of an agent's working notes that it is shown again."""
+_KEPT_NOTES = 20_000
+"""Until the answer is known, which may be a part of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,9 @@ class Vote:
     label: str
     reason: str
     time: float
+    same_as: tuple[str, ...] | None = None
+    """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
+    run_off: bool = False
 
 
 @dataclass
@@ -39,10 +47,25 @@ class AgentState:
     """Number of the one that it began last in this attempt."""
     opening: str = ""
     """The nonce of the markers around the question, as the agent was shown it last."""
+    working_notes: str = ""
+    """The end of what it wrote on the way to its first answer of this attempt, besides that answer."""
     last_activity: float | None = None
     dropped: AgentDropped | None = None
     """Why it takes part no more."""
     dropped_at: float | None = None
+
+    def note(self, event: ModelReplied) -> None:
+        """Keep what the agent writes before its first answer: its text, or else what it tells of its thoughts."""
+        written = event.text.strip() or event.reasoning.strip()
+        if not self.answers and event.purpose == "coordinate" and written:
+            self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]
+
+    def answered(self, event: AnswerSubmitted, attempt: int) -> None:
+        """Keep an answer; where it was written as plain text, it is no note."""
+        if not self.answers:
+            self.working_notes = self.working_notes.removesuffix(event.content.strip()[-_KEPT_NOTES:]).strip()
+            self.working_notes = self.working_notes[-WORKING_NOTES:]
+        self.answers.append(Answer(event.agent, event.label, event.content, event.path, attempt))
 
     @property
     def restarts(self) -> int:

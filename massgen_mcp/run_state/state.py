@@ -42,6 +42,7 @@ from massgen_mcp.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunOffStarted,
     RunResumed,
     RunStarted,
     RunTimedOut,
@@ -52,7 +53,7 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
-from massgen_mcp.run_state.agents import AgentState, Answer, Vote
+from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.facts import Final, RunFacts
 
 
@@ -105,6 +106,7 @@ class RunState(RunFacts):
                 self._call(event)
             case ModelReplied():
                 self.budget.spending.add_reply(event)
+                self.agents[event.agent].note(event)
             case ModelCallRetried():
                 self._lose(event)
             case ModelCallFailed() | ModelCallAborted():
@@ -113,9 +115,7 @@ class RunState(RunFacts):
             case AnswerSubmitted():
                 self._answered(event)
             case VoteCast():
-                self.cast.pop(event.agent, None)
-                self.cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
-                self.phase, self.agents[event.agent].status = "voting", "voted"
+                self._voted(event, time)
             case AgentDropped():
                 agent = self.agents[event.agent]
                 agent.dropped, agent.dropped_at = event, time
@@ -131,7 +131,14 @@ class RunState(RunFacts):
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case RunStarted() | WinnerChosen() | FirstAnswersClosed() | FinishRequested() | BudgetMark():
+            case (
+                RunStarted()
+                | WinnerChosen()
+                | RunOffStarted()
+                | FirstAnswersClosed()
+                | FinishRequested()
+                | BudgetMark()
+            ):
                 pass  # what there is to know of it, a part has folded in
             case BudgetReached() | BallotChanged() | MessagesShown() | RuleViolated() | ToolFinished():
                 pass
@@ -153,9 +160,9 @@ class RunState(RunFacts):
     def _new_attempt(self, event: AttemptStarted) -> None:
         self.attempt_started, self.phase = event, "answering"
         self.earlier_answers, self.earlier_final = self.answers, self.final
-        self.cast = {}
+        self.cast, self.cast_in_run_off = {}, {}
         for agent in self.agents.values():
-            agent.answers, agent.round = [], 0
+            agent.answers, agent.round, agent.working_notes = [], 0, ""
 
     def _new_round(self, event: RoundStarted) -> None:
         agent = self.agents[event.agent]
@@ -177,9 +184,15 @@ class RunState(RunFacts):
             voted = self.coordination.seats[name].vote is not None
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
+    def _voted(self, event: VoteCast, time: float) -> None:
+        cast = self.cast_in_run_off if event.run_off else self.cast
+        cast.pop(event.agent, None)
+        cast[event.agent] = Vote(event.agent, event.label, event.reason, time, event.same_as, event.run_off)
+        self.phase, self.agents[event.agent].status = "voting", "voted"
+
     def _answered(self, event: AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
-        agent.answers.append(Answer(event.agent, event.label, event.content, event.path, self.attempt))
+        agent.answered(event, self.attempt)
         agent.status = "answered"
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"

@@ -18,6 +18,7 @@ from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.app import WHERE_KEYS_GO
 from massgen_mcp.server.reply_models import (
+    Camp,
     ConfigLine,
     ConfigList,
     Controlled,
@@ -132,6 +133,7 @@ def result(
         reason=_reason(view),
         winner=run.winner.agent if run.winner else None,
         vote_counts=run.winner.votes if run.winner else run.tally,
+        camps=[Camp(answers=list(camp.answers), votes=camp.votes) for camp in run.camps],
         votes=_votes(view),
         dissent=_dissent(view),
         degraded=[Dropped(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
@@ -320,9 +322,11 @@ def _votes(view: RunView) -> list[VoteLine]:
             voter=vote.voter,
             voted_for=authors.get(vote.label, ""),
             label=vote.label,
+            same_as=None if vote.same_as is None else list(vote.same_as),
+            run_off=vote.run_off,
             reason=preview(vote.reason, REASON_CHARACTERS),
         )
-        for vote in run.votes.values()
+        for vote in (*run.votes.values(), *run.run_off_votes.values())
     ]
 
 
@@ -330,6 +334,7 @@ def _dissent(view: RunView) -> list[Dissent]:
     run = view.snapshot
     if run.winner is None:
         return []
+    agreed = next((camp.answers for camp in run.winner.camps if run.winner.label in camp.answers), (run.winner.label,))
     return [
         Dissent(
             label=answer.label,
@@ -337,7 +342,7 @@ def _dissent(view: RunView) -> list[Dissent]:
             preview=preview(answer.content, DISSENT_CHARACTERS),
         )
         for answer in run.current_answers
-        if answer.label != run.winner.label and run.winner.votes.get(answer.label)
+        if answer.label not in agreed and run.winner.votes.get(answer.label)
     ]
 
 

@@ -75,7 +75,9 @@ def _author(run: RunState) -> str:
 def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
-    return f"{run.winner.outcome}, {run.winner.votes.get(run.winner.label, 0)} of {len(run.agents)} votes"
+    label, votes = run.winner.label, run.winner.votes
+    count = next((camp.votes for camp in run.winner.camps if label in camp.answers), votes.get(label, 0))
+    return f"{run.winner.outcome}, {count} of {len(run.agents)} votes"
 
 
 def _best(run: RunState) -> str:

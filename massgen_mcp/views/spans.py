@@ -45,6 +45,7 @@ from massgen_mcp.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunOffStarted,
     RunResumed,
     RunStarted,
     RunTimedOut,
@@ -107,6 +108,7 @@ class Spans:
                 ModelCallWaiting()
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
+                | RunOffStarted()
                 | WinnerChosen()
                 | AnswerEvaluated()
                 | UnknownEvent()

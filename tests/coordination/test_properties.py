@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
@@ -52,7 +53,7 @@ class Play:
     def happen(self, event: Event) -> None:
         self.events.append(event)
         self.state = self.state.after(event)
-        if winner := self.state.decision():
+        if winner := decision(self.state):
             self.events.append(winner)
             self.state = self.state.after(winner)
 
