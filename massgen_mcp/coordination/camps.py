@@ -14,7 +14,7 @@ answer in common, at least one voter calls all three answers the same. (Of those
 than half call each pair the same, or half of them with the author of the common answer: somebody is in both.)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -45,24 +45,23 @@ class Opinion:
         return len(self.same) + undecided >= max(2, self.apart)
 
 
-def opinion(one: str, other: str, choices: Sequence[Choice]) -> Opinion:
-    same, apart = set[str](), 0
-    for choice in choices:
-        if choice.same_as is not None:
-            named = {choice.label, *choice.same_as}
-            if one in named and other in named:
-                same.add(choice.voter)
-            elif one in named or other in named:
-                apart += 1
-    return Opinion(frozenset(same), apart)
+def opinions(labels: Sequence[str], choices: Sequence[Choice]) -> Iterator[tuple[str, str, Opinion]]:
+    """Of every two of the answers."""
+    said = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
+    for one, other in combinations(labels, 2):
+        same = frozenset(voter for voter, named in said if one in named and other in named)
+        apart = sum((one in named) != (other in named) for _, named in said)
+        yield one, other, Opinion(same, apart)
 
 
 def camps(authors: Mapping[str, str], choices: Sequence[Choice]) -> tuple[tuple[str, ...], ...]:
     """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there."""
+    if all(choice.same_as is None for choice in choices):
+        return tuple((label,) for label in authors)
     joined = [
         (one, other)
-        for one, other in combinations(authors, 2)
-        if opinion(one, other, choices).joins(frozenset({authors[one], authors[other]}))
+        for one, other, opinion in opinions(tuple(authors), choices)
+        if opinion.joins(frozenset({authors[one], authors[other]}))
     ]
     return _components(tuple(authors), joined)
 
@@ -71,9 +70,7 @@ def possible_camps(labels: Sequence[str], choices: Sequence[Choice], undecided: 
     """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
     hold any that are in different ones here.
     """
-    joined = [
-        (one, other) for one, other in combinations(labels, 2) if opinion(one, other, choices).might_join(undecided)
-    ]
+    joined = [(one, other) for one, other, opinion in opinions(labels, choices) if opinion.might_join(undecided)]
     return _components(tuple(labels), joined)
 
 

@@ -33,12 +33,11 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     if not state.answered:
         return None
     count = state.count
+    if state.run_off is not None:
+        return _drawn(state, _run_off_leaders(state, state.run_off), count, "best_so_far")
     if not any(count.votes.values()):
         return _won(state, state.answered[0], "best_so_far")
-    labels = [count.leader(camp) for camp in count.top]
-    if state.run_off is not None:
-        labels = _run_off_leaders(state, state.run_off)
-    return _drawn(state, labels, count, "best_so_far")
+    return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 
 def _decided(state: Coordination, count: Count) -> WinnerChosen | RunOffStarted:
@@ -74,7 +73,7 @@ def _drawn(state: Coordination, labels: Sequence[str], count: Count, outcome: Ou
     """`labels` are of different camps; of several the lot decides, as it did among equals within a camp."""
     label = drawn(state.rules.seed, labels)
     equals = count.leaders(count.camp_of(label)) if len(labels) == 1 else tuple(labels)
-    by_lot = len(equals) > 1 and label in equals
+    by_lot = len(equals) > 1 and label == drawn(state.rules.seed, equals)
     return _won(state, state.author(label), outcome, drawn_among=equals if by_lot else ())
 
 
@@ -94,22 +93,23 @@ def _won(state: Coordination, agent: str, outcome: Outcome, *, drawn_among: tupl
 
 def _early(state: Coordination, undecided: list[str]) -> bool:
     """Whether the undecided agents need not be waited for. Majority: a camp has more than half of their votes."""
-    mode = state.rules.early_decision
-    if mode == "off":
-        return False
-    count = state.count
-    if mode == "majority":
-        return count.top[0].votes * 2 > len(state.live)
-    return not any(state.within_limit(agent) for agent in undecided) and _proven(state, count, len(undecided))
+    match state.rules.early_decision:
+        case "off":
+            return False
+        case "majority":
+            return state.count.top[0].votes * 2 > len(state.live)
+        case "proven":
+            return not any(state.within_limit(agent) for agent in undecided) and _proven(state, len(undecided))
 
 
-def _proven(state: Coordination, count: Count, undecided: int) -> bool:
+def _proven(state: Coordination, undecided: int) -> bool:
     """Whether further votes, as many as `undecided`, cannot change the winner, whatever they say.
 
     At worst they take every other answer out of the leader's camp, put together what can be put together of the
     others, and all vote for that; or all vote for one that stays in the leader's camp.
     """
-    leader = max(count.votes, key=lambda label: count.votes[label])
-    others = [label for label in count.votes if label != leader]
+    votes = state.tally
+    leader = max(votes, key=lambda label: votes[label])
+    others = [label for label in votes if label != leader]
     rivals = possible_camps(others, state.choices, undecided)
-    return all(sum(count.votes[label] for label in rival) + undecided < count.votes[leader] for rival in rivals)
+    return all(sum(votes[label] for label in rival) + undecided < votes[leader] for rival in rivals)
