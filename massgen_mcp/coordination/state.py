@@ -315,4 +315,4 @@ class Coordination:
 
 
 def _without_votes(seat: Seat) -> Seat:
-    return replace(seat, vote=None, same_as=None, run_off_vote=None)
+    return seat if seat.vote is None else replace(seat, vote=None, same_as=None, run_off_vote=None)

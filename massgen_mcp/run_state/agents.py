@@ -61,10 +61,12 @@ class AgentState:
             self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]
 
     def answered(self, event: AnswerSubmitted, attempt: int) -> None:
-        """Keep an answer; where it was written as plain text, it is no note."""
+        """Keep an answer; where it was written as the last paragraphs of plain text, too, those are no note."""
         if not self.answers:
-            self.working_notes = self.working_notes.removesuffix(event.content.strip()[-_KEPT_NOTES:]).strip()
-            self.working_notes = self.working_notes[-WORKING_NOTES:]
+            notes, content = self.working_notes, event.content.strip()[-_KEPT_NOTES:]
+            if f"\n\n{notes}".endswith(f"\n\n{content}"):
+                notes = notes.removesuffix(content).strip()
+            self.working_notes = notes[-WORKING_NOTES:]
         self.answers.append(Answer(event.agent, event.label, event.content, event.path, attempt))
 
     @property
