@@ -108,7 +108,10 @@ class ScriptedBackend:
             self._answer = step.answer
             return self._tool_call("new_answer", {"content": step.answer})
         if step.vote is not None:
-            return self._tool_call("vote", {"agent_id": _vote_target(step.vote, request), "reason": step.reason})
+            vote: JsonObject = {"reason": step.reason, "agent_id": _vote_target(step.vote, request)}
+            if step.same_as is not None:
+                vote["same_as"] = [_vote_target(wish, request) for wish in step.same_as]
+            return self._tool_call("vote", vote)
         if step.call is not None:
             return self._tool_call(step.call, step.arguments)
         return None

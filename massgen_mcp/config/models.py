@@ -112,6 +112,8 @@ class ScriptStep(Settings, frozen=True):
     answer: str | None = None
     vote: str | None = None
     reason: str = "It answers the question best."
+    same_as: tuple[str, ...] | None = None
+    """With `vote`: the other answers that say the same, each named like the one that is voted for."""
     say: str | None = None
     call: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])

@@ -28,9 +28,6 @@ class Vote:
     label: str
     reason: str
     time: float
-    same_as: tuple[str, ...] | None = None
-    """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
-    run_off: bool = False
 
 
 @dataclass

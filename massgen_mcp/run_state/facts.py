@@ -162,6 +162,14 @@ class RunFacts:
         return self.coordination.camps if self.winner is None else self.winner.camps
 
     @property
+    def agreed(self) -> tuple[str, ...]:
+        """Labels of the answers that say the same as the winner's, that one included; empty without a winner."""
+        if self.winner is None:
+            return ()
+        label = self.winner.label
+        return next((camp.answers for camp in self.winner.camps if label in camp.answers), (label,))
+
+    @property
     def winner(self) -> WinnerChosen | None:
         return self.coordination.winner
 

@@ -187,7 +187,7 @@ class RunState(RunFacts):
     def _voted(self, event: VoteCast, time: float) -> None:
         cast = self.cast_in_run_off if event.run_off else self.cast
         cast.pop(event.agent, None)
-        cast[event.agent] = Vote(event.agent, event.label, event.reason, time, event.same_as, event.run_off)
+        cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
 
     def _answered(self, event: AnswerSubmitted) -> None:

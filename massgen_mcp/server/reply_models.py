@@ -66,20 +66,11 @@ class VoteLine(Model):
     voter: str
     voted_for: str
     label: str
-    same_as: list[str] | None
-    run_off: bool
     reason: str
 
 
-class Camp(Model):
-    """Answers that say the same in the voters' eyes."""
-
-    answers: list[str]
-    votes: int
-
-
 class Dissent(Model):
-    """An answer of a losing camp that had votes."""
+    """A losing answer that had votes."""
 
     label: str
     votes: int
@@ -112,7 +103,6 @@ class Result(Model):
     reason: str | None = None
     winner: str | None = None
     vote_counts: dict[str, int]
-    camps: list[Camp]
     votes: list[VoteLine]
     dissent: list[Dissent]
     degraded: list[Dropped]

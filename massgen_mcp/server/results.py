@@ -18,7 +18,6 @@ from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.app import WHERE_KEYS_GO
 from massgen_mcp.server.reply_models import (
-    Camp,
     ConfigLine,
     ConfigList,
     Controlled,
@@ -35,6 +34,7 @@ from massgen_mcp.server.reply_models import (
     Waited,
 )
 from massgen_mcp.views.plain_text import preview
+from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 
 POLL_MS = 3_000
@@ -133,7 +133,6 @@ def result(
         reason=_reason(view),
         winner=run.winner.agent if run.winner else None,
         vote_counts=run.winner.votes if run.winner else run.tally,
-        camps=[Camp(answers=list(camp.answers), votes=camp.votes) for camp in run.camps],
         votes=_votes(view),
         dissent=_dissent(view),
         degraded=[Dropped(agent=a, reason=r, message=preview(m, 300)) for a, r, m in run.degraded],
@@ -292,8 +291,10 @@ def _salvage(view: RunView) -> str:
 def _note(view: RunView) -> str | None:
     agents = view.snapshot.agents.values()
     scripted = [NO_REAL_ANSWER] if agents and all(agent.info.backend == "scripted" for agent in agents) else []
+    winner = view.snapshot.winner
+    beyond = [f"How it was decided: {'; '.join(parts)}."] if winner and (parts := decided_beyond_votes(winner)) else []
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
-    return " ".join([*scripted, *money_notes(view.snapshot), *newer]) or None
+    return " ".join([*scripted, *beyond, *money_notes(view.snapshot), *newer]) or None
 
 
 def _reason(view: RunView, limit: int = REASON_CHARACTERS) -> str | None:
@@ -322,11 +323,9 @@ def _votes(view: RunView) -> list[VoteLine]:
             voter=vote.voter,
             voted_for=authors.get(vote.label, ""),
             label=vote.label,
-            same_as=None if vote.same_as is None else list(vote.same_as),
-            run_off=vote.run_off,
             reason=preview(vote.reason, REASON_CHARACTERS),
         )
-        for vote in (*run.votes.values(), *run.run_off_votes.values())
+        for vote in run.votes.values()
     ]
 
 
@@ -334,7 +333,6 @@ def _dissent(view: RunView) -> list[Dissent]:
     run = view.snapshot
     if run.winner is None:
         return []
-    agreed = next((camp.answers for camp in run.winner.camps if run.winner.label in camp.answers), (run.winner.label,))
     return [
         Dissent(
             label=answer.label,
@@ -342,7 +340,7 @@ def _dissent(view: RunView) -> list[Dissent]:
             preview=preview(answer.content, DISSENT_CHARACTERS),
         )
         for answer in run.current_answers
-        if answer.label not in agreed and run.winner.votes.get(answer.label)
+        if answer.label not in run.agreed and run.winner.votes.get(answer.label)
     ]
 
 

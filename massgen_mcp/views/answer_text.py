@@ -75,8 +75,7 @@ def _author(run: RunState) -> str:
 def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
-    label, votes = run.winner.label, run.winner.votes
-    count = next((camp.votes for camp in run.winner.camps if label in camp.answers), votes.get(label, 0))
+    count = sum(run.winner.votes.get(label, 0) for label in run.agreed)
     return f"{run.winner.outcome}, {count} of {len(run.agents)} votes"
 
 

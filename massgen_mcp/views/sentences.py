@@ -228,15 +228,19 @@ def _replied(event: ModelReplied) -> Sentence:
 
 
 def counted(event: WinnerChosen) -> str:
-    """The votes, and what decided beyond them."""
-    parts = [_counts(event.votes)]
-    if same := [" = ".join(camp.answers) for camp in event.camps if len(camp.answers) > 1]:
-        parts.append(f"say the same: {', '.join(same)}")
+    """The votes by label, and what decided beyond them."""
+    return "; ".join([_counts(event.votes), *decided_beyond_votes(event)])
+
+
+def decided_beyond_votes(event: WinnerChosen) -> list[str]:
+    """Which answers say the same, the votes of a run-off, and what was drawn by lot; nothing where there was none."""
+    camps = [camp for camp in event.camps if len(camp.answers) > 1]
+    parts = [f"the voters say that {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
     if event.run_off is not None:
         parts.append(f"run-off: {_counts(event.run_off)}")
     if event.drawn:
         parts.append(f"drawn by lot among {', '.join(event.drawn)}")
-    return "; ".join(parts)
+    return parts
 
 
 def _counts(votes: Mapping[str, int]) -> str:

@@ -40,7 +40,6 @@ RESULT_FACTS = (
         "seconds",
     ),
 )
-VOTE_FACTS = ("voter", "voted_for", "label", "reason")
 
 
 def laid_out(golden: Path, home: TempHome) -> dict[str, Any]:
@@ -55,8 +54,7 @@ def laid_out(golden: Path, home: TempHome) -> dict[str, Any]:
 async def told(client: Client, run_id: str) -> dict[str, Any]:
     status = await call(client, "get_status", run_id=run_id)
     result = await call(client, "get_result", run_id=run_id, view="full")
-    facts = {**{fact: status[fact] for fact in STATUS_FACTS}, **{fact: result[fact] for fact in RESULT_FACTS}}
-    return {**facts, "votes": [{fact: vote[fact] for fact in VOTE_FACTS} for vote in result["votes"]]}
+    return {**{fact: status[fact] for fact in STATUS_FACTS}, **{fact: result[fact] for fact in RESULT_FACTS}}
 
 
 def test_there_are_journals_without_a_version_and_of_the_first_one() -> None:

@@ -72,9 +72,6 @@ def _tell(result: dict[str, Any]) -> int:
         print_line(f"  {line}")
     print_line()
     print_line(f"VOTES (winner: {result['winner']})")
-    for camp in result["camps"]:
-        if len(camp["answers"]) > 1:
-            print_line(f"  say the same: {', '.join(camp['answers'])}; votes together: {camp['votes']}")
     for vote in result["votes"]:
         print_line(f"  {vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}")
     for dissent in result["dissent"]:

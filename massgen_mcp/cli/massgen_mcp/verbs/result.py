@@ -35,12 +35,8 @@ def _say(found: Result) -> None:
         print_line(f"  note: {found.note}")
     if found.winner:
         print_line(f"  winner: {found.winner}; votes: {found.vote_counts}")
-    for camp in found.camps:
-        if len(camp.answers) > 1:
-            print_line(f"  say the same: {', '.join(camp.answers)}; votes together: {camp.votes}")
     for vote in found.votes:
-        again = ", in the run-off" if vote.run_off else ""
-        print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}{again}): {vote.reason}")
+        print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
     for fallen in found.degraded:
         print_line(f"  {fallen.agent} was dropped ({fallen.reason}): {fallen.message}")
     for name, path in found.paths.items():
