@@ -87,24 +87,24 @@ CALLER_SAYS = "The caller says:"
 ENFORCE = "Your turn is not over: nobody reads plain text. Decide now and call exactly one of {names}."
 ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
 CUT_OFF = "Your reply was cut off, so its call was not counted. Call again with less text."
-BALLOT_FIRST = "These are the current answers:"
-BALLOT_CHANGED = "The answers changed while you worked. These are the current answers:"
-BALLOT_RUN_OFF = "The votes are tied. Of these answers one will win:"
-BALLOT_WITH_OWN = "The one marked `yours` is your own."
+BALLOT_FIRST = "These are the current answers"
+BALLOT_CHANGED = "The answers changed while you worked. These are the current answers"
+BALLOT_RUN_OFF = "The votes are tied. One of these answers will win"
+WITH_OWN = "; the one marked `yours` is your own"
+"""Added to the heading of answers where the reader's own is among them."""
 OWN_NOTES = "Your own notes, from when you worked out your first answer:"
 VOID_REASONS = """\
 Reasons given with earlier votes, each under the name of the answer it was for; that answer may have been replaced \
 since:"""
 DECIDE = """\
-Check them, then end your turn with exactly one call:
+End your turn with exactly one call:
 - `vote` for the answer that serves the caller best; it may be your own.
 - `new_answer` only if you can make a material improvement: correct an error, fill a gap, or combine the strengths of \
 several. It has to stand on its own."""
-DECIDE_BY_VOTE = """\
-Check them, then end your turn by calling `vote` for the answer that serves the caller best; it may be your own."""
-DECIDE_RUN_OFF = "Check them once more, then end your turn by calling `vote` for the one that serves the caller best."
+DECIDE_BY_VOTE = "End your turn by calling `vote` for the answer that serves the caller best; it may be your own."
+DECIDE_RUN_OFF = "Compare them once more. End your turn by calling `vote` for the one that serves the caller best."
 
-ALL_ANSWERS = "The answers:"
+ALL_ANSWERS = "These are the answers"
 VOTES = "The reasons given with the votes, each under the name of the answer that was voted for:"
 WRITE_NOW = "Write the final answer now. Start from your own answer, which is marked `yours`, {and_then}."
 
@@ -218,7 +218,7 @@ def briefing_block(answer: str, reason: str, instructions: str, nonce: str) -> s
 
 def ballot_block(heading: str, answers: Sequence[tuple[str, str]], nonce: str, *, own: str | None = None) -> str:
     """The answers as (neutral name, text). `own`: the name of the reader's own one, if it is among them."""
-    parts = [heading if own is None else f"{heading} {BALLOT_WITH_OWN}"]
+    parts = [f"{heading}{'' if own is None else WITH_OWN}:"]
     return "\n\n".join(
         [*parts, *(marked("answer", text, nonce, name=name, yours=name == own) for name, text in answers)]
     )

@@ -88,7 +88,7 @@ async def test_what_is_asked_stands_after_the_last_answer_in_every_round_and_at_
     assert len(with_answers) >= 4
     for request in with_answers:
         *_, after = text_of(request).split("</answer ")
-        assert "End your turn" in after or "end your turn" in after or "Write the final answer now" in after
+        assert "End your turn" in after or "Write the final answer now" in after
 
 
 async def test_an_agent_has_the_end_of_its_own_first_notes_at_hand_and_nobody_elses() -> None:
