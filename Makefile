@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak wire-table clean
+.PHONY: demo check test bench soak wire-table bundle clients-install clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -34,6 +34,14 @@ soak: $(VENV)/developed
 # docs/wires.md, from a run of every check and fault on every wire.
 wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
+
+# The bundle for MCPB clients, in dist/, checked by its own validator.
+bundle: $(VENV)/developed
+	$(BIN)/python -m bundle
+
+# What Claude Code, Codex and Gemini CLI show after `massgen-mcp install`; CLIENTS=DIRECTORY says where they are.
+clients-install: $(VENV)/developed
+	$(BIN)/python -m tests.clients.install_listing $(CLIENTS)
 
 clean:
 	rm -rf $(VENV) node_modules .coverage* htmlcov build dist

@@ -22,10 +22,9 @@ async def main(config: str, question: str) -> None:
             return reply.structured_content
 
         run = await tool("start_run", question=question, config=config)
-        status: dict[str, Any] = {"poll_after_ms": run["poll_after_ms"]}
-        while status["poll_after_ms"] is not None:  # there is something to wait for
-            status = await tool("wait_run", run_id=run["run_id"], timeout_seconds=45)
-        result = await tool("get_result", run_id=run["run_id"])
+        result = await tool("wait_run", run_id=run["run_id"], timeout_seconds=45)
+        while "poll_after_ms" in result:  # there is something to wait for
+            result = await tool("wait_run", run_id=run["run_id"], timeout_seconds=45)
         print(result["answer"])
         print(f"{result['winner']} won with {result['vote_counts']}")
 

@@ -23,7 +23,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, Implementation, TextContent
 
 from tests.commands import ROOT, STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
@@ -121,11 +121,14 @@ class TempHome:
                 return
 
     @asynccontextmanager
-    async def client(self, mode: Mode = "auto") -> AsyncGenerator[Client]:
-        """A client of the SDK on a server process of its own, over standard input and output."""
+    async def client(self, mode: Mode = "auto", *, called: str = "test") -> AsyncGenerator[Client]:
+        """A client of the SDK on a server process of its own, over standard input and output. `called` is what it calls
+        itself.
+        """
         server = StdioServerParameters(command=self.python, args=["-m", SERVER_MODULE], env=self.environ)
         with (self.work / "server.log").open("a") as log:
-            async with Client(stdio_client(server, errlog=log), mode=mode) as client:
+            info = Implementation(name=called, version="1")
+            async with Client(stdio_client(server, errlog=log), mode=mode, client_info=info) as client:
                 yield client
 
 
@@ -208,6 +211,17 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     assert not reply.is_error, text_of(reply)
     assert reply.structured_content is not None
     return cast("dict[str, Any]", reply.structured_content)
+
+
+async def whole_answer(client: Client, run_id: str, **view: Any) -> str:
+    """What `get_result` gives, joined from its pages."""
+    pages, offset = list[str](), 0
+    while True:
+        page = await call(client, "get_result", run_id=run_id, offset=offset, **view)
+        pages.append(page["answer"])
+        if "next_offset" not in page:
+            return "".join(pages)
+        offset = page["next_offset"]
 
 
 async def expect_error(client: Client, tool: str, **arguments: Any) -> tuple[str, str]:
@@ -330,8 +344,8 @@ class HttpServer:
 
 
 @asynccontextmanager
-async def http_server(home: TempHome) -> AsyncGenerator[HttpServer]:
-    command = [home.python, "-m", SERVER_MODULE, "--transport", "http", "--port", "0"]
+async def http_server(home: TempHome, *options: str, module: str = SERVER_MODULE) -> AsyncGenerator[HttpServer]:
+    command = [home.python, "-m", module, "--transport", "http", "--port", "0", *options]
     log = home.work / "http.log"
     with log.open("ab") as output:
         async with spawned(home, *command, stderr=output) as process:

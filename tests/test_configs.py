@@ -19,8 +19,6 @@ CONFIGS = ROOT / "configs"
 NAMES = sorted(path.relative_to(CONFIGS).as_posix().removesuffix(".yaml") for path in CONFIGS.rglob("*.yaml"))
 KEYS = {name: "k" for row in PROVIDERS for name in row.key_variables}
 ENVIRON = {**KEYS, "AZURE_OPENAI_ENDPOINT": "https://name.openai.azure.com"}
-LIST_BYTES = 8_000
-"""What a parent agent pays for `list_configs` stays below about 2,000 tokens."""
 
 
 @pytest.fixture(autouse=True)
@@ -83,11 +81,13 @@ def test_the_models_of_a_config_are_real_ones(name: str) -> None:
             assert genai_prices.calc_price(usage, model_ref=agent.backend.model).total_price > 0
 
 
-def test_the_list_of_configs_is_short_enough_for_a_parent_agent() -> None:
-    listed = config_list(None, ENVIRON)
-    assert [line.name for line in listed.configs] == NAMES
-    assert all(line.description and not line.missing_keys for line in listed.configs)
-    assert len(listed.model_dump_json()) < LIST_BYTES
+async def test_the_list_of_configs_names_all_and_sets_lists_to_copy_from_apart() -> None:
+    listed = await config_list(None, ENVIRON)
+    assert sorted([*listed.configs, *(listed.copy_from or ())]) == NAMES
+    assert listed.copy_from == [name for name in NAMES if name.startswith("providers/")]
+    assert all(line.models and not line.missing for line in listed.configs.values())
+    for name in NAMES:
+        assert (await config_list(name, ENVIRON)).description
 
 
 def test_a_config_is_found_by_the_names_that_the_documents_use() -> None:

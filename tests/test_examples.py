@@ -130,4 +130,4 @@ def test_a_client_delegates_over_mcp(installed: TempHome) -> None:
     done = run(installed, "mcp_client.py", "scripted", "q")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Neither: replace it piece by piece.")
-    assert "agent_b won with {" in done.stdout
+    assert "bo won with {" in done.stdout

@@ -7,7 +7,15 @@ from random import Random
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
 from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import Event, ModelCallStarted, RunCompleted, VoteCast, WinnerChosen, public_agent_name
+from massgen_mcp.events import (
+    Event,
+    ModelCallStarted,
+    ModelReplied,
+    RunCompleted,
+    VoteCast,
+    WinnerChosen,
+    public_agent_name,
+)
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
@@ -35,6 +43,8 @@ class Trial:
     voters: tuple[int, ...]
     self_votes: int
     model_calls: int
+    replies: int
+    """Model calls that were not cut off."""
 
     @property
     def self_share(self) -> float:
@@ -100,4 +110,5 @@ def _trial(events: list[Event], question: Question) -> Trial:
         voters=tuple(seats[vote.agent] for vote in votes),
         self_votes=sum(vote.label == f"agent{seats[vote.agent] + 1}.1" for vote in votes),
         model_calls=sum(isinstance(event, ModelCallStarted) for event in events),
+        replies=sum(isinstance(event, ModelReplied) for event in events),
     )

@@ -94,6 +94,12 @@ def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(variables[0] for _, variables in _without_key(config, environ)))
 
 
+def missing_parts(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """What this config needs and has not: the names of variables, and what is not installed, in words."""
+    lacks = (_not_installed(agent, environ) for agent in config.agents)
+    return [*missing_keys(config, environ), *dict.fromkeys(lack for lack in lacks if lack is not None)]
+
+
 def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.

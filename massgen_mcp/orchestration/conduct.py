@@ -323,7 +323,7 @@ class Conductor:
         """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
         dropped = self.state.dropped
         reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
-        causes = "; ".join(f"{drop.agent}: {drop.message}" for drop in dropped)
+        causes = "; ".join(f"{self.state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
         reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
         winner, answer = self.state.best()
         return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)

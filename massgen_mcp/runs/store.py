@@ -221,6 +221,7 @@ class Store:
 
     def end(self, run_id: str, end: RunState) -> None:
         winner = end.winner.agent if end.winner else None
+        winner = end.agents[winner].info.id if winner in end.agents else winner
         with self._database.transaction() as db:
             db.execute(
                 "UPDATE runs SET state = ?, outcome = ?, winner = ?, events = ?, ended = ? WHERE run_id = ?",

@@ -1,13 +1,16 @@
 """Our kind of MCP server: the SDK's, with arguments checked strictly and errors that say what they are."""
 
+import inspect
 import logging
 import secrets
+from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -17,9 +20,15 @@ from pydantic import ValidationError
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.server.schemas import compacted
+from massgen_mcp.server.results import MAX_BYTES, Reply
+from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.schemas import compacted, reply_schema
+from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 
 logger = logging.getLogger(__name__)
+
+ABOUT_KEYS = ("missing_key", "no_default_team")
+CUT = " (cut here; mend this first)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
@@ -29,10 +38,6 @@ when you need the result instead of polling. \
 get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
 you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
-
-WHERE_KEYS_GO = (
-    "Keys go into `env` of this server's entry in the configuration of your MCP client; restart the client then."
-)
 
 
 class MassgenServer(MCPServer[None]):
@@ -62,10 +67,15 @@ class MassgenServer(MCPServer[None]):
             self._tools = {tool.name: compacted(tool) for tool in await super().list_tools()}
         return self._tools
 
-    def add_tool(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
-        """As the SDK's."""
+    def add_tool(self, fn: Callable[..., Any], *given: Any, **named: Any) -> None:  # noqa: ANN401 - the SDK decides what it takes
+        """As the SDK's. A tool that returns a `Reply` says itself how that is sent."""
         self._tools = {}
-        super().add_tool(*given, **named)
+        super().add_tool(fn, *given, **named)
+        reply = inspect.signature(fn, eval_str=True).return_annotation
+        tool = self._tool_manager.get_tool(named.get("name") or fn.__name__)
+        if tool is not None and isinstance(reply, type) and issubclass(reply, Reply):
+            arguments = tool.fn_metadata.arg_model
+            tool.fn_metadata = _SentReply(arg_model=arguments, output_schema=reply_schema(reply))
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -85,7 +95,7 @@ class MassgenServer(MCPServer[None]):
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
             refusal = _refusal(error) or _fault(name, error)
-            hint = f". {WHERE_KEYS_GO}" if refusal.code in ("missing_key", "no_default_team") else ""
+            hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
 
     async def _refuse_unknown(self, name: str, arguments: dict[str, Any]) -> None:
@@ -105,6 +115,21 @@ class MassgenServer(MCPServer[None]):
         """One session over these streams, until `incoming` ends."""
         options = self._lowlevel_server.create_initialization_options()
         await self._lowlevel_server.run(incoming, outgoing, options)
+
+
+class _SentReply(FuncMetadata):
+    """Of a tool that returns a `Reply`."""
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:  # noqa: ANN401 - as in the SDK
+        return result.sent() if isinstance(result, Reply) else super().convert_result(result)
+
+
+def keys_of_client(context: Context[Any, Any] | None) -> str:
+    """Where keys go, for the client that asks."""
+    if context is not None and context.request_context.request is not None:
+        return OVER_HTTP
+    params = context.session.client_params if context is not None else None
+    return where_keys_go(params.client_info.name if params is not None else None)
 
 
 def _nearest(name: str, known: list[str]) -> str:
@@ -148,4 +173,5 @@ def _listed(error: ValidationError) -> str:
 
 def _error(code: str, message: str) -> CallToolResult:
     """Text only: where a client shows a model the structured content alone, an error must not have any."""
-    return CallToolResult(content=[TextContent(type="text", text=f"ERROR {code}: {message}")], is_error=True)
+    told, cut = page_of(f"ERROR {code}: {message}", 0, MAX_BYTES, MAX_BYTES - len(CUT))
+    return CallToolResult(content=[TextContent(type="text", text=f"{told}{CUT if cut else ''}")], is_error=True)

@@ -1,32 +1,30 @@
-"""Serves MCP over Streamable HTTP on this machine only, to whoever can read this user's token file.
-
-Any other bind is refused: it needs more than a token.
+"""Serves MCP over Streamable HTTP to whoever brings a token: on this machine the one in this user's token file, on any
+other address one that the operator chose, or one of an authorization server.
 """
 
-import hmac
+import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.connections import MAX_HEAD_BYTES, LimitedConfig, Strangers
+from massgen_mcp.server.connections import LimitedConfig, Strangers
+from massgen_mcp.server.gate import PATH, Gate
 from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
+from massgen_mcp.server.oauth import OAuthSettings, OAuthTokens
+from massgen_mcp.server.tokens import Tokens
 
 LOOPBACK = "127.0.0.1"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
-MAX_HEADERS = 100
-MAX_REQUESTS = 512
-"""Whole requests of the owner of the token that are answered at once, waiting calls included."""
 QUEUE = 2048
 """Connections that the operating system keeps until they are accepted."""
 ANSWER_SECONDS = 0.4
@@ -35,39 +33,71 @@ UNWIND_SECONDS = 0.1
 """... and else gives up within this."""
 
 
-async def serve_http(
-    server: MassgenServer, home: Home, *, host: str, port: int, on_leaving: Callable[[], None]
-) -> None:
-    """Serve until a signal, on which the process ends here. `port` 0 takes a free one; the address is told on standard
-    error. `on_leaving` is called when the signal comes: calls that wait are to be answered at once.
+@dataclass(frozen=True, slots=True)
+class OwnToken:
+    """A token that the operator chose, and where it comes from, to be told."""
 
-    Raises `MassgenError` invalid_arguments for a host that is not loopback or a port that is taken.
+    value: bytes = field(repr=False)
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """`port` 0 takes a free one. `hosts` are names in the `Host` header, beside those of this machine, each with or
+    without a port. `public_url` is how clients know us, where that is another address.
     """
-    if host not in (LOOPBACK, "localhost"):
+
+    host: str = LOOPBACK
+    port: int = 0
+    token: OwnToken | None = None
+    hosts: Sequence[str] = ()
+    public_url: str | None = None
+    oauth: OAuthSettings | None = None
+
+
+async def serve_http(
+    server: MassgenServer, home: Home, settings: HttpSettings, *, on_leaving: Callable[[], None]
+) -> None:
+    """Serve until a signal, on which the process ends here. The address is told on standard error. `on_leaving` is
+    called when the signal comes: calls that wait are to be answered at once.
+
+    Raises `MassgenError` invalid_arguments for an address that is open to others without a token that was chosen, one
+    that is not ours, or a port that is taken.
+    """
+    if settings.oauth is not None:
+        settings.oauth.check()
+    address = _address(settings.host)
+    token = settings.token
+    if token is None and ipaddress.ip_address(address).is_loopback:
+        token = OwnToken(home.secret(TOKEN_NAME), str(home.path / f"{TOKEN_NAME}.secret"))
+    if token is None and settings.oauth is None:
         raise MassgenError(
-            "invalid_arguments", f"--host {host}: only {LOOPBACK} is served; put an authenticating proxy before it"
+            "invalid_arguments",
+            f"--host {settings.host}: others can reach it, so it needs a token of yours: --token-file FILE, the "
+            "variable MASSGEN_MCP_HTTP_TOKEN, or --oauth-issuer URL",
         )
-    with _bound(port) as listener:
-        port = listener.getsockname()[1]
-        names = [f"{name}:{port}" for name in (LOOPBACK, "localhost")]
+    with _bound(address, settings.port) as listener:
+        shown, hosts = _names(address, listener.getsockname()[1], settings)
+        origins = _origins(hosts, settings)
         app = server.streamable_http_app(
             stateless_http=True,
+            streamable_http_path=PATH,
             host=LOOPBACK,
             max_request_body_size=MAX_BODY_BYTES,
-            transport_security=TransportSecuritySettings(
-                allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names]
-            ),
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate does
         )
         strangers = Strangers()
-        guarded = TokenAuth(app, token=home.secret(TOKEN_NAME), hosts=names, strangers=strangers)
-        greeting = f"http://{LOOPBACK}:{port}/mcp, bearer token in {home.path / f'{TOKEN_NAME}.secret'}"
-        await _Server(LimitedConfig(guarded, strangers), greeting, on_leaving).serve_until_signal(listener)
+        issued = OAuthTokens(settings.oauth) if settings.oauth else None
+        tokens = Tokens(token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}")
+        gate = Gate(app, tokens=tokens, hosts=hosts, origins=origins, strangers=strangers)
+        greeting = _greeting(address, shown, token, settings)
+        await _Server(LimitedConfig(gate, strangers), greeting, on_leaving).serve_until_signal(listener)
 
 
 class _Server(uvicorn.Server):
     """Ends itself on a signal (the one of uvicorn would raise it again and die of it), and says when it is ready."""
 
-    def __init__(self, config: uvicorn.Config, greeting: str, on_leaving: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, greeting: Sequence[str], on_leaving: Callable[[], None]) -> None:
         super().__init__(config)
         self._greeting = greeting
         self._on_leaving = on_leaving
@@ -76,7 +106,8 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(QUEUE)  # uvicorn's backlog is both this and how many are accepted at once
-        print(f"massgen-mcp: {self._greeting}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
+        for line in self._greeting:
+            print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -100,102 +131,58 @@ class _Server(uvicorn.Server):
             leave()
 
 
-class TokenAuth:
-    """Passes on the requests that name a host of ours, come from no foreign page and carry the token; checked in that
-    order. At most `MAX_REQUESTS` at once.
-    """
-
-    def __init__(self, app: ASGIApp, *, token: bytes, hosts: list[str], strangers: Strangers) -> None:
-        self._app = app
-        self._token = token
-        self._hosts = hosts
-        self._origins = [f"http://{host}" for host in hosts]
-        self._strangers = strangers
-        self._under_way = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        refusal = _oversized(scope) or self._refusal(_headers(scope))
-        if refusal is not None:
-            return await refusal(scope, receive, send)
-        self._strangers.no_more(scope["client"])
-        begun = await _body(receive)  # a slow body takes no place from requests that are whole
-        if not begun:
-            return None
-        if self._under_way >= MAX_REQUESTS:
-            busy = Response("Too many requests at once", status_code=503, headers={"Retry-After": "1"})
-            return await busy(scope, receive, send)
-        self._under_way += 1
-        try:
-            await self._app(scope, _going_on(begun, receive), send)
-        finally:
-            self._under_way -= 1
-
-    def _refusal(self, header: Callable[[str], list[str]]) -> Response | None:
-        if [host.lower() for host in header("host")] not in ([host] for host in self._hosts):
-            return Response("Invalid Host header", status_code=421)
-        if any(origin not in self._origins for origin in header("origin")):
-            return Response("Invalid Origin header", status_code=403)
-        match header("authorization"):
-            case [value] if hmac.compare_digest(*_bearer(value, self._token)):
-                return None
-            case _:
-                return Response("Unauthorized", status_code=401, headers={"WWW-Authenticate": "Bearer"})
+def _address(host: str) -> str:
+    """The address to bind. Raises `MassgenError` invalid_arguments."""
+    if host == "localhost":
+        return LOOPBACK
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise MassgenError("invalid_arguments", f"--host {host}: no such address") from error
+    return str(found[0][4][0])
 
 
-def _bearer(value: str, token: bytes) -> tuple[bytes, bytes]:
-    """What was brought and what is wanted; the scheme's name may be in any case."""
-    scheme, _, brought = value.partition(" ")
-    return brought.encode("latin-1") if scheme.lower() == "bearer" else b"", token
+def _names(address: str, port: int, settings: HttpSettings) -> tuple[str, list[str]]:
+    """How the server is shown, and every `Host` that means it."""
+    own = f"[{address}]" if ":" in address else address
+    local = [LOOPBACK, "localhost", "[::1]"]
+    every = ipaddress.ip_address(address).is_unspecified
+    hosts = [f"{name}:{port}" for name in (*local, *(() if every or own in local else (own,)))]
+    for name in settings.hosts:
+        hosts += [name.lower()] if _has_port(name) else [name.lower(), f"{name.lower()}:{port}"]
+    if settings.public_url:
+        hosts.append(settings.public_url.split("/")[2].lower())
+    return f"{LOOPBACK if every else own}:{port}", list(dict.fromkeys(hosts))
 
 
-def _oversized(scope: Scope) -> Response | None:
-    raw: list[tuple[bytes, bytes]] = scope["headers"]
-    size = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name) + len(value) for name, value in raw)
-    if len(raw) > MAX_HEADERS or size > MAX_HEAD_BYTES:
-        return Response("Request header fields too large", status_code=431)
-    return None
+def _has_port(name: str) -> bool:
+    return name.rpartition("]")[2].count(":") == 1
 
 
-async def _body(receive: Receive) -> list[Message]:
-    """The body, or more of it than is allowed; nothing if the client left first, which is no fault to be logged."""
-    begun: list[Message] = []
-    size = 0
-    while size <= MAX_BODY_BYTES:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return []
-        begun.append(message)
-        size += len(message.get("body", b""))
-        if not message.get("more_body"):
-            break
-    return begun
+def _origins(hosts: Sequence[str], settings: HttpSettings) -> list[str]:
+    """Pages of the server itself: encrypted ones come through a proxy, which has a name of its own."""
+    proxied = {name.lower() for name in settings.hosts}
+    if settings.public_url:
+        proxied.add(settings.public_url.split("/")[2].lower())
+    return [f"http://{host}" for host in hosts] + [f"https://{host}" for host in hosts if host in proxied]
 
 
-def _going_on(begun: list[Message], receive: Receive) -> Receive:
-    """`receive` as it was before `begun` was received."""
-    left = iter(begun)
-
-    async def again() -> Message:
-        for message in left:
-            return message
-        return await receive()
-
-    return again
+def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSettings) -> list[str]:
+    lines = [f"http://{shown}{PATH}, bearer token in {token.source}"] if token else [f"http://{shown}{PATH}"]
+    if settings.oauth:
+        lines.append(f"tokens of {settings.oauth.issuer} for {settings.oauth.resource} are taken")
+    if not ipaddress.ip_address(address).is_loopback:
+        lines.append(f"{settings.host} is open to others and not encrypted: put a proxy with TLS before it")
+    return lines
 
 
-def _headers(scope: Scope) -> Callable[[str], list[str]]:
-    raw: list[tuple[bytes, bytes]] = scope["headers"]
-    return lambda name: [value.decode("latin-1") for key, value in raw if key.decode("latin-1").lower() == name]
-
-
-def _bound(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _bound(address: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((LOOPBACK, port))
-    except OSError as error:
+        listener.bind((address, port))
+    except (OSError, OverflowError) as error:
         listener.close()
-        raise MassgenError("invalid_arguments", f"cannot listen on {LOOPBACK}:{port}: {error.strerror}") from error
+        told = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
+        raise MassgenError("invalid_arguments", f"cannot listen on {address}:{port}: {told}") from error
     return listener

@@ -1,9 +1,15 @@
-"""Tool schemas as small as they can be said: a parent agent pays for them in every conversation."""
+"""Tool schemas as small as they can be said: a parent agent pays for them in every conversation.
+
+No schema says `X or null`: an argument that is not given is left out, and so is what a reply does not know.
+"""
 
 import inspect
 from typing import cast
 
 from mcp.types import Tool
+from pydantic import BaseModel
+
+from massgen_mcp.server.results import Reply
 
 Json = dict[str, object]
 
@@ -12,23 +18,49 @@ def compacted(tool: Tool) -> Tool:
     """The same tool in fewer words: no titles that repeat names, no indentation. Unknown arguments are refused."""
     tool.description = " ".join(inspect.cleandoc(tool.description or "").split())
     tool.input_schema = {**_smaller(tool.input_schema), "additionalProperties": False}
-    if tool.output_schema is not None:
-        tool.output_schema = _smaller(tool.output_schema)
     return tool
 
 
+def reply_schema(reply: type[Reply]) -> Json:
+    """Which members its data has, of which type, and which are always there; what they hold is not said. Of a reply
+    that goes on as one of several others, the members that all of those have.
+    """
+    own, *others = reply.schema_sources()
+    members, required = _properties(own), _required(own)
+    if others:
+        first = _properties(others[0])
+        members |= {name: kind for name, kind in first.items() if all(name in _properties(each) for each in others)}
+        required += [name for name in _required(others[0]) if all(name in _required(each) for each in others)]
+    return {"type": "object", "properties": {name: _kind(each) for name, each in members.items()}, "required": required}
+
+
+def _properties(model: type[BaseModel]) -> Json:
+    return cast("Json", model.model_json_schema(mode="serialization")["properties"])
+
+
+def _required(model: type[BaseModel]) -> list[str]:
+    return [name for name, field in model.model_fields.items() if field.is_required()]
+
+
+def _kind(schema: object) -> Json:
+    """`{"type": ...}` alone; empty where there are several."""
+    given = cast("Json", schema)
+    options = cast("list[Json]", given.get("anyOf", [given]))
+    kinds = {str(option.get("type", "object")) for option in options} - {"null"}
+    return {"type": kinds.pop()} if len(kinds) == 1 else {}
+
+
 def _smaller(schema: Json) -> Json:
-    """Pydantic's schema without titles and descriptions of classes, `X or null` as a list of types."""
-    kept = {key: _value(key, value) for key, value in schema.items() if not _noise(key, value)}
-    options = kept.get("anyOf")
-    if isinstance(options, list) and len(cast("list[object]", options)) == 2:
-        first, second = cast("list[Json]", options)
-        if second == {"type": "null"} and isinstance(first.get("type"), str):
-            del kept["anyOf"]
-            kept = {**first, **kept, "type": [first["type"], "null"]}
-            if "enum" in kept:
-                kept["enum"] = [*cast("list[object]", kept["enum"]), None]
-    return kept
+    """Pydantic's schema without titles, descriptions of classes and nulls."""
+    return {key: _value(key, value) for key, value in _not_null(schema).items() if not _noise(key, value)}
+
+
+def _not_null(schema: Json) -> Json:
+    """`X or null` as `X`."""
+    options = [option for option in cast("list[Json]", schema.get("anyOf", [])) if option != {"type": "null"}]
+    if len(options) != 1:
+        return schema
+    return {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
 
 
 def _without_docstring(schema: Json) -> Json:

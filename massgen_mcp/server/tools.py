@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
+import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
@@ -24,8 +25,8 @@ from massgen_mcp.request.team import Named
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.server import reply_models, results
-from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server import results
+from massgen_mcp.server.app import MassgenServer, keys_of_client
 from massgen_mcp.server.waiting import wait_with_progress
 
 MOST = 2**53 - 1
@@ -78,7 +79,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
         dry_run: Annotated[bool, Field(description="Only show the team.")] = False,
-    ) -> reply_models.Started:
+    ) -> results.Started:
         """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
         run_id; the run continues in the background, even if you or this server end. Results are kept."""
         paths = [_existing(path) for path in context_paths or ()]
@@ -101,7 +102,8 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         team, source = request.config, request.source
         reach = reach_of(team, os.environ, Path.cwd())
         if dry_run:
-            return results.planned(team, source, reach, await estimate(team, request.question, os.environ), os.environ)
+            expected = await estimate(team, request.question, os.environ)
+            return results.planned(team, source, reach, expected, os.environ, keys_of_client(context))
         view, reused = await service.start(request)
         note = view.note
         if wait_seconds:
@@ -119,14 +121,14 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         ] = "terminal",
         timeout_seconds: Annotated[float, Field(ge=0, le=50)] = 45,
         cursor: Annotated[int | None, Field(description="From an earlier call.", ge=0), BOUNDED] = None,
-    ) -> reply_models.Waited:
+    ) -> results.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
         view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)
-    async def get_status(run_id: RunId) -> reply_models.Status:
+    async def get_status(run_id: RunId) -> results.Status:
         """Return what a run is doing now, without waiting."""
         return results.status(await service.look(run_id))
 
@@ -134,13 +136,13 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     async def get_result(
         run_id: RunId,
         view: Annotated[
-            Literal["summary", "full", "votes", "agent"],
-            Field(description="full: all answers too. agent: one of them."),
+            results.View,
+            Field(description="full: all answers and votes too. agent: one agent's answer."),
         ] = "summary",
-        agent: Annotated[str | None, Field(description="For view=agent, e.g. agent_a.")] = None,
+        agent: Annotated[str | None, Field(description="For view=agent, its name.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
-        limit: Annotated[int, Field(description="Characters of text in one page.", ge=100, le=24_000)] = 10_000,
-    ) -> reply_models.Result:
+        limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=1), BOUNDED] = None,
+    ) -> results.Result:
         """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
@@ -157,7 +159,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         ],
         message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
         value: float | None = None,
-    ) -> reply_models.Controlled:
+    ) -> results.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await service.control(run_id, action, message, value))
 
@@ -168,17 +170,17 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         since: Annotated[float | None, Field(description="Unix time of the earliest start."), BOUNDED] = None,
         cursor: Annotated[int | None, Field(description="next_cursor of the page before.", ge=1), BOUNDED] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
-    ) -> reply_models.RunList:
+    ) -> results.RunList:
         """List runs, newest first."""
         views = await service.recent(state=state, session_id=session_id, since=since, before=cursor, limit=limit)
-        return results.run_list(views, limit)
+        return await anyio.to_thread.run_sync(results.run_list, views, limit)
 
     @server.tool(title="List team configs", annotations=READ_ONLY)
     async def list_configs(
         name: Annotated[str | None, Field(description="Show this config's YAML.")] = None,
-    ) -> reply_models.ConfigList:
+    ) -> results.ConfigList:
         """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
-        return results.config_list(name, os.environ)
+        return await results.config_list(name, os.environ)
 
 
 def _named(config: str | None, models: list[str] | None, num_agents: int | None) -> Named:

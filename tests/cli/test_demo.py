@@ -12,7 +12,7 @@ def test_the_demo_shows_a_whole_run_and_says_that_no_model_was_called(home: Temp
     first, last = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
     assert "NO MODEL IS CALLED" in first
     assert "No model was called" in last
-    for part in ("start_run", "wait_run", "get_result", "run_id run-", "ANSWER", "VOTES (winner: agent_b)", "dissent"):
+    for part in ("start_run", "wait_run", "get_result", "run_id run-", "ANSWER", "VOTES (winner: bo)", "dissent"):
         assert part in done.stdout, part
     assert "Neither: replace it piece by piece." in done.stdout
     assert without_escapes(done.stdout)

@@ -17,7 +17,7 @@ from massgen_mcp.config.loader import load_config
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService, Until
-from massgen_mcp.server import reply_models
+from massgen_mcp.server import results
 from tests.commands import run_command
 from tests.harness import (
     RUNNER_MODULE,
@@ -73,7 +73,7 @@ async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(
     result = verb(home, "result", run_id)
     assert result.returncode == DONE
     assert result.stdout.startswith("Neither: replace it piece by piece.\n")
-    assert "winner: agent_b" in result.stdout
+    assert "winner: bo" in result.stdout
     (listed,) = verb(home, "runs").stdout.splitlines()
     assert listed.split()[:2] == [run_id, "completed"]
     assert "What is it?" in listed
@@ -81,17 +81,17 @@ async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(
 
 async def test_json_has_the_fields_of_the_tool_of_the_same_name(home: TempHome) -> None:
     run_id = await start(home, SCRIPTED, until="terminal")
-    assert document(home, reply_models.RunList, "runs")["runs"][0]["run_id"] == run_id
-    assert document(home, reply_models.Status, "status", run_id)["status"] == "completed"
-    assert document(home, reply_models.Status, "wait", run_id)["progress_percent"] == 100
-    whole = document(home, reply_models.Result, "result", run_id)
+    assert document(home, results.RunList, "runs")["runs"][0]["run_id"] == run_id
+    assert document(home, results.Status, "status", run_id)["status"] == "completed"
+    assert document(home, results.Status, "wait", run_id)["status"] == "completed"
+    whole = document(home, results.Result, "result", run_id)
     assert whole["answer"].startswith("Neither")
     assert not whole["truncated"]
-    assert document(home, reply_models.Result, "result", run_id, "--view", "votes")["answer"] is None
-    assert "agent3.1" in document(home, reply_models.Result, "result", run_id, "--view", "full")["answer"]
-    assert document(home, reply_models.Result, "result", run_id, "--agent", "agent_c")["answer"].startswith("Mend it")
-    assert document(home, reply_models.Controlled, "cancel", run_id)["status"] == "completed"
-    configs = document(home, reply_models.ConfigList, "configs", "scripted")
+    assert "answer" not in document(home, results.Result, "result", run_id, "--view", "votes")
+    assert "agent3.1" in document(home, results.Result, "result", run_id, "--view", "full")["answer"]
+    assert document(home, results.Result, "result", run_id, "--agent", "cleo")["answer"].startswith("Mend it")
+    assert document(home, results.Controlled, "cancel", run_id)["status"] == "completed"
+    configs = document(home, results.ConfigList, "configs", "scripted")
     assert configs["yaml"].startswith("# Three scripted agents")
 
 
@@ -233,7 +233,7 @@ def test_configs_are_listed_and_shown(home: TempHome) -> None:
     listed = verb(home, "configs")
     assert listed.returncode == DONE
     assert "two_providers: Two strong models" in listed.stdout
-    assert "(set OPENAI_API_KEY, ANTHROPIC_API_KEY)" in listed.stdout
+    assert "missing OPENAI_API_KEY, ANTHROPIC_API_KEY; $" in listed.stdout
     assert verb(home, "configs", "scripted").stdout.startswith("# Three scripted agents")
     unknown = verb(home, "configs", "scriptd")
     assert unknown.returncode == FAILED
@@ -310,12 +310,13 @@ def test_the_doctor_says_whether_a_client_knows_the_server(home: TempHome, tmp_p
         (person / ".claude.json").write_text(
             '{"mcpServers": {"massgen": {"command": "massgen-mcp", "env": {"K": "v"}}}}'
         )
-    told = verb(home.with_variables(PATH=str(tools), HOME=str(person)), "doctor").stdout
+    variables = {"PATH": str(tools), "HOME": str(person), "CLAUDE_CONFIG_DIR": ""}
+    told = verb(home.with_variables(**variables), "doctor").stdout
     if knows:
         assert "ok    client: Claude Code: massgen-mcp is in ~/.claude.json" in told
     else:
         assert "warn  client: Claude Code is installed and does not know massgen-mcp\n" in told
-        assert "      claude mcp add massgen -- massgen-mcp\n" in told
+        assert "      massgen-mcp install claude-code\n" in told
 
 
 async def test_old_runs_are_pruned_and_only_shown_when_asked_to(home: TempHome) -> None:

@@ -29,9 +29,9 @@ async def test_a_parent_delegates_a_question_goes_on_and_takes_the_answer(home: 
         result = await call(client, "get_result", run_id=started["run_id"])
         assert result["answer"] == "It is 42, since 6 * 7 = 42."
         assert result["outcome"] == "plurality"
-        assert result["winner"] == "agent_b"
+        assert result["winner"] == "bo"
         assert result["vote_counts"] == {"agent1.1": 0, "agent2.1": 2, "agent3.1": 1}
-        assert ("agent_b", "I checked the product.") in [(vote["voter"], vote["reason"]) for vote in result["votes"]]
+        assert ("bo", "I checked the product.") in [(vote["voter"], vote["reason"]) for vote in result["votes"]]
         assert [dissent["label"] for dissent in result["dissent"]] == ["agent3.1"]
         assert Path(result["paths"]["final_answer"]).read_text() == result["answer"]
 
@@ -57,7 +57,7 @@ async def test_an_agent_that_falls_out_does_not_take_the_run_with_it(home: TempH
         await call(client, "wait_run", run_id=started["run_id"])
         result = await call(client, "get_result", run_id=started["run_id"])
     assert result["answer"] == "It is 42."
-    assert [fallen["agent"] for fallen in result["degraded"]] == ["agent_a"]
+    assert [fallen["agent"] for fallen in result["degraded"]] == ["ada"]
 
 
 async def test_when_nobody_can_answer_the_run_says_why_instead_of_pretending(home: TempHome) -> None:
@@ -67,7 +67,7 @@ async def test_when_nobody_can_answer_the_run_says_why_instead_of_pretending(hom
         waited = await call(client, "wait_run", run_id=started["run_id"])
         result = await call(client, "get_result", run_id=started["run_id"])
     assert waited["status"] == "failed"
-    assert result["answer"] is None
+    assert "answer" not in result
     assert result["reason"].startswith("auth: ")
 
 

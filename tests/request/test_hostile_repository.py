@@ -118,7 +118,7 @@ async def test_the_same_directory_means_the_same_team_in_the_same_words_at_every
     async with tools() as client:
         planned = await call(client, "start_run", question="What is it?", dry_run=True)
     assert f"{planned['source']}; {planned['reach']}" == words
-    assert planned["team"] == [{"agent": "ada", "model": "scripted/scripted"}]
+    assert planned["team"] == {"ada": "scripted/scripted"}
 
 
 def test_the_command_line_says_the_same_words(place: Scene) -> None:

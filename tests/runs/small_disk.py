@@ -11,7 +11,17 @@ from pathlib import Path
 
 import anyio
 
-from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, call, expect_error, happened, wait_until
+from tests.harness import (
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    call,
+    expect_error,
+    happened,
+    wait_until,
+    whole_answer,
+)
 
 SCRIPTED = {"question": "q", "models": ["scripted/x"]}
 LONG = "kept " * 1_900
@@ -69,7 +79,7 @@ async def outlive(home: TempHome, disk: Disk) -> None:
         assert not happened(home.run_directory(running), "model_replied")
         disk.empty()
         assert (await call(client, "wait_run", run_id=running, timeout_seconds=40))["status"] == "completed"
-        assert (await call(client, "get_result", run_id=running))["answer"] == LONG
+        assert await whole_answer(client, running) == LONG
         await wait_until(lambda: not home.processes(RUNNER_MODULE))
     disk.remount("ro")
     async with home.client() as client:

@@ -17,7 +17,17 @@ from mcp.client import Client
 
 from massgen_mcp.runs.database import MIGRATIONS, SCHEMA_VERSION
 from tests.faults import ROOT, can_mount
-from tests.harness import RUNNER_MODULE, SERVER_MODULE, TempHome, agent, call, expect_error, happened, wait_until
+from tests.harness import (
+    RUNNER_MODULE,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    call,
+    expect_error,
+    happened,
+    wait_until,
+    whole_answer,
+)
 
 SCRIPTED = {"question": "q", "models": ["scripted/x"]}
 LONG = "kept " * 4_000
@@ -53,8 +63,8 @@ async def test_a_full_disk_refuses_starts_and_lets_runs_wait_and_all_goes_on_whe
         for pid in limited:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert (await call(client, "wait_run", run_id=running, timeout_seconds=40))["status"] == "completed"
-        result = await call(client, "get_result", run_id=running, limit=24_000)
-        assert (result["answer"], result["resumed"]) == (LONG, 1)
+        assert (await call(client, "get_result", run_id=running))["resumed"] == 1
+        assert await whole_answer(client, running) == LONG
         await ended(client)
     assert len(home.runs) == 3, "a refused start leaves nothing behind"
 

@@ -29,7 +29,7 @@ async def test_a_run_that_asks_at_its_cap_goes_on_when_the_budget_is_raised(home
         await call(client, "control_run", run_id=run_id, action="raise_budget", value=500)
         done = await call(client, "wait_run", run_id=run_id, timeout_seconds=45)
         result = await call(client, "get_result", run_id=run_id)
-    assert (done["status"], done["max_usd"], result["degraded"]) == ("completed", 500, [])
+    assert (done["status"], result["degraded"]) == ("completed", [])
     assert 0.5 < result["usage"]["cost_usd"] <= 500
     directory = home.run_directory(run_id)
     record = json.loads((directory / "coordination_events.json").read_text())
@@ -46,7 +46,7 @@ async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: Temp
         assert "model calls" in planned["estimate"]
         started = await call(client, "start_run", question="q", config=config, max_usd=0.5, wait_seconds=30)
         result = await call(client, "get_result", run_id=started["run_id"])
-    assert (result["status"], result["answer"]) == ("failed", None)
+    assert (result["status"], "answer" in result) == ("failed", False)
     assert result["reason"].startswith("budget: ")
     assert "The budget was reached" in result["note"]
     directory = home.run_directory(started["run_id"])
@@ -60,5 +60,5 @@ async def test_where_no_price_is_known_the_estimate_and_the_result_say_so(home: 
         started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
         assert started["estimate"].startswith("price unknown, 5 to ")
         result = await call(client, "get_result", run_id=started["run_id"])
-    assert result["usage"]["cost_usd"] is None
-    assert "no known price" in result["note"]
+    assert "cost_usd" not in result["usage"]
+    assert result["usage"]["unpriced_calls"] == result["usage"]["model_calls"] > 0

@@ -24,11 +24,9 @@ from tests.harness import (
     text_of,
     wait_until,
 )
+from tests.server.reply_check import check_reply
 
 TOOLS = ["start_run", "wait_run", "get_status", "get_result", "control_run", "list_runs", "list_configs"]
-SCHEMA_BUDGET = 12_000
-"""Characters of the tools' JSON that make about 3,000 tokens."""
-STATUS_BUDGET = 1_024
 QUESTION = "Rewrite it, or mend it?"
 HANG = {"hang": True}
 
@@ -48,6 +46,7 @@ async def test_every_tool_is_offered_with_strict_schemas_in_every_era(home: Temp
     for tool in tools:
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             jsonschema.Draft202012Validator.check_schema(schema)
+            assert "null" not in json.dumps(schema), "what is not given is left out"
         assert tool["inputSchema"]["additionalProperties"] is False
         assert tool["title"]
         assert tool["description"]
@@ -63,13 +62,6 @@ async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
     assert hints["start_run"]["idempotentHint"] is False
     assert hints["control_run"]["destructiveHint"] is True
     assert hints["control_run"]["idempotentHint"] is True
-
-
-async def test_the_tools_together_cost_a_parent_no_more_than_the_budget(home: TempHome) -> None:
-    async with home.client() as client:
-        tools = await published(client)
-    sizes = {tool["name"]: len(json.dumps(tool, separators=(",", ":"))) for tool in tools}
-    assert sum(sizes.values()) <= SCHEMA_BUDGET, f"{sum(sizes.values()) - SCHEMA_BUDGET} characters too many: {sizes}"
 
 
 async def test_descriptions_carry_no_indentation_of_the_source(home: TempHome) -> None:
@@ -93,7 +85,7 @@ class Checked:
         assert not reply.is_error, text_of(reply)
         result = cast("dict[str, Any]", reply.structured_content)
         jsonschema.validate(result, self._schemas[tool], jsonschema.Draft202012Validator)
-        assert json.loads(text_of(reply)) == result, "clients that read text and clients that read data differ"
+        check_reply(reply)
         return result
 
 
@@ -104,31 +96,31 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         started = await checked.call("start_run", question=QUESTION, config="scripted")
         run_id = started["run_id"]
         assert started["status"] in ("queued", "running")
-        assert [member["agent"] for member in started["team"]] == ["ada", "bo", "cleo"]
+        assert started["team"] == dict.fromkeys(["ada", "bo", "cleo"], "scripted/scripted")
         assert started["source"] == "scripted"
         assert started["poll_after_ms"] > 0
         assert "wait_run" in started["next_step"]
 
         waited = await checked.call("wait_run", run_id=run_id, timeout_seconds=30)
-        assert (waited["status"], waited["changed"], waited["poll_after_ms"]) == ("completed", True, None)
+        assert (waited["status"], waited["changed"], "poll_after_ms" in waited) == ("completed", True, False)
         status = await checked.call("get_status", run_id=run_id)
-        assert status["progress_percent"] == 100
         assert status["agents"] == [
-            "agent_a (scripted): completed, 1 answer, for agent2.2",
-            "agent_b (scripted): completed, 2 answers, for agent2.2",
-            "agent_c (scripted): completed, 1 answer, for agent3.1",
+            "ada (scripted): voted for agent2.2",
+            "bo (scripted): voted for agent2.2",
+            "cleo (scripted): voted for agent3.1",
         ]
         summary = await checked.call("get_result", run_id=run_id)
         assert summary["answer"].startswith("Neither: replace it piece by piece.")
-        assert (summary["winner"], summary["outcome"]) == ("agent_b", "plurality")
+        assert {**summary, "changed": True, "cursor": waited["cursor"]} == waited, "the wait has given it already"
+        assert (summary["winner"], summary["outcome"]) == ("bo", "plurality")
         assert summary["vote_counts"]["agent2.2"] == 2
         assert {vote["voter"]: vote["voted_for"] for vote in summary["votes"]} == {
-            "agent_a": "agent_b",
-            "agent_b": "agent_b",
-            "agent_c": "agent_c",
+            "ada": "bo",
+            "bo": "bo",
+            "cleo": "cleo",
         }
         assert all(vote["reason"] for vote in summary["votes"])
-        assert [(dissent["label"], dissent["votes"]) for dissent in summary["dissent"]] == [("agent3.1", 1)]
+        assert [(one["agent"], one["label"], one["votes"]) for one in summary["dissent"]] == [("cleo", "agent3.1", 1)]
         assert summary["degraded"] == []
         assert summary["usage"]["model_calls"] > 6
         final = Path(summary["paths"]["final_answer"])
@@ -141,13 +133,14 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
             assert f"## {label} " in full["answer"]
         assert "Mend it. The service earns money" in full["answer"]
         votes = await checked.call("get_result", run_id=run_id, view="votes")
-        assert (votes["answer"], votes["votes"]) == (None, summary["votes"])
-        one = await checked.call("get_result", run_id=run_id, view="agent", agent="agent_c")
+        assert ("answer" in votes, votes["votes"]) == (False, summary["votes"])
+        one = await checked.call("get_result", run_id=run_id, view="agent", agent="cleo")
         assert one["answer"].startswith("Mend it.")
+        assert one == await checked.call("get_result", run_id=run_id, view="agent", agent="agent_c")
         assert (Path(one["paths"]["agent_answer"]) / "answer.txt").read_text() == one["answer"]
 
         (row,) = (await checked.call("list_runs"))["runs"]
-        assert (row["run_id"], row["status"], row["winner"]) == (run_id, "completed", "agent_b")
+        assert (row["run_id"], row["status"], row["winner"]) == (run_id, "completed", "bo")
         assert row["question"] == QUESTION
         ended = await checked.call("control_run", run_id=run_id, action="cancel")
         assert ended["status"] == "completed", "asking an ended run changes nothing"
@@ -168,7 +161,7 @@ async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(ho
         run_id = (await call(client, "start_run", question=QUESTION, config=team))["run_id"]
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
         result = await call(client, "get_result", run_id=run_id)
-    assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("agent_b", "plurality", 11)
+    assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "plurality", 11)
     assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
     told = "the voters say that agent1.1 = agent2.1 (3 votes together)"
     assert told in result["note"]
@@ -190,8 +183,8 @@ async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(
         result = await call(client, "get_result", run_id=run_id)
     labels = ["agent1.1", "agent2.1"]
     drawn = min(labels, key=lambda label: hashlib.sha256(f"{run_id}/{label}".encode()).hexdigest())
-    assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "agent_a"}.get(drawn, "agent_b"))
-    assert [vote["voter"] for vote in result["votes"]] in (["agent_a", "agent_b"], ["agent_b", "agent_a"])
+    assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "a"}.get(drawn, "b"))
+    assert [vote["voter"] for vote in result["votes"]] in (["a", "b"], ["b", "a"])
     told = "run-off: agent1.1: 1, agent2.1: 1; drawn by lot among agent1.1, agent2.1"
     assert told in result["note"]
     table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
@@ -202,12 +195,17 @@ async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(
 async def test_ready_made_teams_are_listed_with_the_keys_they_lack(home: TempHome, mode: Mode) -> None:
     async with home.with_variables(OPENAI_API_KEY="sk-here").client(mode) as client:
         checked = Checked(client, await published(client))
-        listed = {config["name"]: config for config in (await checked.call("list_configs"))["configs"]}
-        assert listed["scripted"]["missing_keys"] == []
-        assert listed["two_providers"]["missing_keys"] == ["ANTHROPIC_API_KEY"]
-        assert all(config["description"] and config["agents"] for config in listed.values())
+        whole = await checked.call("list_configs")
+        listed = whole["configs"]
+        assert "missing" not in listed["scripted"]
+        assert listed["two_providers"]["missing"] == ["ANTHROPIC_API_KEY"]
+        assert ["missing" in config for config in listed.values()] == sorted("missing" in c for c in listed.values())
+        assert re.fullmatch(r"0\.\d+-0\.\d+", listed["basic/single/one_agent"]["usd"])
+        assert listed["basic/single/one_agent"]["models"]
+        assert "providers/hosted" in whole["copy_from"]
         shown = await checked.call("list_configs", name="scripted")
-        assert [config["name"] for config in shown["configs"]] == ["scripted"]
+        assert [*shown["configs"]] == ["scripted"]
+        assert shown["team"] == dict.fromkeys(["ada", "bo", "cleo"], "scripted/scripted")
         assert "agents:" in shown["yaml"]
         assert "sk-here" not in json.dumps([listed, shown])
         code, message = await expect_error(client, "list_configs", name="scriptd")
@@ -220,17 +218,16 @@ async def test_waiting_in_start_run_returns_the_answer_at_once(home: TempHome) -
         started = await call(client, "start_run", question="q", models=["scripted/one"], wait_seconds=30)
     assert started["status"] == "completed"
     assert started["answer"]
-    assert started["poll_after_ms"] is None
+    assert "poll_after_ms" not in started
 
 
 async def test_models_make_a_team_and_num_agents_multiplies_one(home: TempHome) -> None:
     async with home.client() as client:
         two = await call(client, "start_run", question="q", models=["scripted/x", "scripted/y"], wait_seconds=30)
         three = await call(client, "start_run", question="q", models=["scripted/x"], num_agents=3, wait_seconds=30)
-    assert [member["model"] for member in two["team"]] == ["scripted/x", "scripted/y"]
+    assert [*two["team"].values()] == ["scripted/x", "scripted/y"]
     assert two["status"] == three["status"] == "completed"
     assert len(three["team"]) == 3
-    assert len({member["agent"] for member in three["team"]}) == 3
 
 
 async def test_runs_are_listed_newest_first_page_by_page(home: TempHome) -> None:
@@ -240,42 +237,16 @@ async def test_runs_are_listed_newest_first_page_by_page(home: TempHome) -> None
             for n in range(5)
         ]
         seen: list[str] = []
-        cursor: dict[str, int] = {}
+        cursor: dict[str, Any] = {}
         for rows in (2, 2, 1):
             page = await call(client, "list_runs", limit=2, **cursor)
             assert len(page["runs"]) == rows
             seen += [row["run_id"] for row in page["runs"]]
-            assert (page["next_cursor"] is None) == (len(seen) == 5)
-            cursor = {"cursor": page["next_cursor"]}
+            assert ("next_cursor" not in page) == (len(seen) == 5)
+            cursor = {"cursor": page.get("next_cursor")}
         assert seen == runs[::-1]
         assert (await call(client, "list_runs", state="failed"))["runs"] == []
         assert len((await call(client, "list_runs", state="completed"))["runs"]) == 5
-
-
-async def test_a_long_answer_comes_in_pages_that_join_to_the_whole(home: TempHome) -> None:
-    text = "".join(f"Zeile {n}: äöü 漢字 🙂 und so weiter.\n" for n in range(700))
-    config = home.config("long", agent("solo", {"answer": text}))
-    async with home.client() as client:
-        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
-        run_id = started["run_id"]
-        assert (started["answer"], started["truncated"]) == (text[:10_000], True)
-        assert "get_result with offset=10000" in started["next_step"]
-        first = await call(client, "get_result", run_id=run_id)
-        assert first["truncated"]
-        assert str(first["next_offset"]) in first["next_step"]
-        pages: list[str] = []
-        offset: int | None = 0
-        while offset is not None:
-            page = await call(client, "get_result", run_id=run_id, offset=offset, limit=4_000)
-            assert len(page["answer"]) <= 4_000
-            pages.append(page["answer"])
-            offset = page["next_offset"]
-        last = await call(client, "get_result", run_id=run_id, offset=len(text) - 4_000, limit=4_000)
-        beyond = await call(client, "get_result", run_id=run_id, offset=10_000_000)
-    assert "".join(pages) == text
-    assert len(pages) == -(-len(text) // 4_000)
-    assert (last["answer"], last["next_offset"]) == (text[-4_000:], None)
-    assert (beyond["answer"], beyond["next_offset"]) == ("", None)
 
 
 async def test_context_paths_are_refused_for_a_team_without_files(home: TempHome) -> None:
@@ -301,27 +272,6 @@ async def test_the_team_may_read_what_context_paths_name(home: TempHome) -> None
     assert started["status"] == "completed"
     tools = [event for event in events_of(home.run_directory(started["run_id"])) if event["type"] == "tool_finished"]
     assert [("the moon is round" in event["result"], event["is_error"]) for event in tools] == [(True, False)]
-
-
-# -- size of a status -------------------------------------------------------------------------------------------------
-
-
-async def test_a_status_of_three_agents_fits_in_a_kilobyte(home: TempHome) -> None:
-    async with home.client() as client:
-        started = await call(client, "start_run", question="q" * 500, config="scripted", wait_seconds=30)
-        reply = await client.call_tool("get_status", {"run_id": started["run_id"]})
-    assert len(json.dumps(reply.structured_content)) <= STATUS_BUDGET
-    assert len(text_of(reply).encode()) <= STATUS_BUDGET
-
-
-async def test_a_status_of_a_failed_team_with_long_names_fits_in_a_kilobyte(home: TempHome) -> None:
-    name = "a-model-with-a-very-long-name-that-some-providers-really-use-2026-11-21"
-    config = home.config("failing", *(agent(f"a{n}", {"fail": "auth"}, model=name) for n in range(3)))
-    async with home.client() as client:
-        started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
-        assert started["status"] == "failed"
-        reply = await client.call_tool("get_status", {"run_id": started["run_id"]})
-    assert len(json.dumps(reply.structured_content)) <= STATUS_BUDGET
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -464,7 +414,7 @@ async def test_an_answer_that_is_given_whole_is_not_asked_for_again_and_scripted
         assert started["answer"]
         result = await call(client, "get_result", run_id=started["run_id"])
         status = await call(client, "get_status", run_id=started["run_id"])
-    assert started["next_step"].startswith("Not a real answer")
+    assert started["note"].startswith("Not a real answer")
     assert (started["truncated"], result["truncated"]) == (False, False)
     for told in (started["next_step"], result["next_step"]):
         assert "for the answer" not in told
@@ -479,7 +429,7 @@ async def test_an_answer_that_is_given_whole_is_not_asked_for_again_and_scripted
 async def test_a_dry_run_shows_the_team_and_starts_nothing(home: TempHome) -> None:
     async with home.client() as client:
         planned = await call(client, "start_run", question="q", config="two_providers", dry_run=True)
-        assert (planned["run_id"], planned["status"], planned["poll_after_ms"]) == (None, "planned", None)
+        assert (planned["status"], "run_id" in planned, "poll_after_ms" in planned) == ("planned", False, False)
         assert planned["missing_keys"] == ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]
         assert "OPENAI_API_KEY" in planned["next_step"]
         assert len(planned["team"]) == 2
@@ -491,7 +441,7 @@ async def test_a_dry_run_shows_the_team_and_starts_nothing(home: TempHome) -> No
 async def test_the_default_team_is_made_of_the_keys_that_are_there(home: TempHome) -> None:
     async with home.with_variables(ANTHROPIC_API_KEY="sk-a", OPENAI_API_KEY="sk-b").client() as client:
         planned = await call(client, "start_run", question="q", dry_run=True)
-    assert [member["model"].split("/")[0] for member in planned["team"]] == ["openai", "claude"]
+    assert [model.split("/")[0] for model in planned["team"].values()] == ["openai", "claude"]
     assert "default team" in planned["source"]
 
 
@@ -546,13 +496,13 @@ async def test_a_result_before_the_end_is_not_finished_but_answers_can_be_read(h
             code, message = await expect_error(client, "get_result", run_id=run_id, view=view)
             assert code == "not_finished"
             assert "wait_run" in message
-        one = await call(client, "get_result", run_id=run_id, view="agent", agent="agent_a")
+        one = await call(client, "get_result", run_id=run_id, view="agent", agent="quick")
         assert (one["answer"], one["status"]) == ("the quick answer", "running")
-        code, _ = await expect_error(client, "get_result", run_id=run_id, view="agent", agent="agent_b")
-        assert code == "not_finished"
+        code, message = await expect_error(client, "get_result", run_id=run_id, view="agent", agent="agent_b")
+        assert (code, message) == ("not_finished", "stuck has not answered yet")
         code, message = await expect_error(client, "get_result", run_id=run_id, view="agent", agent="agent_z")
         assert code == "invalid_arguments"
-        assert "agent_a, agent_b" in message
+        assert message.endswith("quick, stuck")
 
 
 async def test_cancel_ends_a_run_and_keeps_the_best_answer(home: TempHome) -> None:
@@ -565,7 +515,8 @@ async def test_cancel_ends_a_run_and_keeps_the_best_answer(home: TempHome) -> No
         assert again["status"] == "cancelled"
         result = await call(client, "get_result", run_id=run_id)
     assert (result["status"], result["answer"], result["outcome"]) == ("cancelled", "the quick answer", "best_so_far")
-    assert "get_result" in waited["next_step"]
+    assert waited["answer"] == "the quick answer"
+    assert "get_result has" not in waited["next_step"]
 
 
 async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> None:
@@ -574,7 +525,7 @@ async def test_finish_now_decides_with_the_answers_there_are(home: TempHome) -> 
         await call(client, "control_run", run_id=run_id, action="finish_now")
         waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=10)
         result = await call(client, "get_result", run_id=run_id)
-    assert (waited["status"], result["winner"]) == ("completed", "agent_a")
+    assert (waited["status"], result["winner"]) == ("completed", "quick")
     assert result["answer"] == "the quick answer"
     assert happened(home.run_directory(run_id), "finish_requested")
 
@@ -589,7 +540,7 @@ async def test_finish_now_without_any_answer_takes_the_first_one(home: TempHome)
         waited = await call(client, "wait_run", run_id=run_id, timeout_seconds=20)
         result = await call(client, "get_result", run_id=run_id)
     assert waited["status"] == "completed"
-    assert (result["winner"], result["answer"]) == ("agent_a", "the first answer")
+    assert (result["winner"], result["answer"]) == ("one", "the first answer")
 
 
 async def test_max_seconds_ends_a_run_as_timed_out_and_names_the_limit(home: TempHome) -> None:

@@ -15,6 +15,7 @@ import anyio
 from tests.harness import TempHome
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
+from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
@@ -31,6 +32,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "storage-faults": storage_faults,
     "fuzz": lambda home: fuzz(home, calls=20_000, seed=1),
     "power-cuts": lambda home: power_cuts(home, cuts=100),
+    "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
 }
 

@@ -122,7 +122,7 @@ def _compare(seen: dict[str, Any], truth: dict[str, Any], where: str) -> str:
         f"{where}: {result}"
     )
     status: dict[str, Any] | str = seen["status"]
-    damaged = isinstance(status, dict) and str(status["reason"]).startswith("run_damaged: ")
+    damaged = isinstance(status, dict) and str(status.get("reason")).startswith("run_damaged: ")
     assert damaged or str(status).startswith("ERROR run_damaged: "), f"{where}: {status}"
     one = seen["agent"]
     if isinstance(one, str):

@@ -103,13 +103,13 @@ async def _judge(disk: disk_model.Disk, home: TempHome, place: TempHome, moment:
 async def _lost(client: Client, place: TempHome, run_id: str, acted_upon: list[bytes]) -> list[str]:
     """What is wrong with an acknowledged run after a power cut."""
     status: dict[str, Any] = {"poll_after_ms": 0}
-    while status["poll_after_ms"] is not None:
+    while "poll_after_ms" in status:
         reply = await client.call_tool("wait_run", {"run_id": run_id, "timeout_seconds": 30})
         if reply.is_error:
             return [f"the acknowledged run {run_id} is lost: {text_of(reply)}"]
         status = cast("dict[str, Any]", reply.structured_content)
     if status["status"] != "completed":
-        return [f"the acknowledged run {run_id} is {status['status']}: {status['reason']}"]
+        return [f"the acknowledged run {run_id} is {status['status']}: {status.get('reason')}"]
     after = (place.run_directory(run_id) / "events.jsonl").read_bytes().splitlines()
     twice = [line for line in acted_upon if line not in after]
     return [f"{len(twice)} journaled replies of {run_id} were paid for twice"] if twice else []

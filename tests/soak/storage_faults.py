@@ -42,8 +42,10 @@ FAULTS = {
     "ENOSPC for ever": "error=ENOSPC:when={k}+",
 }
 PATIENCE = 60
-LONGEST = 12
-"""Seconds after which what a fault was put into is ended, if it has not ended by itself."""
+SHORTEST = 10
+AS_LONG_AS = 5
+"""What a fault was put into is ended after so many seconds and so many times as long as a run without a fault took, if
+it has not ended by itself."""
 AT_ONCE = 2
 
 
@@ -92,7 +94,10 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
         agent("one", {"call": "write_file", "arguments": {"path": "a.txt", "content": "a"}}, {"answer": "42"}),
         agent("two", {"answer": "forty-two"}),
     )
-    faults = [fault for fault in every_fault(await count_calls(home, config)) if str(fault).startswith(only)]
+    began = anyio.current_time()
+    most = await count_calls(home, config)
+    longest = SHORTEST + AS_LONG_AS * (anyio.current_time() - began)
+    faults = [fault for fault in every_fault(most) if str(fault).startswith(only)]
     if sample is not None:
         faults = random.Random(seed).sample(faults, sample)
     findings = Findings()
@@ -102,7 +107,7 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
         async with limiter:
             place = replace(home, path=home.path / f"fault-{number}")
             try:
-                await _try(place, config, fault, findings)
+                await _try(place, config, fault, findings, longest=longest)
             finally:
                 await anyio.to_thread.run_sync(place.close)
             shutil.rmtree(place.path, ignore_errors=True)
@@ -119,7 +124,8 @@ async def count_calls(home: TempHome, config: str) -> dict[str, int]:
     """How often the busiest thread makes the calls of each kind in a run without a fault."""
     place = replace(home, path=home.path / "counted")
     log = home.work / "calls"
-    await _under_strace(place, config, ["-ff", "-o", str(log), "-e", f"trace={','.join(KINDS.values())}"])
+    options = ["-ff", "-o", str(log), "-e", f"trace={','.join(KINDS.values())}"]
+    await _under_strace(place, config, options, longest=PATIENCE)
     place.close()
     most: dict[str, int] = {}
     for kind, calls in KINDS.items():
@@ -132,10 +138,10 @@ async def count_calls(home: TempHome, config: str) -> dict[str, int]:
     return most
 
 
-async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) -> None:
+async def _try(home: TempHome, config: str, fault: Fault, findings: Findings, *, longest: float) -> None:
     inject = f"inject={KINDS[fault.kind]}:{FAULTS[fault.name].format(k=fault.k)}"
     options = ["-o", "/dev/null", "-e", f"trace={KINDS[fault.kind]}", "-e", inject]
-    told, complaints, code = await _under_strace(home, config, options)
+    told, complaints, code = await _under_strace(home, config, options, longest=longest)
     findings.tried += 1
     findings.acknowledged += bool(told)
     findings.refused += code == 3
@@ -161,7 +167,9 @@ async def _try(home: TempHome, config: str, fault: Fault, findings: Findings) ->
         service.close()
 
 
-async def _under_strace(home: TempHome, config: str, options: list[str]) -> tuple[list[str], str, int | None]:
+async def _under_strace(
+    home: TempHome, config: str, options: list[str], *, longest: float
+) -> tuple[list[str], str, int | None]:
     """What the subject printed, what it complained of, and its exit code; None if it, or its runner, had to be ended.
 
     A runner that waits for its storage to come back does not leave by itself.
@@ -175,7 +183,7 @@ async def _under_strace(home: TempHome, config: str, options: list[str]) -> tupl
     with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
         process = await anyio.open_process([*command, *subject], env=environ, stdout=out, stderr=err)
         try:
-            with anyio.move_on_after(LONGEST):
+            with anyio.move_on_after(longest):
                 await process.wait()
             code = process.returncode
         finally:

@@ -11,6 +11,7 @@ from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
+from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import twin_of
 from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
@@ -96,6 +97,15 @@ async def test_a_runner_that_keeps_something_of_every_run_is_caught(home: TempHo
     (hook / "sitecustomize.py").write_text(LEAKING.format(deed=deed))
     with pytest.raises(AssertionError, match=told):
         await leaks(home.with_variables(PYTHONPATH=str(hook)), runs=20, batch=10, most_kib=WARMING_KIB)
+
+
+async def test_every_client_over_http_gets_its_own_answers(home: TempHome) -> None:
+    assert "0 errors, 0 of others; bare SDK" in await http_crowd(home, clients=8, seconds=2, turns=1)
+
+
+async def test_a_server_that_mixes_answers_up_is_caught(home: TempHome) -> None:
+    with pytest.raises(AssertionError, match=r"ours: .* [1-9]\d* of others; bare SDK"):
+        await http_crowd(home, clients=4, seconds=2, turns=1, module="tests.soak.mixing_server")
 
 
 async def test_every_answer_to_fuzzed_calls_is_a_result_or_a_typed_error(home: TempHome) -> None:

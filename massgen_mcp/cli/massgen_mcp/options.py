@@ -6,12 +6,15 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
+from pathlib import Path
 from typing import NoReturn
 
 from massgen_mcp import __version__
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -24,6 +27,7 @@ examples:
   massgen-mcp runs --state running
   massgen-mcp wait 7f3a --timeout 600 && massgen-mcp result 7f3a
   massgen-mcp result 7f3a --json | jq -r .answer
+  massgen-mcp install claude-code
   massgen-mcp --transport http --port 8765
 
 exit codes:
@@ -44,6 +48,9 @@ environment:
   MASSGEN_MCP_MAX_QUEUED  runs that may wait (1000)
   MASSGEN_MCP_KEEP_RESULTS_DAYS  days after its end that a run is kept (7)
   MASSGEN_MCP_KEEP_WORKSPACES_HOURS  hours after its end that a run's workspaces are kept (24)
+  MASSGEN_MCP_HTTP_TOKEN  the bearer token of --transport http
+  MASSGEN_MCP_OAUTH_CLIENT_ID  for --oauth-introspection-url
+  MASSGEN_MCP_OAUTH_CLIENT_SECRET  for the same
   NO_COLOR          no colours
   COLUMNS           width of this text
 
@@ -53,6 +60,18 @@ files:
   runs.sqlite3                 in it, which runs there are
 """
 
+HTTP_OPTIONS = (
+    "host",
+    "port",
+    "token_file",
+    "allowed_host",
+    "public_url",
+    "oauth_issuer",
+    "oauth_subject",
+    "oauth_scope",
+    "oauth_jwks_url",
+    "oauth_introspection_url",
+)
 STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
 VIEWS = ("summary", "full", "votes")
 
@@ -71,8 +90,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse_args(arguments)
     options.verb = options.verb or "serve"
-    if options.verb == "serve" and options.transport == "stdio" and (options.host or options.port is not None):
-        parser.error("--host and --port go with --transport http")
+    if options.verb == "serve" and options.transport == "stdio":
+        for option in HTTP_OPTIONS:
+            if getattr(options, option) not in (None, []):
+                parser.error(f"--{option.replace('_', '-')} goes with --transport http")
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
 
@@ -87,8 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--transport", choices=["stdio", "http"], default="stdio", help="how clients reach the server")
-    parser.add_argument("--host", help="address for --transport http, 127.0.0.1 without; loopback only")
-    parser.add_argument("--port", type=int, help="port for --transport http; without it, or 0, a free one")
+    _add_http(parser)
     parser.add_argument(
         "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
     )
@@ -116,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
     what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
-    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, such as agent_a")
+    what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
@@ -134,8 +154,57 @@ def make_parser() -> argparse.ArgumentParser:
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
+    for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
+        made = verb(name, told)
+        made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
+        made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
+        made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
+        if name == "install":
+            meant = "pass this variable on, too; known ones that are set here are anyway"
+            made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
+            made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
+
+
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    http = parser.add_argument_group("with --transport http", "docs/http.md shows them in use")
+    http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
+    http.add_argument("--port", type=int, help="port to listen on; without it, or 0, a free one")
+    http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
+    http.add_argument(
+        "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
+    )
+    http.add_argument(
+        "--public-url", metavar="URL", help="what clients call it, with a proxy before it: https://HOST/mcp"
+    )
+    http.add_argument("--oauth-issuer", metavar="URL", help="take tokens of this authorization server for --public-url")
+    http.add_argument("--oauth-subject", metavar="SUB", action="append", default=[], help="who may come; acts as you")
+    http.add_argument(
+        "--oauth-scope", metavar="SCOPE", action="append", default=[], help="what a token must be good for"
+    )
+    http.add_argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, where it does not say that itself")
+    http.add_argument("--oauth-introspection-url", metavar="URL", help="ask there about tokens that are not signed")
+
+
+def _client(text: str) -> str:
+    if text in CLIENTS:
+        return text
+    nearest = get_close_matches(text.lower(), CLIENTS, 1, cutoff=0.4)
+    meant = f", did you mean {nearest[0]!r}?" if nearest else ""
+    raise argparse.ArgumentTypeError(f"unknown client {text!r}{meant} There are: {', '.join(CLIENTS)}")
+
+
+def _entry_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", text):
+        raise argparse.ArgumentTypeError("expected letters, digits, - and _")
+    return text
+
+
+def _variable(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
+    return text
 
 
 def _positive(text: str) -> int:

@@ -22,7 +22,7 @@ RUN_ID_PREFIX = "run-"
 class RunRow:
     """`question` is cut to a preview; `config` says where the team came from; times are seconds since the epoch.
 
-    `outcome`, `winner` and `events` (how many there are in its journal) are known once the run has ended. Of an
+    `outcome`, `winner` (an id) and `events` (how many there are in its journal) are known once the run has ended. Of an
     expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
     taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
     `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it.

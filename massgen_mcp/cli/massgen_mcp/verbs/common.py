@@ -1,18 +1,14 @@
-"""What the verbs share: output as JSON."""
-
-from typing import TYPE_CHECKING
+"""What the verbs share: the replies of the tools as JSON."""
 
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results import controlled
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from massgen_mcp.server.results import Reply, controlled
+from massgen_mcp.server.results.reply import as_json
 
 
-def print_json(document: "BaseModel") -> None:
-    """One JSON document, the only thing that this command prints."""
-    print_line(document.model_dump_json())
+def print_json(reply: Reply) -> None:
+    """One JSON document, the only thing that this command prints: the data that the tool gives."""
+    print_line(as_json(reply.structured()))
 
 
 def print_controlled(view: RunView, *, as_json: bool) -> None:

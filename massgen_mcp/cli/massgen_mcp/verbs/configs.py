@@ -6,18 +6,21 @@ import os
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_line, print_text
+from massgen_mcp.config.examples import list_examples
 from massgen_mcp.server.results import config_list
 
 
 async def run(options: argparse.Namespace) -> int:
-    found = config_list(options.name, os.environ)
+    found = await config_list(options.name, os.environ)
     if options.json:
         print_json(found)
     elif found.yaml is not None:
         print_text(found.yaml)
     else:
-        for config in found.configs:
-            needs = f" (set {', '.join(config.missing_keys)})" if config.missing_keys else ""
-            print_line(f"{config.name}: {config.description}{needs}")
-            print_line(f"    {', '.join(f'{member.agent}={member.model}' for member in config.agents)}")
+        described = {example.name: example.description for example in list_examples()}
+        for name, config in found.configs.items():
+            print_line(f"{name}: {described[name]}")
+            print_line(f"    {config.text()}")
+        for name in found.copy_from or ():
+            print_line(f"{name}: {described[name]}")
     return EXIT_OK

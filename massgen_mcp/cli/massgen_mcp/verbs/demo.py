@@ -39,8 +39,8 @@ async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb 
         started = await _call(client, "start_run", question=QUESTION, config=CONFIG)
         run_id = str(started["run_id"])
         print_line(f"  run_id {run_id}")
-        for member in started["team"]:
-            print_line(f"  agent {member['agent']} ({member['model']})")
+        for agent, model in started["team"].items():
+            print_line(f"  agent {agent} ({model})")
         await _follow(client, run_id)
         result = await _call(client, "get_result", run_id=run_id)
     return _tell(result)
@@ -53,29 +53,30 @@ async def _follow(client: Client, run_id: str) -> None:
     told, cursor = "", 0
     while True:
         status = await _call(client, "wait_run", run_id=run_id, until="change", cursor=cursor, timeout_seconds=30)
-        agents = "; ".join(status["agents"])
-        line = f"  {status['status']:<9} {status['phase']:<10} {agents}"
+        agents = "; ".join(status.get("agents", ()))
+        line = f"  {status['status']:<9} {status.get('phase', ''):<10} {agents}"
         if line != told and agents:
             print_line(line)
             told = line
         cursor = status["cursor"]
-        if status["poll_after_ms"] is None:
+        if "poll_after_ms" not in status:
+            print_line(f"  {status['status']}")
             return
 
 
 def _tell(result: dict[str, Any]) -> int:
     print_line()
-    print_line(f"get_result: {result['status']}, {result['outcome']}, in {result['seconds']:.2f} s")
+    print_line(f"get_result: {result['status']}, {result.get('outcome')}, in {result['seconds']:.2f} s")
     print_line()
     print_line("ANSWER")
-    for line in (result["answer"] or "none").splitlines():
+    for line in result.get("answer", "none").splitlines():
         print_line(f"  {line}")
     print_line()
-    print_line(f"VOTES (winner: {result['winner']})")
+    print_line(f"VOTES (winner: {result.get('winner')})")
     for vote in result["votes"]:
         print_line(f"  {vote['voter']} for {vote['voted_for']} ({vote['label']}): {vote['reason']}")
     for dissent in result["dissent"]:
-        print_line(f"  dissent {dissent['label']}: {dissent['preview']}")
+        print_line(f"  dissent of {dissent['agent']} ({dissent['label']}): {dissent['preview']}")
     print_line()
     print_line("FILES")
     for name, path in result["paths"].items():

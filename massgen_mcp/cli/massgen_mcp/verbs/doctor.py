@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
-from massgen_mcp.cli.massgen_mcp.clients import check_clients
+from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.doctor import Check, check_all

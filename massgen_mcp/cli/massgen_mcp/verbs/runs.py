@@ -17,7 +17,7 @@ async def run(options: argparse.Namespace) -> int:
             state=options.state, session_id=options.session, since=options.since, limit=options.limit
         )
         if options.json:
-            print_json(run_list(views, options.limit))
+            print_json(run_list(views, options.limit, None))
             return EXIT_OK
         if not views:
             print_line("no runs")

@@ -21,9 +21,10 @@ async def run(options: argparse.Namespace) -> int:
     server = MassgenServer(redactor_for(os.environ))
     add_tools(server, service)
     if options.transport == "http":
-        from massgen_mcp.server.http import serve_http  # a stdio server needs no web server
+        from massgen_mcp.cli.massgen_mcp.http_settings import http_settings  # a stdio server needs no web server
+        from massgen_mcp.server.http import serve_http
 
-        await serve_http(server, home, host=options.host, port=options.port, on_leaving=service.stop_waiting)
+        await serve_http(server, home, http_settings(options, os.environ), on_leaving=service.stop_waiting)
     else:
         from massgen_mcp.server.stdio import serve_stdio
 

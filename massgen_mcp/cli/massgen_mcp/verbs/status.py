@@ -25,7 +25,7 @@ def print_status(view: RunView) -> None:
     """A run in a few lines for people."""
     status = results.status(view)
     print_line(
-        f"{status.run_id}: {status.status}, {status.phase}, {status.progress_percent} %, {status.elapsed_seconds} s"
+        f"{status.run_id}: {status.status}, {status.phase}, {view.snapshot.progress} %, {status.elapsed_seconds} s"
     )
     for agent in status.agents:
         print_line(f"  {agent}")

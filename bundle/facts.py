@@ -1,0 +1,101 @@
+"""The two documents, as data. No I/O but reading `pyproject.toml`."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp import __version__
+from massgen_mcp.config.providers import PROVIDERS
+
+ROOT = Path(__file__).parent.parent
+SERVER_JSON = ROOT / "server.json"
+MANIFEST = ROOT / "bundle/manifest.json"
+REGISTRY_NAME = "io.github.massgen-mcp/massgen-mcp"
+"""The registry asks for this name in the README, as proof that both belong to the same people."""
+REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+
+
+def server_json() -> dict[str, Any]:
+    project = _project()
+    return {
+        "$schema": REGISTRY_SCHEMA,
+        "name": REGISTRY_NAME,
+        "title": project["name"],
+        "description": _short(project["description"]),
+        "version": __version__,
+        "packages": [
+            {
+                "registryType": "pypi",
+                "identifier": project["name"],
+                "version": __version__,
+                "runtimeHint": "uvx",
+                "transport": {"type": "stdio"},
+                "environmentVariables": [
+                    {"name": name, "description": told, "isRequired": False, "isSecret": True, "format": "string"}
+                    for name, told in _keys().items()
+                ],
+            }
+        ],
+    }
+
+
+def manifest() -> dict[str, Any]:
+    project = _project()
+    return {
+        "manifest_version": "0.4",
+        "name": project["name"],
+        "display_name": project["name"],
+        "version": __version__,
+        "description": _short(project["description"]),
+        "author": {"name": project["authors"][0]["name"]},
+        "license": project["license"],
+        "keywords": project["keywords"],
+        "server": {
+            "type": "uv",
+            "entry_point": "massgen_mcp/cli/massgen_mcp/main.py",
+            "mcp_config": {
+                "command": "uv",
+                "args": ["run", "--no-dev", "--directory", "${__dirname}", project["name"]],
+                "env": {name: f"${{user_config.{name.lower()}}}" for name in _keys()},
+            },
+        },
+        "tools_generated": True,
+        "compatibility": {
+            "platforms": ["darwin", "linux"],
+            "runtimes": {"python": project["requires-python"]},
+        },
+        "user_config": {
+            name.lower(): {
+                "type": "string",
+                "title": name,
+                "description": told,
+                "required": False,
+                "sensitive": True,
+                "default": "",  # without one the name would be taken for a key
+            }
+            for name, told in _keys().items()
+        },
+    }
+
+
+def written(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def _short(description: str) -> str:
+    """What it does, without in what form; the registry takes 100 characters."""
+    return description.partition(":")[0] + "."
+
+
+def _keys() -> dict[str, str]:
+    """The first key variable of every provider, with what it is."""
+    keys: dict[str, str] = {}
+    for provider in PROVIDERS:
+        if provider.key_required and provider.key_variables:
+            keys.setdefault(provider.key_variables[0], f"Key of {provider.type}; needed only for its models")
+    return keys

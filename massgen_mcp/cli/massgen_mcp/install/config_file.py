@@ -1,0 +1,189 @@
+"""A client's settings file with our entry in it, or without: every other character stays, a copy is kept, and what
+cannot be done safely is refused.
+
+The new text counts only if it says what the old one said, apart from our entry.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
+from massgen_mcp.cli.massgen_mcp.install.clients import Entry, is_ours
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import sync_directory
+
+COPY_ENDING = ".before-massgen"
+MAX_BYTES = 32 * 1024 * 1024
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of a file. `copy`: what it was before, if this call kept that."""
+
+    file: Path
+    changed: bool
+    copy: Path | None = None
+
+
+def put_entry(file: Path, section: str, name: str, entry: Entry) -> Change:
+    """Write the entry, in place of an earlier one of ours.
+
+    Raises `MassgenError` invalid_arguments for a file that we do not understand, may not write, or whose entry of this
+    name is not ours.
+    """
+    return _changed(file, section, name, entry)
+
+
+def take_entry(file: Path, section: str, name: str) -> Change:
+    """Remove the entry. Raises as `put_entry` does."""
+    return _changed(file, section, name, None) if file.exists() or file.is_symlink() else Change(file, False)
+
+
+def shown(file: Path, section: str, name: str, entry: Entry) -> str:
+    """The entry alone, as it would stand in the file."""
+    if _is_toml(file):
+        return toml_tables.with_table("", section, name, entry)
+    return jsonc.with_member("{}\n", section, name, entry)
+
+
+def _changed(link: Path, section: str, name: str, entry: Entry | None) -> Change:
+    try:
+        file = link.resolve()  # what a link means is changed, the link stays
+        before = _read(file)
+        text = _edited(file, before, section, name, entry)
+        if text == before:
+            return Change(link, False)
+        return Change(link, True, _written(file, before, text))
+    except RuntimeError as error:
+        raise _refusal(link, "its links lead in a circle") from error
+    except OSError as error:
+        raise _refusal(link, error.strerror or type(error).__name__) from error
+
+
+def _edited(file: Path, before: str, section: str, name: str, entry: Entry | None) -> str:
+    said = _understood(file, before)
+    if not isinstance(entries := said.get(section, {}), dict):
+        raise _refusal(file, f"{section} is no table of servers")
+    old = cast("dict[str, Entry]", entries).get(name)
+    if old is not None and not is_ours(old):
+        raise _refusal(file, f"it has a server {name!r} that is not this one; choose another with --name")
+    if entry is not None and old is not None:
+        entry = _renewed(old, entry)
+    if old == entry:
+        return before
+    wanted = deepcopy(said)
+    if entry is None:
+        del wanted[section][name]
+    else:
+        wanted.setdefault(section, {})[name] = entry
+    text = _edit(file, section, name, entry)(before.removeprefix(_BOM))
+    if before.startswith(_BOM):
+        text = _BOM + text
+    if not _says(file, text, wanted, section):
+        raise _refusal(file, "its servers are written in a way that cannot be changed safely")
+    return text
+
+
+def _renewed(old: Entry, new: Entry) -> Entry:
+    """The new entry, with what somebody added to the old one or set differently there."""
+    started = {field: new[field] for field in ("command", "args")}
+    renewed = {**new, **old, **started}
+    kept, now = old.get("env"), new.get("env")
+    if isinstance(kept, dict) and isinstance(now, dict):
+        renewed["env"] = {**cast("Entry", now), **cast("Entry", kept)}
+    kept, now = old.get("env_vars"), new.get("env_vars")
+    if isinstance(kept, list) and isinstance(now, list):
+        names = cast("list[object]", kept)
+        renewed["env_vars"] = [*names, *(name for name in cast("list[object]", now) if name not in names)]
+    return renewed
+
+
+def _edit(file: Path, section: str, name: str, entry: Entry | None) -> Callable[[str], str]:
+    if _is_toml(file):
+        if entry is None:
+            return lambda text: toml_tables.without_table(text, section, name)
+        return lambda text: toml_tables.with_table(text, section, name, entry)
+    if entry is None:
+        return lambda text: jsonc.without_member(text, section, name)
+    return lambda text: jsonc.with_member(text, section, name, entry)
+
+
+def _says(file: Path, text: str, wanted: dict[str, Any], section: str) -> bool:
+    """Whether the text says what is wanted, an empty section being as good as none."""
+    try:
+        said = _understood(file, text)
+    except MassgenError:
+        return False
+    return {**said, section: said.get(section) or {}} == {**wanted, section: wanted.get(section) or {}}
+
+
+def _understood(file: Path, text: str) -> dict[str, Any]:
+    try:
+        loads = toml_tables.loads if _is_toml(file) else jsonc.loads
+        said = loads(text.removeprefix(_BOM))
+    except (toml_tables.NotToml, jsonc.NotJson) as error:
+        raise _refusal(file, str(error)) from error
+    if not isinstance(said, dict):
+        raise _refusal(file, "it is not an object")
+    return cast("dict[str, Any]", said)
+
+
+def _read(file: Path) -> str:
+    if not file.exists():
+        return ""
+    if not file.is_file():
+        raise _refusal(file, "it is no file")
+    if file.stat().st_size > MAX_BYTES:
+        raise _refusal(file, f"it has more than {MAX_BYTES} bytes")
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise _refusal(file, "it is not UTF-8") from error
+
+
+def _written(file: Path, before: str, text: str) -> Path | None:
+    """Replace the file, durably; the copy, if there was a file and it has none yet."""
+    if not file.exists():
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(file, text, 0o600)
+        return None
+    mode = file.stat().st_mode & 0o777
+    if not mode & 0o222:
+        raise _refusal(file, "it is read-only")
+    copy = file.with_name(f"{file.name}{COPY_ENDING}")
+    if kept := not copy.exists():
+        _replace(copy, before, mode)
+    if _read(file) != before:
+        raise _refusal(file, "somebody changed it in this moment; run the command again")
+    _replace(file, text, mode)
+    return copy if kept else None
+
+
+def _replace(file: Path, text: str, mode: int) -> None:
+    fresh = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as written:
+            written.write(text.encode())
+            written.flush()
+            os.fchmod(written.fileno(), mode)
+            os.fsync(written.fileno())
+        fresh.replace(file)
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+    sync_directory(file.parent)
+
+
+def _is_toml(file: Path) -> bool:
+    return file.suffix == ".toml"
+
+
+def _refusal(file: Path, why: str) -> MassgenError:
+    return MassgenError("invalid_arguments", f"{file} was left as it is: {why}")

@@ -1,0 +1,24 @@
+"""How a client has to start this very installation, and which variables of this environment it has to pass on."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, Command
+from massgen_mcp.config.keys import is_set
+from massgen_mcp.config.providers import credential_variables
+from massgen_mcp.home import HOME_VARIABLE
+
+
+def own_command(environ: Mapping[str, str], more: Iterable[str]) -> Command:
+    """`more`: names of variables that are passed on although nothing is in them here."""
+    known = (*credential_variables(), HOME_VARIABLE)
+    names = dict.fromkeys([*(name for name in known if is_set(environ, name)), *more])
+    started = shutil.which(sys.argv[0], path=environ.get("PATH"))
+    beside = Path(sys.executable).with_name(SERVER)
+    if started and Path(started).name == SERVER:
+        return Command(str(Path(started).absolute()), (), tuple(names))
+    if beside.is_file():
+        return Command(str(beside), (), tuple(names))
+    return Command(sys.executable, ("-m", "massgen_mcp.cli.massgen_mcp.main"), tuple(names))

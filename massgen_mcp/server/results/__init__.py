@@ -1,0 +1,35 @@
+"""Draws what the tools return from a run, a config or the store: a module for each tool's reply.
+
+Everything a model needs is in there, the next step included: some clients show it nothing else.
+"""
+
+from massgen_mcp.server.results.configs import ConfigList, config_list
+from massgen_mcp.server.results.control import Controlled, controlled
+from massgen_mcp.server.results.reply import MAX_BYTES, Reply
+from massgen_mcp.server.results.result import Result, View, result, whole_result
+from massgen_mcp.server.results.runs import RunList, run_list
+from massgen_mcp.server.results.start import Started, planned, started
+from massgen_mcp.server.results.status import Status, status
+from massgen_mcp.server.results.wait import Waited, waited
+
+__all__ = [
+    "MAX_BYTES",
+    "ConfigList",
+    "Controlled",
+    "Reply",
+    "Result",
+    "RunList",
+    "Started",
+    "Status",
+    "View",
+    "Waited",
+    "config_list",
+    "controlled",
+    "planned",
+    "result",
+    "run_list",
+    "started",
+    "status",
+    "waited",
+    "whole_result",
+]

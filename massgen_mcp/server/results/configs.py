@@ -1,0 +1,94 @@
+"""`list_configs`: what can be run now comes first, with its models and what it will cost; then what is missing."""
+
+from collections.abc import Mapping
+
+from massgen_mcp.config.examples import Example, example_path, list_examples
+from massgen_mcp.config.loader import load_config, missing_parts
+from massgen_mcp.config.models import Config
+from massgen_mcp.money.estimate import estimate
+from massgen_mcp.server.results.agent_names import team_of, team_text
+from massgen_mcp.server.results.reply import Part, Reply, lines, listed
+
+TO_COPY_FROM = "providers/"
+"""Configs in this folder are lists to copy from, not teams."""
+
+
+class ConfigLine(Part):
+    models: str | None = None
+    """Only where nothing is missing."""
+    missing: list[str] | None = None
+    usd: str | None = None
+    """From a brief run to a long one; absent where no price is known."""
+
+    def text(self) -> str:
+        missing = f"missing {', '.join(self.missing)}" if self.missing else None
+        return "; ".join(filter(None, (self.models, missing, f"${self.usd}" if self.usd else None)))
+
+
+class ConfigList(Reply):
+    configs: dict[str, ConfigLine]
+    copy_from: list[str] | None = None
+    """Lists of providers; nobody runs them as they are."""
+    description: str | None = None
+    """From here on only of one that was asked for."""
+    team: dict[str, str] | None = None
+    yaml: str | None = None
+    next_step: str
+
+    def text(self) -> str:
+        return lines(
+            *(f"{name}: {line.text()}" for name, line in self.configs.items()),
+            f"copy_from: {', '.join(self.copy_from)}" if self.copy_from else None,
+            self.description,
+            f"team: {team_text(self.team)}" if self.team else None,
+            self.yaml,
+            self.next_step,
+        )
+
+
+async def config_list(name: str | None, environ: Mapping[str, str]) -> ConfigList:
+    """All packaged configs; with `name` only that one, whole. Raises `MassgenError` config_not_found."""
+    if name is not None:
+        return await _one(name, environ)
+    examples = list_examples()
+    teams = [example for example in examples if not example.name.startswith(TO_COPY_FROM)]
+    told = {example.name: await _line(_loaded(example, environ), environ) for example in teams}
+    return ConfigList(
+        configs=dict(sorted(told.items(), key=lambda item: bool(item[1].missing))),
+        copy_from=[example.name for example in examples if example not in teams],
+        next_step="Call start_run with config=NAME; list_configs with name=NAME describes one.",
+    )
+
+
+async def _one(name: str, environ: Mapping[str, str]) -> ConfigList:
+    path = example_path(name)
+    example = next(example for example in list_examples() if example.path == path)
+    config = _loaded(example, environ)
+    line = await _line(config, environ)
+    return ConfigList(
+        configs={example.name: line.model_copy(update={"models": _models(config)})},
+        description=example.description,
+        team=team_of(config),
+        yaml=path.read_text(encoding="utf-8"),
+        next_step=f"Call start_run with config={example.name}.",
+    )
+
+
+def _loaded(example: Example, environ: Mapping[str, str]) -> Config:
+    return load_config(example.path, environ=environ)
+
+
+async def _line(config: Config, environ: Mapping[str, str]) -> ConfigLine:
+    missing = missing_parts(config, environ)
+    usd = (await estimate(config, "", environ)).usd
+    return ConfigLine(
+        models=None if missing else _models(config),
+        missing=missing or None,
+        usd=f"{usd[0]:.2g}-{usd[1]:.2g}" if usd is not None else None,
+    )
+
+
+def _models(config: Config) -> str:
+    models = [agent.backend.model for agent in config.agents]
+    counts = {model: models.count(model) for model in models}
+    return listed(*(model if count == 1 else f"{count} {model}" for model, count in counts.items()))

@@ -1,0 +1,88 @@
+"""What every reply is: data for programs, and a text that says the same in fewer tokens.
+
+Some clients show their model the data alone, some the text alone, and at least one cuts whatever is longer than about
+12,000 characters in its middle. So each of the two holds every fact, and neither is larger than `MAX_BYTES`.
+"""
+
+import json
+from abc import abstractmethod
+from typing import TYPE_CHECKING, cast
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+
+MAX_BYTES = 10_000
+"""Of each form of a reply as it stands in the message: JSON in UTF-8, a text with its quotes and escapes."""
+
+Json = dict[str, object]
+
+
+class Part(BaseModel):
+    """A part of a reply. What is not known or not there is left out of it, never null."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Reply(Part):
+    def structured(self) -> Json:
+        """The data, in the order in which a model should read it."""
+        return cast("Json", _short(self.model_dump(mode="json", exclude_none=True)))
+
+    @abstractmethod
+    def text(self) -> str:
+        """Every fact of the data, for a model to read."""
+
+    @classmethod
+    def schema_sources(cls) -> tuple[type[BaseModel], ...]:
+        """The models whose fields the data has: all those of the first, and some of the others."""
+        return (cls,)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the larger form."""
+        return max(json_bytes(self.structured()), json_bytes(self.text()))
+
+    def sent(self) -> "CallToolResult":
+        from mcp.types import CallToolResult, TextContent
+
+        content = [TextContent(type="text", text=self.text())]
+        return CallToolResult(content=[*content], structured_content=self.structured())
+
+
+def json_bytes(value: object) -> int:
+    """Size of a value as it stands in a message."""
+    return len(as_json(value).encode("utf-8", "surrogatepass"))
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def number(value: float) -> str:
+    """As it stands in the data."""
+    return as_json(_short(value))
+
+
+def _short(value: object) -> object:
+    """Whole numbers without a fraction."""
+    match value:
+        case float():
+            return int(value) if value.is_integer() else value
+        case dict():
+            return {name: _short(item) for name, item in cast("dict[str, object]", value).items()}
+        case list():
+            return [_short(item) for item in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def lines(*parts: str | None) -> str:
+    """The parts that are there, each on a line of its own."""
+    return "\n".join(part for part in parts if part)
+
+
+def listed(*parts: str | None) -> str:
+    """The parts that are there, on one line."""
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,263 @@
+"""`get_result`: the answer first, and on its first page what led to it; later pages are the text and nothing else."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
+from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.results.record import (
+    ALL,
+    DETAILS,
+    Detail,
+    Dissent,
+    Dropped,
+    Usage,
+    VoteLine,
+    degraded_of,
+    led_to_it,
+    usage_of,
+    votes_of,
+)
+from massgen_mcp.server.results.reply import MAX_BYTES, Reply, json_bytes, lines, listed, number
+from massgen_mcp.server.results.words import (
+    after_the_end,
+    meanwhile,
+    next_step,
+    note_on_result,
+    reason_of,
+    salvage,
+)
+
+View = Literal["summary", "full", "votes", "agent"]
+
+ANSWER_BYTES = 6_000
+"""An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
+LEAST_BYTES = 400
+"""Whatever else there is, a page has so much room for its text."""
+
+
+class Result(Reply):
+    answer: str | None = None
+    truncated: bool
+    """Whether a text in this reply is cut; `next_step` tells how to read on."""
+    next_offset: int | None = None
+    run_id: str
+    status: RunStatus
+    outcome: str | None = None
+    reason: str | None = None
+    winner: str | None = None
+    team: dict[str, str] | None = None
+    """From here on only on the first page."""
+    vote_counts: dict[str, int] | None = None
+    votes: list[VoteLine] | None = None
+    dissent: list[Dissent] | None = None
+    degraded: list[Dropped] | None = None
+    usage: Usage | None = None
+    note: str | None = None
+    resumed: int | None = None
+    seconds: float | None = None
+    paths: dict[str, str] | None = None
+    next_step: str
+
+    def body(self) -> str:
+        """All but what to do next."""
+        answer = [] if self.answer is None else [self.answer, "---"]
+        return lines(*answer, self._about(), *self._whatled_to_it())
+
+    def text(self) -> str:
+        return lines(self.body(), self.next_step)
+
+    def _about(self) -> str:
+        cut = "truncated" if self.truncated else "whole"
+        return listed(
+            f"{self.run_id}: {self.status}",
+            self.outcome,
+            f"winner {self.winner}" if self.winner is not None else None,
+            f"{number(self.seconds)} s" if self.seconds is not None else None,
+            f"resumed {self.resumed}" if self.resumed is not None else None,
+            cut if self.next_offset is None else f"{cut}, next_offset {self.next_offset}",
+        )
+
+    def _whatled_to_it(self) -> Iterator[str | None]:
+        yield self.reason
+        yield self.note
+        yield f"team: {team_text(self.team)}" if self.team else None
+        counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
+        yield f"votes: {counts}" if counts else None
+        for vote in self.votes or ():
+            yield f"{vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}"
+        for other in self.dissent or ():
+            yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
+        for fallen in self.degraded or ():
+            yield f"dropped {fallen.agent} ({fallen.reason}): {fallen.message}"
+        yield self.usage.text() if self.usage is not None else None
+        for name, path in (self.paths or {}).items():
+            yield f"{name} {path}"
+
+
+def result(view: RunView, what: View, agent: str | None, offset: int, limit: int | None = None) -> Result:
+    """A page of at most `limit` characters and `MAX_BYTES`.
+
+    Raises `MassgenError` not_finished while there is nothing to show, invalid_arguments for an agent that is
+    unknown or named with another view, run_damaged where the record is damaged; one agent's answer is shown if it came
+    before the damage.
+    """
+    return _result(view, what, agent, offset, limit or sys.maxsize, MAX_BYTES)
+
+
+def whole_result(view: RunView, what: View, agent: str | None) -> Result:
+    """The same in one piece, however large it is."""
+    return _result(view, what, agent, 0, sys.maxsize, sys.maxsize)
+
+
+def first_page(view: RunView, *, spare: int) -> Result:
+    """The first page that `get_result` gives of a run that has ended, `spare` bytes smaller. Raises as `result`."""
+    return _result(view, "summary", None, 0, sys.maxsize, MAX_BYTES - spare)
+
+
+def _result(view: RunView, what: View, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
+    if asked is not None and what != "agent":
+        raise MassgenError("invalid_arguments", "`agent` needs view=agent")
+    if view.damage is not None and what != "agent":
+        raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
+    agent = find_agent(view.snapshot, asked) if what == "agent" else None
+    pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
+    if most_bytes == sys.maxsize:
+        return pages.page(ALL)
+    return pages.best(DETAILS if what != "votes" else (ALL, *DETAILS))
+
+
+def _text(view: RunView, what: View, agent: str | None) -> str | None:
+    """What is read in pages. None: nothing is."""
+    run = view.snapshot
+    match what:
+        case "agent":
+            answers = run.agents[agent].answers if agent is not None else []
+            if agent is None or not answers:
+                raise MassgenError("not_finished", f"{id_of(run, agent) if agent else 'it'} has not answered yet")
+            return answers[-1].content
+        case "votes":
+            return None
+        case "summary" | "full":
+            if not view.ended:
+                told = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
+                raise MassgenError("not_finished", told)
+            return run.best_answer if what == "summary" else _everything(view)
+        case _:
+            assert_never(what)
+
+
+def _everything(view: RunView) -> str:
+    """The final answer, then whole and in full length all that led to it."""
+    run = view.snapshot
+    parts = [] if run.best_answer is None else [run.best_answer]
+    parts += [f"## {answer.label} ({id_of(run, answer.agent)})\n\n{answer.content}" for answer in run.answers]
+    told = votes_of(view, ALL)
+    parts += [f"## Vote of {vote.voter} for {vote.voted_for} ({vote.label})\n\n{vote.reason}" for vote in told]
+    parts += [f"## {gone.agent} was dropped ({gone.reason})\n\n{gone.message}" for gone in degraded_of(view, ALL)]
+    if (reason := reason_of(view, None)) is not None:
+        parts.append(f"## Why the run ended\n\n{reason}")
+    return "\n\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """The pages of a text, and what stands around it on the first one."""
+
+    view: RunView
+    what: View
+    agent: str | None
+    text: str | None
+    offset: int
+    limit: int
+    most_bytes: int
+
+    def best(self, details: tuple[Detail, ...]) -> Result:
+        """The page with as much around its text as there is room for."""
+        wanted = min(ANSWER_BYTES, json_bytes((self.text or "")[: self.limit]))
+        for detail in details:
+            if self.most_bytes - self._around(detail).size >= wanted:
+                return self.page(detail)
+        return self.page(details[-1])
+
+    def page(self, detail: Detail) -> Result:
+        if self.text is None:
+            return self._with(None, None, detail)
+        room = max(LEAST_BYTES, self.most_bytes - self._around(detail).size)
+        page, next_offset = page_of(self.text, self.offset, self.limit, room)
+        return self._with(page, next_offset, detail)
+
+    def _around(self, detail: Detail) -> Result:
+        """The longest that there can be around a text."""
+        return self._with(None if self.text is None else "", None if self.text is None else len(self.text), detail)
+
+    def _with(self, page: str | None, next_offset: int | None, detail: Detail) -> Result:
+        view, run = self.view, self.view.snapshot
+        if self.offset > 0:
+            return Result(
+                answer=page,
+                truncated=next_offset is not None,
+                next_offset=next_offset,
+                run_id=view.row.run_id,
+                status=view.state,
+                next_step=self._next_step(page, next_offset, shortened=False),
+            )
+        led = led_to_it(view, detail)
+        short = led != led_to_it(view, ALL)
+        return Result(
+            answer=page,
+            truncated=next_offset is not None or short,
+            next_offset=next_offset,
+            run_id=view.row.run_id,
+            status=view.state,
+            outcome=run.outcome or (run.winner.outcome if run.winner else None),
+            reason=led.reason,
+            winner=id_of(run, run.winner.agent) if run.winner else None,
+            team=team_of_run(run),
+            vote_counts=run.winner.votes if run.winner else run.tally,
+            votes=led.votes,
+            dissent=led.dissent,
+            degraded=led.degraded,
+            usage=usage_of(view),
+            note=note_on_result(view),
+            resumed=run.resumed or None,
+            seconds=round(view.elapsed, 3),
+            paths=_paths(view, self.agent) if detail.paths else None,
+            next_step=self._next_step(page, next_offset, shortened=short),
+        )
+
+    def _longer(self) -> View:
+        """Where everything that was shortened on this page is whole."""
+        votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
+        return "full" if self.what == "votes" or votes.page(ALL).size > MAX_BYTES else "votes"
+
+    def _next_step(self, page: str | None, next_offset: int | None, *, shortened: bool) -> str:
+        view = self.view
+        named = "" if self.what == "summary" else f" view={self.what}"
+        named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
+        rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
+        longer = f"view={self._longer()} has what is shortened here." if shortened else ""
+        if not view.ended:
+            return " ".join(filter(None, (rest, longer, meanwhile(view))))
+        if view.damage is not None:
+            return f"{rest} {salvage(view)}".strip()
+        if page is None:
+            return " ".join(filter(None, (longer, next_step(view))))
+        led = longer or "view=full or view=votes has what led to it."
+        return " ".join(filter(None, (rest or "The answer is whole;", longer if rest else led, after_the_end(view))))
+
+
+def _paths(view: RunView, agent: str | None) -> dict[str, str]:
+    """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
+    run, directory = view.snapshot, view.directory
+    paths = {"run_directory": str(directory.path)}
+    if run.winner and run.final_answer and not run.unkept:
+        paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if agent is not None and (path := run.agents[agent].answers[-1].path):
+        paths["agent_answer"] = str(directory.path / path)
+    return paths

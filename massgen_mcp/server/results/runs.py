@@ -1,0 +1,66 @@
+"""`list_runs`."""
+
+import math
+from collections.abc import Sequence
+
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.agent_names import id_of
+from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
+from massgen_mcp.views.plain_text import preview
+
+QUESTION_CHARACTERS = 100
+
+
+class RunLine(Part):
+    run_id: str
+    status: RunStatus
+    question: str
+    source: str
+    started: float
+    """Seconds since the epoch."""
+    winner: str | None = None
+    expired: bool | None = None
+
+    def text(self) -> str:
+        winner = f"won by {self.winner}" if self.winner is not None else None
+        facts = listed(f"{self.run_id}: {self.status}", winner, "expired" if self.expired else None)
+        return f"{facts}, {self.source}, {number(self.started)}: {self.question}"
+
+
+class RunList(Reply):
+    runs: list[RunLine]
+    next_cursor: int | None = None
+
+    def text(self) -> str:
+        more = f"next_cursor {self.next_cursor}" if self.next_cursor is not None else None
+        return lines(*([line.text() for line in self.runs] or ["no runs"]), more)
+
+
+def run_list(views: Sequence[RunView], limit: int, most_bytes: int | None = MAX_BYTES) -> RunList:
+    """A page of at most `limit` runs, which is full if there are so many, and of at most so many bytes."""
+    rows = [_line(view) for view in views]
+    more = len(views) == limit
+    for count in range(len(rows), 0, -1):
+        cursor = views[count - 1].row.number if more or count < len(rows) else None
+        page = RunList(runs=rows[:count], next_cursor=cursor)
+        if most_bytes is None or page.size <= most_bytes:
+            return page
+    return RunList(runs=[])
+
+
+def _line(view: RunView) -> RunLine:
+    return RunLine(
+        run_id=view.row.run_id,
+        status=view.state,
+        question=preview(view.row.question, QUESTION_CHARACTERS),
+        source=preview(view.row.config, QUESTION_CHARACTERS),
+        started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
+        winner=_winner(view),
+        expired=view.row.expired or None,
+    )
+
+
+def _winner(view: RunView) -> str | None:
+    chosen = view.snapshot.winner
+    return id_of(view.snapshot, chosen.agent) if chosen is not None else view.row.winner

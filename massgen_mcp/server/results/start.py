@@ -1,0 +1,124 @@
+"""`start_run`: the run's id and its team; after a wait that saw the end, the first page of the result, too."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel
+
+from massgen_mcp.config.loader import missing_keys
+from massgen_mcp.config.models import Config
+from massgen_mcp.money.estimate import Estimate
+from massgen_mcp.request.reach import Reach
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.agent_names import team_of, team_text
+from massgen_mcp.server.results.reply import Json, Part, Reply, json_bytes, lines
+from massgen_mcp.server.results.result import Result, first_page
+from massgen_mcp.server.results.status import poll_after
+from massgen_mcp.server.results.words import next_step, note_on_team, reason_of
+from massgen_mcp.views.plain_text import preview
+
+SOURCE_CHARACTERS = 500
+REACH_CHARACTERS = 1_000
+
+
+class Begun(Part):
+    """What is told of a start, however it goes on."""
+
+    reused: bool | None = None
+    source: str
+    reach: str
+    estimate: str
+
+    def body(self) -> str:
+        reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
+        return lines(f"source: {self.source}", reused, f"reach: {self.reach}", f"estimate: {self.estimate}")
+
+
+class Waiting(Part):
+    """A run that is planned, or goes on."""
+
+    run_id: str | None = None
+    status: RunStatus | Literal["planned"]
+    team: dict[str, str]
+    missing_keys: list[str] | None = None
+    reason: str | None = None
+    note: str | None = None
+    poll_after_ms: int | None = None
+    next_step: str
+
+    def structured(self) -> Json:
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def body(self) -> str:
+        """All but what to do next."""
+        return lines(
+            f"{self.run_id}: {self.status}" if self.run_id is not None else self.status,
+            f"team: {team_text(self.team)}",
+            f"missing: {', '.join(self.missing_keys)}" if self.missing_keys else None,
+            self.reason,
+            self.note,
+            f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
+        )
+
+
+class Started(Reply):
+    told: Waiting | Result
+    begun: Begun
+    session_note: str = ""
+    """What the caller should know about the run's session."""
+
+    def structured(self) -> Json:
+        told = self.told.structured()
+        following = f"{self.session_note}{told.pop('next_step')}"
+        return {**told, **self.begun.model_dump(exclude_none=True), "next_step": following}
+
+    def text(self) -> str:
+        return lines(self.told.body(), self.begun.body(), f"{self.session_note}{self.told.next_step}")
+
+    @classmethod
+    def schema_sources(cls) -> tuple[type[BaseModel], ...]:
+        return (Begun, Waiting, Result)
+
+
+def planned(
+    config: Config, source: str, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str
+) -> Started:
+    missing = missing_keys(config, environ)
+    told = Waiting(
+        status="planned",
+        team=team_of(config),
+        missing_keys=missing,
+        note=note_on_team(config),
+        next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
+    )
+    return Started(told=told, begun=_begun(source, reach, expected))
+
+
+def started(
+    view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
+) -> Started:
+    """`note`: what the caller should know about the run's session."""
+    begun = _begun(source, reach, expected, reused=reused)
+    if view.ended and view.damage is None:
+        spare = json_bytes([begun.model_dump(), note])
+        return Started(told=first_page(view, spare=spare), begun=begun, session_note=note)
+    told = Waiting(
+        run_id=view.row.run_id,
+        status=view.state,
+        team=team_of(config),
+        reason=reason_of(view),
+        note=note_on_team(config),
+        poll_after_ms=poll_after(view),
+        next_step=next_step(view),
+    )
+    return Started(told=told, begun=begun, session_note=note)
+
+
+def _begun(source: str, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
+    return Begun(
+        reused=reused,
+        source=preview(source, SOURCE_CHARACTERS),
+        reach=preview(str(reach), REACH_CHARACTERS),
+        estimate=str(expected),
+    )

@@ -1,0 +1,40 @@
+"""`wait_run`: the status, and when the run has ended the first page of its result instead."""
+
+from pydantic import BaseModel
+
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.reply import Json, Part, Reply, json_bytes, lines
+from massgen_mcp.server.results.result import Result, first_page
+from massgen_mcp.server.results.status import Status, status
+
+
+class Progress(Part):
+    changed: bool
+    cursor: int
+
+
+class Waited(Reply):
+    told: Status | Result
+    progress: Progress
+
+    def structured(self) -> Json:
+        told = self.told.structured()
+        following = told.pop("next_step")
+        return {**told, **self.progress.model_dump(), "next_step": following}
+
+    def text(self) -> str:
+        changed = "changed" if self.progress.changed else "unchanged"
+        return lines(self.told.body(), f"{changed}, cursor {self.progress.cursor}", self.told.next_step)
+
+    @classmethod
+    def schema_sources(cls) -> tuple[type[BaseModel], ...]:
+        return (Progress, Status, Result)
+
+
+def waited(view: RunView, before: int) -> Waited:
+    """`before`: the number of the last event that the caller knew of."""
+    seq = view.snapshot.seq
+    progress = Progress(changed=seq > before or view.ended, cursor=seq)
+    if not view.ended or view.damage is not None:
+        return Waited(told=status(view), progress=progress)
+    return Waited(told=first_page(view, spare=json_bytes(progress.model_dump())), progress=progress)

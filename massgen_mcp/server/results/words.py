@@ -1,0 +1,117 @@
+"""What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.agent_names import ids
+from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
+from massgen_mcp.views.plain_text import preview
+from massgen_mcp.views.sentences import decided_beyond_votes
+from massgen_mcp.views.spent import money_notes
+
+NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
+REASON_CHARACTERS = 500
+
+
+def next_step(view: RunView) -> str:
+    """For a caller who has not been given the answer, if there is one."""
+    if view.damage is not None and view.ended:
+        return salvage(view)
+    match view.state:
+        case "completed":
+            return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
+        case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
+            return f"get_result has the best answer so far. {after_the_end(view)}".rstrip()
+        case _:
+            return after_the_end(view) if view.ended else meanwhile(view)
+
+
+def after_the_end(view: RunView) -> str:
+    """What else there is to do when the run has ended; empty if nothing is."""
+    match view.state:
+        case "failed":
+            return "Fix the cause given in `reason`, then start a new run."
+        case "cancelled" | "timed_out" if view.snapshot.best_answer is None:
+            return "Start a new run."
+        case _:
+            return ""
+
+
+def meanwhile(view: RunView) -> str:
+    """What to do while the run has not ended."""
+    match view.state:
+        case "queued" if view.ahead:
+            runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
+            return f"{runs} to start before it. Continue with other work, then call wait_run."
+        case "input_required":
+            return _decide(view)
+        case "interrupted" if view.held_up_by is None:
+            return "Its runner was lost and another one continues it; call wait_run."
+        case "interrupted" if view.newer is None:
+            return f"Its keys are missing. {WHERE_KEYS_GO} Then call control_run with action=resume."
+        case "interrupted":
+            return "Upgrade massgen-mcp where the server starts, then call control_run with action=resume."
+        case _:
+            return "Continue with other work, then call wait_run."
+
+
+def _decide(view: RunView) -> str:
+    asked = view.snapshot.input_required
+    if asked is not None and asked.kind == "budget_reached":
+        return "Decide: call control_run with action=raise_budget and value, action=finish_now or action=cancel."
+    return "Decide: call control_run with action=answer and message."
+
+
+def salvage(view: RunView) -> str:
+    """What can still be read of a run whose record is damaged."""
+    answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
+    whole = f"get_result with view=agent has earlier answers of {answered}; " if answered else ""
+    return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
+
+
+def note_on(view: RunView) -> str | None:
+    run = view.snapshot
+    agents = run.agents.values()
+    scripted = bool(agents) and all(agent.info.backend == "scripted" for agent in agents)
+    notes = [NO_REAL_ANSWER] if scripted else []
+    if not scripted or run.budget_reached:
+        notes += money_notes(run)
+    newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
+    return " ".join([*notes, *newer]) or None
+
+
+def note_on_result(view: RunView) -> str | None:
+    """`note_on` with what decided beyond the votes: which answers say the same, a run-off, the lot."""
+    winner = view.snapshot.winner
+    decided = decided_beyond_votes(winner) if winner is not None else []
+    parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    return " ".join([*parts, *filter(None, [note_on(view)])]) or None
+
+
+def note_on_team(config: Config) -> str | None:
+    """`note_on` before a run has begun."""
+    return NO_REAL_ANSWER if all(agent.backend.type == "scripted" for agent in config.agents) else None
+
+
+def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | None:
+    """Why the run ended otherwise than completed, or does not go on; `limit` in characters, None for all of it."""
+    if view.damage is not None:
+        return f"{view.damage.code}: {shortened(str(view.damage), limit)}"
+    match view.snapshot.end:
+        case RunFailed() as end:
+            return f"{end.reason}: {shortened(end.message, limit)}"
+        case RunTimedOut() as end:
+            return shortened(end.message, limit)
+        case _:
+            if asked := view.snapshot.input_required:
+                return f"{asked.kind}: {shortened(asked.text, limit)}"
+            if view.state != "interrupted":
+                return None
+            if view.newer is not None:
+                return f"{view.newer.code}: {shortened(str(view.newer), limit)}"
+            return f"runner_lost: {view.held_up_by}" if view.held_up_by else "runner_lost"
+
+
+def shortened(text: str, limit: int | None) -> str:
+    """On one line; whole with None."""
+    return " ".join(text.split()) if limit is None else preview(text, limit)

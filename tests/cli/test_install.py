@@ -1,0 +1,289 @@
+"""`massgen-mcp install` and `uninstall`: our entry in the settings of MCP clients, and nothing else changed there."""
+
+import json
+import os
+import stat
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
+from tests.commands import run_command
+from tests.harness import SERVER_MODULE, TempHome
+from tests.planted import PLANTED
+
+USAGE = 64
+FILES = {
+    "claude-code": ".claude.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".config/Code/User/mcp.json",
+    "windsurf": ".codeium/windsurf/mcp_config.json",
+    "zed": ".config/zed/settings.json",
+}
+SECTIONS = {"codex": "mcp_servers", "vscode": "servers", "zed": "context_servers"}
+REFERENCES = {
+    "claude-code": "${OPENAI_API_KEY:-}",
+    "gemini": "${OPENAI_API_KEY:-}",
+    "cursor": "${env:OPENAI_API_KEY}",
+    "vscode": "${env:OPENAI_API_KEY}",
+    "windsurf": "${env:OPENAI_API_KEY}",
+}
+KEY = "sk-never-to-be-written-0123456789"
+
+
+@pytest.fixture
+def person(home: TempHome) -> TempHome:
+    """Somebody with a home directory and one key."""
+    directory = home.work / "person"
+    directory.mkdir()
+    nothing = dict.fromkeys((*PLANTED, "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME"), "")
+    return home.with_variables(**nothing, HOME=str(directory), OPENAI_API_KEY=KEY)
+
+
+def settings(person: TempHome, client: str) -> Path:
+    return Path(person.environ["HOME"], FILES[client])
+
+
+def written(person: TempHome, client: str, text: str) -> Path:
+    file = settings(person, client)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def entry(person: TempHome, client: str, name: str = "massgen") -> dict[str, Any]:
+    text = settings(person, client).read_text()
+    said = tomllib.loads(text) if client == "codex" else json.loads(text)
+    return said[SECTIONS.get(client, "mcpServers")][name]
+
+
+def install(person: TempHome, *arguments: str, verb: str = "install") -> str:
+    """What it says; fails the test if it does not succeed."""
+    done = run_command(person, SERVER_MODULE, verb, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(person: TempHome, *arguments: str, code: int = 1) -> str:
+    done = run_command(person, SERVER_MODULE, "install", *arguments)
+    assert done.returncode == code, done.stdout
+    assert "ERROR invalid_arguments" in done.stderr
+    return done.stderr
+
+
+def test_every_client_is_named(person: TempHome) -> None:
+    assert set(CLIENTS) == set(FILES)
+    told = run_command(person, SERVER_MODULE, "install", "--help").stdout
+    assert ", ".join(CLIENTS) in " ".join(told.split())
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_can_be_taken_back(
+    person: TempHome, client: str
+) -> None:
+    told = install(person, client)
+    file = settings(person, client)
+    assert str(file) in told
+    assert "OPENAI_API_KEY" in told
+    assert "Next: " in told
+    ours = entry(person, client)
+    assert Path(ours["command"]).is_absolute()
+    assert os.access(ours["command"], os.X_OK)
+    assert KEY not in file.read_text()
+    if client == "codex":
+        assert "OPENAI_API_KEY" in ours["env_vars"]
+        assert ours["startup_timeout_sec"] >= 10
+        assert ours["default_tools_approval_mode"] == "approve"
+    elif client in REFERENCES:
+        assert ours["env"]["OPENAI_API_KEY"] == REFERENCES[client]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    before = file.read_text()
+    assert "already" in install(person, client), "a second time changes nothing"
+    assert file.read_text() == before
+    install(person, client, verb="uninstall")
+    assert "massgen" not in file.read_text()
+    assert "does not have" in install(person, client, verb="uninstall")
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_printing_touches_nothing(person: TempHome, client: str) -> None:
+    printed = install(person, client, "--print")
+    assert not settings(person, client).exists()
+    written(person, client, printed)
+    assert "already" in install(person, client), "what is printed is what would be written"
+    assert install(person, client, "--dry-run") == printed
+
+
+def test_a_project_has_an_entry_of_its_own_where_the_client_knows_that(person: TempHome) -> None:
+    install(person, "claude-code", "--scope", "project")
+    install(person, "vscode", "--scope", "project")
+    assert json.loads((person.work / ".mcp.json").read_text())["mcpServers"]["massgen"]
+    assert json.loads((person.work / ".vscode/mcp.json").read_text())["servers"]["massgen"]
+    assert not settings(person, "claude-code").exists()
+    assert "--scope user" in refused(person, "windsurf", "--scope", "project")
+
+
+COMMENTED = """\
+// Settings of somebody who explains them
+{
+    /* theme first */
+    "theme": "dark", // at night
+    "context_servers": {
+        "other": { "command": "x", "args": ["// no comment", "/* nor this */"] }, // kept
+    },
+    "number": 1.50, "deep": [1, {"a": null},],
+}
+"""
+TOML = """\
+# Somebody's settings
+model = "gpt-5"   # the good one
+
+[mcp_servers.other]
+command = 'x' # odd spacing   stays
+args = ["[mcp_servers.massgen]"]
+
+[profiles.fast]
+text = \"\"\"
+[mcp_servers.massgen]
+\"\"\"
+"""
+
+
+@pytest.mark.parametrize(("client", "text"), [("zed", COMMENTED), ("codex", TOML)])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_comments_other_entries_and_spelling_stay(person: TempHome, client: str, text: str, newline: str) -> None:
+    file = written(person, client, "")
+    original = text.replace("\n", newline).encode()
+    file.write_bytes(original)
+    told = install(person, client)
+    now = file.read_bytes()
+    for line in original.splitlines():
+        assert line.rstrip(b",") in now
+    assert now.count(b"\n") == now.count(newline.encode())
+    assert b"massgen-mcp" in now or b"massgen_mcp" in now
+    copy = file.with_name(f"{file.name}.before-massgen")
+    assert copy.read_bytes() == original
+    assert str(copy) in told
+    install(person, client, verb="uninstall")
+    left = file.read_bytes()
+    assert b"before" not in left
+    assert left == original
+    file.write_bytes(original.replace(b"dark", b"light").replace(b"gpt-5", b"gpt-6"))
+    install(person, client)
+    assert copy.read_bytes() == original, "the copy is made once, of what was there first"
+
+
+OLDER = """\
+[mcp_servers.massgen]
+command = "/old/massgen-mcp"
+args = []
+env_vars = ["MINE"]
+tool_timeout_sec = 900.5
+enabled = false
+
+[mcp_servers.massgen.tools.start_run]
+approval_mode = "prompt"
+
+# of the next
+[tui]
+"""
+
+
+def test_what_somebody_changed_in_our_entry_stays_and_the_path_is_renewed(person: TempHome) -> None:
+    file = written(person, "codex", OLDER)
+    install(person, "codex")
+    ours = entry(person, "codex")
+    assert ours["command"] != "/old/massgen-mcp"
+    assert ours["env_vars"] == ["MINE", "OPENAI_API_KEY", "MASSGEN_MCP_HOME"]
+    assert ours["tool_timeout_sec"] == 900.5
+    assert ours["enabled"] is False
+    assert ours["tools"] == {"start_run": {"approval_mode": "prompt"}}
+    assert file.read_text().endswith("\n\n# of the next\n[tui]\n")
+
+
+def test_further_variables_and_another_name_can_be_chosen(person: TempHome) -> None:
+    install(person, "cursor", "--name", "second-opinion", "--key", "MY_MODEL_KEY")
+    assert entry(person, "cursor", "second-opinion")["env"]["MY_MODEL_KEY"] == "${env:MY_MODEL_KEY}"
+    assert "never its value" in refused(person, "cursor", "--key", "sk-1234", code=USAGE)
+
+
+def test_without_a_key_it_says_how_one_gets_there(person: TempHome) -> None:
+    told = install(person.with_variables(OPENAI_API_KEY="", MASSGEN_MCP_HOME=""), "cursor")
+    assert "--key" in told
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "why"),
+    [
+        ("cursor", '{"mcpServers": {"a": 1,, }}', "line 1"),
+        ("cursor", '{"mcpServers": []}', "mcpServers"),
+        ("cursor", "[]", "not an object"),
+        ("cursor", '{"mcpServers": {"massgen": {"command": "npx", "args": ["else"]}}}', "--name"),
+        ("cursor", '{"mcpServers": {}, "mcpServers": {"a": {}}}', "safely"),
+        ("cursor", "[" * 100_000, "deep"),
+        ("codex", "model = \n", "line 1"),
+        ("codex", 'mcp_servers = { other = { command = "x" } }\n', "safely"),
+        ("codex", 'mcp_servers.massgen.command = "massgen-mcp"\n', "safely"),
+    ],
+)
+def test_a_file_that_cannot_be_changed_safely_is_left_alone_and_the_entry_is_printed(
+    person: TempHome, client: str, text: str, why: str
+) -> None:
+    file = written(person, client, text)
+    told = refused(person, client)
+    assert why in told
+    assert str(file) in told
+    assert "OPENAI_API_KEY" in told, "the entry, to be put there by hand"
+    assert file.read_text() == text
+    assert [other.name for other in file.parent.iterdir()] == [file.name]
+
+
+def test_a_file_that_is_not_text_or_read_only_or_no_file_is_left_alone(person: TempHome) -> None:
+    file = written(person, "cursor", "")
+    file.write_bytes(b'{"a": "\xff"}')
+    assert "UTF-8" in refused(person, "cursor")
+    file.write_text("{}")
+    file.chmod(0o444)
+    assert "read-only" in refused(person, "cursor")
+    assert file.read_text() == "{}"
+    file.unlink()
+    file.mkdir()
+    assert "no file" in refused(person, "cursor")
+    file.rmdir()
+    file.symlink_to(file)
+    refused(person, "cursor")
+
+
+def test_a_link_stays_a_link_and_what_it_means_keeps_its_mode(person: TempHome) -> None:
+    meant = person.work / "dotfiles.json"
+    meant.write_text("\ufeff{}")
+    meant.chmod(0o640)
+    link = written(person, "cursor", "")
+    link.unlink()
+    link.symlink_to(meant)
+    install(person, "cursor")
+    assert link.is_symlink()
+    assert stat.S_IMODE(meant.stat().st_mode) == 0o640
+    text = meant.read_text()
+    assert text.startswith("\ufeff{")
+    assert json.loads(text.removeprefix("\ufeff"))["mcpServers"]["massgen"]
+
+
+def test_an_unknown_client_and_a_missing_home_are_named(person: TempHome) -> None:
+    assert "did you mean 'claude-code'" in refused(person, "claude", code=USAGE)
+    assert "did you mean 'vscode'" in refused(person, "vs-code", code=USAGE)
+    assert "HOME" in refused(replace(person).with_variables(HOME="/no/such/home"), "codex")
+
+
+def test_the_outcome_is_one_document_when_asked_for(person: TempHome) -> None:
+    said = json.loads(install(person, "codex", "--json"))
+    assert said["file"] == str(settings(person, "codex"))
+    assert said["changed"] is True
+    assert said["entry"] == entry(person, "codex")
+    taken = json.loads(install(person, "codex", "--json", verb="uninstall"))
+    assert taken["changed"] is True
