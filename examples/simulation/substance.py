@@ -109,14 +109,13 @@ def early_work(trials: int, seed: str) -> list[Work]:
 
 
 def early_table(found: Sequence[Sequence[Trial]]) -> str:
-    lines = [" n  early_decision            decided early  calls  right", "-" * 69]
+    lines = [" n  early_decision            decided early  calls made  cut off  right", "-" * 83]
     for (agents, (name, _)), trials in zip(product(TEAMS, EARLY), found, strict=True):
         early = sum(trial.winner.early for trial in trials)
-        calls, right = (
-            fmean(trial.model_calls for trial in trials),
-            Estimate.of([float(trial.right) for trial in trials]),
-        )
-        lines.append(f"{agents:>2}  {name:<24}  {early:>5} of {len(trials):<5}  {calls:>5.2f}  {right}")
+        calls = fmean(trial.model_calls for trial in trials)
+        cut = calls - fmean(trial.replies for trial in trials)
+        right = Estimate.of([float(trial.right) for trial in trials])
+        lines.append(f"{agents:>2}  {name:<24}  {early:>5} of {len(trials):<5}  {calls:>10.2f}  {cut:>7.2f}  {right}")
     return "\n".join(lines)
 
 

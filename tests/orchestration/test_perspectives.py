@@ -32,7 +32,7 @@ class Model:
         self.systems[asked].append(seen.body["messages"][0]["content"])
         if asked == "present":
             return reply(sse(chunk({"role": "assistant", "content": "All told."}), chunk({}, "stop"), "[DONE]"))
-        arguments = {"vote": {"reason": "right", "agent_id": "agent1", "same_as": []}}
+        arguments: dict[str, dict[str, Any]] = {"vote": {"reason": "right", "agent_id": "agent1", "same_as": []}}
         function = {"name": asked, "arguments": json.dumps(arguments.get(asked, {"content": f"answer {number}"}))}
         call = {"index": 0, "id": "call_1", "type": "function", "function": function}
         return reply(sse(chunk({"role": "assistant", "tool_calls": [call]}), chunk({}, "tool_calls"), "[DONE]"))
