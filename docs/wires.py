@@ -10,10 +10,12 @@ from pathlib import Path
 
 import anyio
 
+from massgen_mcp.backends.refusals import SAID
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
 from tests.wires.ends import ENDS, fewer_cells, play_ends
 from tests.wires.faults import FAULTS, Fault, cell, play
+from tests.wires.manners import MANNERS, play_row
 from tests.wires.rows import ROWS, Row
 
 PAGE = Path(__file__).parent / "wires.md"
@@ -63,6 +65,43 @@ that end again. `python -m tests.wires.ends` plays every end with every usage an
 """
 
 
+MANNERS_HEAD = """
+## How a model may act
+
+Not every model calls tools as it is asked to. What each of these doubles came to, over Chat Completions: a team of
+three without other tools, one with file tools, and an agent alone. 2N+1 is 7 calls, 3N+1 is 10. Every answer and vote
+is recorded with the form in which it came. A request that is refused is no call: it is asked again without what was
+refused, which is remembered for the address and the model as long as the process lives.
+
+A first word that takes 150 seconds is waited for with `call_timeout_seconds: 300`, in one call, on every wire
+(`make soak ONLY=slow-first-word`; the tests play it with a shorter silence).
+
+"""
+
+SAID_HEAD = """
+### What servers say
+
+Words of real servers, by which a refusal of tools or of `tool_choice`, and a context that is too small, are recognized
+(`backends/refusals.py`). The tests play each of them.
+
+"""
+
+
+async def _manners() -> tuple[str, int]:
+    """The table of manners, and how many rows failed."""
+    lines: list[list[str]] = []
+    for manner in MANNERS:
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                lines.append([manner.title, *await play_row(Path(directory), manner)])
+            except AssertionError as error:
+                lines.append([manner.title, *[_failed(error)] * 3])
+    text = MANNERS_HEAD + _table(["model or server", "three agents", "three with files", "one alone"], lines)
+    said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " "), row.thread] for row in SAID]
+    text += SAID_HEAD + _table(["server", "status", "words", "meaning", "reported in"], said)
+    return text, sum("FAILED" in cell for line in lines for cell in line) // 3
+
+
 async def _ends() -> tuple[str, int]:
     """The table of ends, and how many runs went wrong."""
     rows = [row for row in ROWS if row.title in ENDS]
@@ -84,6 +123,8 @@ async def page() -> tuple[str, int]:
     text = HEAD + _table(["wire", *(check.title for check in CHECKS)], checks)
     ends, wrong = await _ends()
     failed, text = failed + wrong, text + ends
+    manners, wrong = await _manners()
+    failed, text = failed + wrong, text + manners
     return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
 
 

@@ -11,6 +11,9 @@ FailureReason = Literal[
     "quota_exhausted",
     "rate_limited",
     "model_not_found",
+    "unreachable",
+    "tools_unsupported",
+    "context_too_small",
     "no_quorum",
     "no_answer",
     "timeout",
@@ -28,6 +31,8 @@ DropReason = Literal[
     "rate_limited",
     "model_not_found",
     "unreachable",
+    "tools_unsupported",
+    "context_too_small",
     "provider_error",
     "bad_request",
     "bad_reply",
@@ -156,10 +161,15 @@ def storage_fault(error: BaseException) -> MassgenError | None:
             return None
 
 
+RefusedPart = Literal["tools", "tool_choice"]
+"""What a server may refuse of a request: tools at all, or that one must be called."""
+
+
 class BackendError(Exception):
     """One model call failed, already translated from whatever the provider's SDK raised.
 
-    `retryable` says whether the same request may succeed later; `retry_after` is the provider's wish in seconds.
+    `retryable` says whether the same request may succeed later; `retry_after` is the provider's wish in seconds;
+    `refused` is the part of the request without which it may succeed.
     """
 
     def __init__(
@@ -169,8 +179,10 @@ class BackendError(Exception):
         *,
         retryable: bool = False,
         retry_after: float | None = None,
+        refused: RefusedPart | None = None,
     ) -> None:
         super().__init__(message)
+        self.refused: RefusedPart | None = refused
         self.reason: DropReason = reason
         self.retryable = retryable
         self.retry_after = retry_after

@@ -22,6 +22,16 @@ tied, too; of a team of one; of the only agent that was left; the best there was
 
 CallPurpose = Literal["coordinate", "present", "evaluate"]
 
+WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "python_tag", "function_call"]
+"""How a model wrote a call into its text: as a JSON object, in a code block, between `<tool_call>` (and the like) or
+`<function=…>`, in Llama's way, or as `functions.NAME({…})`.
+"""
+
+ActionForm = Literal["tool_call", "text", "vote_line"] | WrittenForm
+"""How a model acted: by calling a tool, by a call written as text, by plain text taken as its answer, or by a line such
+as `vote: agent2`.
+"""
+
 PriceSource = Literal["config", "provider", "genai-prices"]
 """Who said what a call cost: the user's config, the provider's reply, or a public price list."""
 
@@ -118,6 +128,7 @@ class ToolCallRecord(Event):
     id: str
     name: str
     arguments: str
+    form: Literal["tool_call"] | WrittenForm = "tool_call"
 
 
 # -- the run ----------------------------------------------------------------------------------------------------
@@ -370,6 +381,11 @@ class ModelReplied(Event):
     text: str
     reasoning: str = ""
     tool_calls: tuple[ToolCallRecord, ...] = ()
+    """Those that are written in `text`, too; their `form` says so."""
+    unreadable_call: bool = False
+    """`text` ends with what is meant as a call, and cannot be read."""
+    tools_as_text: bool = False
+    """The server refuses tools, so they were described in the text of the request."""
     stop: Literal["end", "tool_calls", "length", "refusal"]
     replay: tuple[dict[str, Any], ...] = ()
     usage: Usage | None = None
@@ -450,6 +466,7 @@ class AnswerSubmitted(Event):
     """The agents whose votes were voided."""
     path: str | None = None
     """Directory of the answer, relative to the run directory."""
+    form: ActionForm = "tool_call"
 
 
 class VoteCast(Event):
@@ -464,6 +481,7 @@ class VoteCast(Event):
     """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
     run_off: bool = False
     """It was cast in a run-off; the agent's vote before that stands beside it."""
+    form: ActionForm = "tool_call"
 
 
 class RunOffStarted(Event):

@@ -92,10 +92,10 @@ def sse(*events: dict[str, Any] | str) -> bytes:
 
 async def _write(stream: SocketStream, answer: bytes | Flow) -> None:
     flow = Flow(lambda: (answer,)) if isinstance(answer, bytes) else answer
-    for piece in flow.pieces():
+    for place, piece in enumerate(flow.pieces()):
+        await anyio.sleep(flow.pause_seconds if place else 0)
         for start in range(0, len(piece), 65536):
             await stream.send(piece[start : start + 65536])
-        await anyio.sleep(flow.pause_seconds)
 
 
 async def _read_request(stream: SocketStream) -> Seen:

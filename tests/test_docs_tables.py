@@ -2,11 +2,13 @@
 
 import runpy
 
+from massgen_mcp.backends.refusals import SAID
 from massgen_mcp.config.providers import PROVIDERS
 from tests.harness import ROOT
 from tests.wires.checks import CHECKS
 from tests.wires.ends import ENDS
 from tests.wires.faults import FAULTS, cell
+from tests.wires.manners import MANNERS
 from tests.wires.rows import ROWS
 
 
@@ -41,3 +43,12 @@ def test_the_page_of_wires_tells_what_the_faults_of_the_tests_expect() -> None:
     for fault in FAULTS:
         cells = [cell(fault.expected(row)) for row in ROWS]
         assert f"| {fault.title} | {' | '.join(cells)} |" in text, "run `make wire-table`"
+
+
+def test_the_page_of_wires_tells_how_models_may_act_and_what_servers_say() -> None:
+    text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
+    for manner in MANNERS:
+        assert f"| {manner.title} | {' | '.join(manner.cells)} |" in text, "run `make wire-table`"
+    for row in SAID:
+        assert f"| `{row.message}` |" in text, "run `make wire-table`"
+        assert f"| {row.thread} |" in text, "run `make wire-table`"

@@ -64,7 +64,8 @@ Message = UserMessage | AssistantMessage | ToolResultMessage
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it.
+    """Everything one model call needs. `must_call_tool` asks for a tool call; providers may ignore it. With
+    `ends_with_call` the work is done when a tool is called, not when something is said, though no call is forced.
 
     `max_output_tokens` goes before the limit of the agent's config: it is what the budget leaves for this call.
     """
@@ -74,6 +75,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     must_call_tool: bool = False
     max_output_tokens: int | None = None
+    ends_with_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.limiter import ProviderLimiter
+from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import OWN_QUEUE, Obstacle
@@ -83,8 +84,13 @@ async def call_model(
     on_wait: Callable[[Obstacle | None], None] = lambda _: None,
     on_try: Callable[[], None] = lambda: None,
     on_part: Callable[[Part], None] = lambda _: None,
+    fit: Callable[[ModelRequest], ModelRequest] = lambda request: request,
+    refused: Callable[[BackendError], bool] = lambda _: False,
 ) -> Reply:
     """Ask until a reply is whole, the error is final, or the time is up.
+
+    `fit` makes of the request what is asked with the next try. `refused` hears every error, and says whether `fit` will
+    make something else of it from now on: then it is asked again at once.
 
     Every try goes through `limiter`, if there is one. `on_wait` hears what it waits for there, and None when it goes
     on; while that is our own queue the time of the call stands still. `on_try` hears that a try begins, `on_text` what
@@ -93,7 +99,7 @@ async def call_model(
     would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason "timeout" when
     `deadline_seconds` have passed.
     """
-    started = time.monotonic()
+    started, heard = time.monotonic(), False
     with Countdown(deadline_seconds) as time_left:
 
         def waits(obstacle: Obstacle | None) -> None:
@@ -103,25 +109,36 @@ async def call_model(
                 time_left.go()
             on_wait(obstacle)
 
-        failures = 0
+        tries, failures = 0, 0
         while True:
+            heard = False
             try:
                 async with _let_through(limiter, waits) as answered:
                     on_try()
 
                     def hear(part: Part, answered: Callable[[], None] = answered) -> None:
+                        nonlocal heard
+                        heard = True
                         answered()
                         on_part(part)
 
-                    return await _one_reply(backend, request, on_text, hear, started)
+                    return await _one_reply(backend, fit(request), on_text, hear, started)
             except BackendError as error:
-                failures += 1
-                wait = policy.again(failures, error, anyio.current_effective_deadline())
+                tries += 1
+                failures += not (other := refused(error))
+                wait = 0.0 if other else policy.again(failures, error, anyio.current_effective_deadline())
                 if wait is None:
                     raise
-                on_retry(failures, error, wait)
+                on_retry(tries, error, wait)
             await anyio.sleep(wait)
-    raise BackendError("timeout", f"call_timeout_seconds: no whole reply within {deadline_seconds:g} s")
+    raise _out_of_time(deadline_seconds, heard=heard)
+
+
+def _out_of_time(seconds: float, *, heard: bool) -> BackendError:
+    came = "no whole reply" if heard else "no beginning of a reply"
+    slow = "" if heard else "; a model on this machine may need minutes for its first word"
+    message = f"call_timeout_seconds: {came} within {seconds:g} s{slow}; raise it in timeout_settings"
+    return BackendError("timeout", message)
 
 
 def _let_through(
@@ -204,9 +221,12 @@ class ReplyParts:
         """Raises `BackendError` provider_error if the model had not come to its end."""
         if self._stop is None:
             raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
+        text, reasoning = "".join(self._texts), "".join(self._reasoning)
+        if not reasoning:
+            reasoning, text = thoughts_apart(text)
         return Reply(
-            text="".join(self._texts),
-            reasoning="".join(self._reasoning),
+            text=text,
+            reasoning=reasoning,
             tool_calls=tuple(self._calls),
             stop=self._stop.reason,
             replay=self._stop.replay,

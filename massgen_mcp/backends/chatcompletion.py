@@ -32,6 +32,7 @@ from massgen_mcp.backends.failures import broken_off, cut_off, translated
 from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
+from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import chat_usage
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
 
@@ -76,7 +77,8 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
             for t in request.tools
         ]
-        body["tool_choice"] = "required" if request.must_call_tool else "auto"
+        if request.must_call_tool:  # "auto" is every server's default, and some refuse the word
+            body["tool_choice"] = "required"
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
@@ -176,6 +178,7 @@ class _Reply:
         """Gemini's `extra_content` of the text."""
         self._calls: list[_OpenCall] = []
         self._by_index: dict[object, _OpenCall] = {}
+        self._apart = ThoughtsApart()
         self._finish: object = None
         self._refused = False
         self._usage: object = None
@@ -193,6 +196,7 @@ class _Reply:
         calls = [
             ToolCall(self._ids.take(call.given_id), clean(call.name), clean(call.arguments)) for call in self._calls
         ]
+        yield from self._apart.end()
         yield from map(ToolCallPart, calls)
         if self._usage is not None:
             yield chat_usage(self._usage, self._model, self._endpoint.cost_field)
@@ -228,7 +232,7 @@ class _Reply:
             yield ReasoningPart(clean(reasoning))
         if content := text_in(delta, "content"):
             self._texts.append(content)
-            yield TextPart(clean(content))
+            yield from self._apart.add(clean(content))
         if refusal := text_in(delta, "refusal"):
             self._refused = True
             yield TextPart(clean(refusal))

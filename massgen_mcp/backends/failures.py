@@ -17,6 +17,7 @@ import anyio
 import httpx2
 
 from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.refusals import refused_part, says_too_long
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.errors import BackendError, DropReason
 
@@ -42,13 +43,26 @@ _BY_CODE: dict[str, _Verdict] = {
     "model_not_found": ("model_not_found", False),
     "invalid_request_error": ("bad_request", False),
     "invalid_prompt": ("bad_request", False),
-    "context_length_exceeded": ("bad_request", False),
+    "context_length_exceeded": ("context_too_small", False),
+    "exceed_context_size_error": ("context_too_small", False),
     "request_too_large": ("bad_request", False),
     "bio_policy": ("bad_request", False),
     "content_filter": ("bad_request", False),
     "content_policy_violation": ("bad_request", False),
     "data_residency_mismatch": ("bad_request", False),
     "misalignment_policy_violation": ("bad_request", False),
+}
+
+
+_WAYS_OUT: dict[DropReason, str] = {
+    "unreachable": "; check that it runs, and base_url",
+    "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
+    "context_too_small": (
+        "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM --max-model-len, "
+        "SGLang --context-length, LM Studio's slider), or take another model, or fewer agents"
+    ),
+    "tools_unsupported": "; take another model, or start the server with tool calls",
+    "timeout": "; raise call_timeout_seconds in timeout_settings",
 }
 
 
@@ -99,8 +113,11 @@ def translate(error: Exception, endpoint: Endpoint, base_url: str) -> BackendErr
 
 def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> BackendError:
     """An error told inside a stream, by its code or type; an unknown one may pass, as most of them do."""
-    reason, retryable = _by_code(body) or ("provider_error", True)
-    return failure(reason, f"{base_url} broke off: {_detail(body) or message}", endpoint, retryable=retryable)
+    told = _detail(body) or message
+    reason, retryable = (
+        ("context_too_small", False) if says_too_long(told) else _by_code(body) or ("provider_error", True)
+    )
+    return failure(reason, f"{base_url} broke off: {told}", endpoint, retryable=retryable)
 
 
 def cut_off(endpoint: Endpoint, base_url: str) -> BackendError:
@@ -114,7 +131,8 @@ def broken_off(end: str, endpoint: Endpoint, base_url: str) -> BackendError:
 
 
 def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:
-    return BackendError(reason, _presentable(message, endpoint), retryable=retryable)
+    """The message ends with what to change, where something can be changed."""
+    return BackendError(reason, _presentable(message, endpoint, _WAYS_OUT.get(reason, "")), retryable=retryable)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -138,8 +156,11 @@ def _of_status(
 ) -> BackendError:
     if status < 300:
         return of_event(body, message, endpoint, base_url)
-    reason, retryable = _by_status(status, body)
     detail = _detail(body) or message
+    refused = refused_part(status, detail)
+    reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
+    if status >= 400 and reason in ("bad_request", "provider_error") and says_too_long(detail):
+        reason, retryable = "context_too_small", False
     text = f"{base_url} answered {status}: {detail}"
     if status < 400:
         text = f"{base_url} answered {status}: redirects are not followed; correct base_url"
@@ -148,6 +169,7 @@ def _of_status(
     translated_error = failure(reason, text, endpoint, retryable=retryable)
     told = retry_after(headers, datetime.now(UTC))
     translated_error.retry_after = told if told is not None else _retry_delay(body)
+    translated_error.refused = refused
     return translated_error
 
 
@@ -208,7 +230,7 @@ def _of_connection(cause: BaseException) -> tuple[DropReason, bool, str] | None:
         case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError() | ssl.SSLError():
             return "unreachable", True, "cannot be reached"
         case httpx2.TimeoutException():
-            return "timeout", True, "was silent for too long"
+            return "timeout", False, "was silent for too long"
         case httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
             return "unreachable", False, "is no usable address"
         case httpx2.TransportError() | anyio.EndOfStream() | OSError():
@@ -241,5 +263,6 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _presentable(message: str, endpoint: Endpoint) -> str:
-    return endpoint.redactor.text(clean(message))[:MAX_MESSAGE]
+def _presentable(message: str, endpoint: Endpoint, way_out: str = "") -> str:
+    told = endpoint.redactor.text(clean(message))[: MAX_MESSAGE - len(way_out)]
+    return f"{told}{way_out}"

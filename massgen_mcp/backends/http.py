@@ -22,8 +22,8 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.threads import abandonable, imported
 
-TIMEOUT = httpx2.Timeout(120.0, connect=10.0)
-"""Seconds without a byte; how long a whole call may take is the caller's business."""
+TIMEOUT = httpx2.Timeout(None, connect=10.0)
+"""Seconds to set up a connection. How long a server may be silent, and a whole call take, is the caller's business."""
 
 KeyHeader = Literal["authorization", "api-key", "x-api-key"]
 EffortField = Literal["reasoning_effort", "reasoning"]

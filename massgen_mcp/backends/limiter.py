@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.config.models import ProviderLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import OWN_QUEUE, Obstacle
@@ -55,6 +56,8 @@ class ProviderLimiters:
         self._policy = policy or LimiterPolicy()
         self._salt = secrets.token_bytes(16)
         self._limiters: dict[tuple[str, bytes], ProviderLimiter] = {}
+        self._abilities: dict[tuple[str, str], Abilities] = {}
+        """By address and model; never forgotten."""
 
     @contextmanager
     def limiter(self, destination: Destination, limits: ProviderLimits) -> Generator["ProviderLimiter"]:
@@ -62,7 +65,7 @@ class ProviderLimiters:
         self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
         fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
         limiter = self._limiters.setdefault(
-            (destination.address, fingerprint), ProviderLimiter(destination.address, self._policy)
+            (destination.address, fingerprint), ProviderLimiter(destination.address, self._policy, self._abilities)
         )
         with limiter.limited(limits):
             yield limiter
@@ -71,9 +74,10 @@ class ProviderLimiters:
 class ProviderLimiter:
     """Lets calls to one provider through; made by `ProviderLimiters`."""
 
-    def __init__(self, address: str, policy: LimiterPolicy) -> None:
+    def __init__(self, address: str, policy: LimiterPolicy, abilities: dict[tuple[str, str], Abilities]) -> None:
         self._address = address
         self._policy = policy
+        self._abilities = abilities
         self._limits: list[ProviderLimits] = []
         self._line = anyio.Lock(fast_acquire=True)  # first come, first served; only its holder looks for a gap
         self._changed = anyio.Event()
@@ -92,6 +96,10 @@ class ProviderLimiter:
         finally:
             self._limits.remove(limits)
             self._tell()
+
+    def abilities(self, model: str) -> Abilities:
+        """What this model was found not to take here, whichever run found it."""
+        return self._abilities.setdefault((self._address, model), Abilities())
 
     @property
     def forgettable(self) -> bool:

@@ -159,6 +159,8 @@ _BY_REASON: dict[str, Any] = {
     "quota_exhausted": exceptions.RateLimitError,
     "rate_limited": exceptions.RateLimitError,
     "model_not_found": exceptions.NotFoundError,
+    "context_too_small": exceptions.ContextWindowExceededError,
+    "tools_unsupported": exceptions.BadRequestError,
     "config_invalid": exceptions.BadRequestError,
 }
 _BY_CODE: dict[str, Any] = {

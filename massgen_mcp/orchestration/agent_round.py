@@ -8,19 +8,23 @@ from collections.abc import Sequence
 
 import anyio
 
-from massgen_mcp.backends.base import ToolCall, ToolResultMessage, ToolSpec
+from massgen_mcp.backends.base import ToolCall, ToolSpec
+from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events import ActionForm, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.team import Member
+from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
-from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, parse_action
+from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, Vote, parse_action
+
+_REMINDERS = ("no_action",)
 
 
 class Round:
@@ -39,6 +43,11 @@ class Round:
         self._run_off = opened.run_off
         self._violations = 0
         """In a row; a valid tool call sets it back."""
+        self._reminded = False
+        """Told since the last valid tool call that its turn is not over, and how to act in plain text."""
+        form = attempt.live_run.state.agents[member.name].acted_in
+        self._writes = form == "vote_line" or (form == "text" and bool(member.tools))
+        """It has acted in plain text after a reminder, so it is told at once how to."""
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         if opened.notes:
             self._talk.tell(opened.notes)
@@ -109,7 +118,8 @@ class Round:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
-                await self._talk.ask(self._system(), self._tools(), "coordinate", must_call_tool=True)
+                # A model may think aloud first; it is forced when it had to be told that its turn is not over.
+                await self._talk.ask(self._system(), self._tools(), "coordinate", must_call_tool=self._violations > 0)
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -137,6 +147,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
+                self._reminded = self._reminded or event.code in _REMINDERS
                 self._tell_violation(event)
                 self._talk.reply = None
             case _:
@@ -194,7 +205,10 @@ class Round:
         entries = self._ballot.entries
         if not entries:
             return
-        self._talk.tell(ballot_message(heading, self._ballot, self._live_run.coordination, shown, notes=notes))
+        text = ballot_message(heading, self._ballot, self._live_run.coordination, shown, notes=notes)
+        if self._writes:
+            text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._names)}."
+        self._talk.tell(text)
         if self._member.workspace is not None:
             self._member.workspace.set_peers(self._live_run.files_of(entries, self._run_spec.answer_store))
 
@@ -211,15 +225,42 @@ class Round:
             # What was cut off may still read like a whole answer.
             self._violated("cut_off", prompts.CUT_OFF, tuple(call.id for call in workflow))
         elif len(workflow) == 1:
-            return await self._put(workflow[0])
+            return await self._put(workflow[0], reply)
         elif workflow:
             self._violated("one_action", prompts.ONE_ACTION, tuple(call.id for call in workflow))
         elif not results:
-            names = " and ".join(f"`{tool.name}`" for tool in self._tools() if tool.name in WORKFLOW_TOOLS)
-            self._violated("no_action", prompts.ENFORCE.format(names=names))
+            return await self._act_in_text(reply)
         elif not self._forgive():
             self._violated("invalid_call", results[0].result)
         return False
+
+    async def _act_in_text(self, reply: ModelReplied) -> bool:
+        """Take a reply without a call for an action, where it can only be meant as one."""
+        text = reply.text.strip()
+        if text and reply.stop in ("length", "refusal"):
+            self._violated("cut_off", prompts.CUT_OFF_TEXT)
+            return False
+        if reply.unreadable_call:
+            self._violated("unreadable_call", prompts.UNREADABLE)
+            return False
+        told_how_to_vote = self._reminded or self._writes or reply.tools_as_text
+        if text and self._ballot.entries and told_how_to_vote:
+            shown = [self._live_run.coordination.content(entry.label) for entry in self._ballot.entries]
+            if vote := read_vote(text, self._names, shown):
+                name, reason = vote
+                return await self._vote(None, Vote(agent_id=name, reason=reason or prompts.NO_REASON), "vote_line")
+        may_answer = self._live_run.coordination.may_answer(self._member.name)
+        only_answers = not self._ballot.entries and not self._member.tools
+        if text and may_answer and (self._reminded or only_answers):
+            return await self._submit(None, NewAnswer(content=text), "text")
+        workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
+        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer))
+        return False
+
+    @property
+    def _names(self) -> list[str]:
+        """The names on the ballot."""
+        return [entry.name for entry in self._ballot.entries]
 
     def _forgive(self) -> bool:
         """A valid tool call in a reply without an action sets the count of violations back."""
@@ -228,62 +269,69 @@ class Round:
             return False
         if not any(result.valid for result in self._talk.results):
             return False
-        self._violations = 0
+        self._violations, self._reminded = 0, False
         return True
 
-    async def _put(self, call: ToolCall) -> bool:
+    async def _put(self, call: ToolCall, reply: ModelReplied) -> bool:
         """Put a workflow call to the rules. True if it was accepted."""
         try:
             action = parse_action(call)
         except ToolRefused as error:
             return self._refused(call, "bad_arguments", str(error))
+        form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         if isinstance(action, NewAnswer):
-            return await self._submit(call, action)
+            return await self._submit(call, action, form)
+        return await self._vote(call, action, form)
+
+    async def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
         vote = state.vote(name, action.agent_id, action.reason, action.same_as)
         if isinstance(vote, Violation):
             return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
-        self._live_run.record(vote)
+        self._live_run.record(vote.model_copy(update={"form": form}))
         await self._live_run.settle()
         return True
 
-    async def _submit(self, call: ToolCall, action: NewAnswer) -> bool:
+    async def _submit(self, call: ToolCall | None, action: NewAnswer, form: ActionForm) -> bool:
         """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
         be kept the answer stands without them, because it was paid for, and the agent falls out.
         """
         name = self._member.name
-        verdict = self._live_run.coordination.answer(name, action.content)
+        _, content = thoughts_apart(action.content)
+        verdict = self._live_run.coordination.answer(name, content)
         path, fault = None, None
         if not isinstance(verdict, Violation):
             try:
                 path = await self._run_spec.answer_store.keep(
-                    self._attempt.number, name, action.content, self._member.workspace
+                    self._attempt.number, name, content, self._member.workspace
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._live_run.fault(error)
-            verdict = self._live_run.coordination.answer(name, action.content)
+            verdict = self._live_run.coordination.answer(name, content)
         if isinstance(verdict, Violation):
             return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
-        self._live_run.record(verdict.model_copy(update={"path": path}))
+        self._live_run.record(verdict.model_copy(update={"path": path, "form": form}))
         if fault is not None:
             raise fault
         await self._live_run.settle()
         return True
 
-    def _refused(self, call: ToolCall, code: str, message: str, *, counts: bool = True) -> bool:
-        self._violated(code, message, (call.id,), counts=counts)
+    def _refused(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:
+        self._violated(code, message, (call.id,) if call else (), counts=counts)
         return False
 
     def _violated(self, code: str, message: str, calls: tuple[str, ...] = (), *, counts: bool = True) -> None:
         self._record(RuleViolated(agent=self._member.name, code=code, message=message, calls=calls, counts=counts))
 
     def _tell_violation(self, event: RuleViolated) -> None:
-        """Refused calls are told so as their results; a reply without any call, in a message."""
+        """Refused calls are told so as their results; a reply without any call, in a message. What is wrong with a
+        call of an ordinary tool is in its result.
+        """
         calls = calls_of(self._talk.reply) if self._talk.reply else ()
         for call in calls:
             if call.name in WORKFLOW_TOOLS and call.id in event.calls:
-                self._talk.messages.append(ToolResultMessage(call.id, call.name, event.message, is_error=True))
-        if event.code == "no_action":
+                self._talk.reply_to(call, event.message, is_error=True)
+        if not event.calls and event.code != "invalid_call":
             self._talk.tell(event.message)
 
     def _record(self, event: Event) -> None:

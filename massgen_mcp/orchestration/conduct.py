@@ -261,7 +261,8 @@ class Conductor:
         with self._live_run.limited(limit, lambda: member.name in self._live_run.queued):
             await play.play()
         if limit.ended_early:
-            raise BackendError("timeout", f"round_timeout_seconds: no accepted action within {seconds:g} s")
+            message = f"round_timeout_seconds: no accepted action within {seconds:g} s; raise it in timeout_settings"
+            raise BackendError("timeout", message)
 
     def _drop(self, agent: str, fault: BackendError) -> None:
         self._live_run.record(self._live_run.coordination.drop(agent, fault.reason, str(fault)))
@@ -316,7 +317,7 @@ class Conductor:
         if self._cancel_requested:
             return RunCancelled(winner=winner, answer=answer)
         seconds = self._run_spec.limits.run_seconds
-        message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s"
+        message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s; raise it in timeout_settings"
         return RunTimedOut(message=message, winner=winner, answer=answer)
 
     def _nobody_left(self) -> RunFailed:
@@ -334,6 +335,9 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "quota_exhausted": "quota_exhausted",
     "rate_limited": "rate_limited",
     "model_not_found": "model_not_found",
+    "unreachable": "unreachable",
+    "tools_unsupported": "tools_unsupported",
+    "context_too_small": "context_too_small",
     "timeout": "timeout",
     "no_action": "no_answer",
     "budget": "budget",

@@ -41,6 +41,8 @@ class Conversation:
         """The last reply, as long as it has not been acted upon wholly."""
         self.results: list[ToolFinished] = []
         """The results of its ordinary tool calls, in order."""
+        self._native: set[str] = set()
+        """Ids of the calls of the last reply that are no text."""
         self._fruitless = 0
         """`fruitless` before the last reply."""
         self._member = member
@@ -59,7 +61,9 @@ class Conversation:
         """Let an event of this agent be part of the talk; those that no model is told of change nothing."""
         match event:
             case ModelReplied():
-                self.messages.append(AssistantMessage(event.text, calls_of(event), event.replay))
+                called = native_calls(event)
+                self.messages.append(AssistantMessage(event.text, called, event.replay))
+                self._native = {call.id for call in called}
                 self.steps += 1
                 self._fruitless = self.fruitless
                 self.reply, self.results = event, []
@@ -67,7 +71,7 @@ class Conversation:
                 self.steps += 1
             case ToolFinished():
                 text = prompts.result_block(event.name, event.result, event.nonce)
-                self.messages.append(ToolResultMessage(event.call_id, event.name, text, event.is_error))
+                self.reply_to(ToolCall(event.call_id, event.name, ""), text, is_error=event.is_error)
                 self.results.append(event)
             case MessagesShown():
                 self._say_what_was_said(event.heard, event.nonce)
@@ -76,6 +80,13 @@ class Conversation:
 
     def tell(self, text: str) -> None:
         self.messages.append(UserMessage(text))
+
+    def reply_to(self, call: ToolCall, text: str, *, is_error: bool) -> None:
+        """Tell what came of a call of the last reply: as its result, or in words where it was only written."""
+        if call.id in self._native:
+            self.messages.append(ToolResultMessage(call.id, call.name, text, is_error))
+        else:
+            self.tell(prompts.written_result(call.name, text))
 
     def listen(self) -> None:
         """Show the agent what the caller has said since."""
@@ -91,7 +102,13 @@ class Conversation:
         """Have the model reply. Raises `BackendError`."""
         reply = await ask(
             self._member,
-            ModelRequest(system, tuple(self.messages), tools, must_call_tool=must_call_tool),
+            ModelRequest(
+                system,
+                tuple(self.messages),
+                tools,
+                must_call_tool=must_call_tool,
+                ends_with_call=purpose == "coordinate",
+            ),
             call_id=f"{self._name}.{self.steps + 1}",
             purpose=purpose,
             live_run=self._live_run,
@@ -113,4 +130,11 @@ class Conversation:
 
 
 def calls_of(reply: ModelReplied) -> tuple[ToolCall, ...]:
+    """All calls of a reply, written ones included."""
     return tuple(ToolCall(call.id, call.name, call.arguments) for call in reply.tool_calls)
+
+
+def native_calls(reply: ModelReplied) -> tuple[ToolCall, ...]:
+    """Those that are no part of the text."""
+    calls = zip(calls_of(reply), reply.tool_calls, strict=True)
+    return tuple(call for call, record in calls if record.form == "tool_call")

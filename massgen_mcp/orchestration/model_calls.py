@@ -6,6 +6,7 @@ from typing import TypedDict, TypeVar
 
 import anyio
 
+from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.backends.calling import Reply, call_model
 from massgen_mcp.backends.metering import Meter
@@ -27,9 +28,12 @@ from massgen_mcp.events import (
     Usage,
 )
 from massgen_mcp.money.reservations import CallEstimate
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Limits, Member
+from massgen_mcp.orchestration.without_tools import fitted
+from massgen_mcp.orchestration.written_calls import read_calls, shown_texts
 
 DELTA_CHARACTERS = 400
 DELTA_SECONDS = 0.1
@@ -66,6 +70,7 @@ async def _ask(
     live_run: LiveRun,
     limits: Limits,
 ) -> ModelReplied:
+    abilities = member.limiter.abilities(member.backend.model) if member.limiter else Abilities()
     repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
     lost = _estimate(member, meter) if repeated else _NOTHING
     live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
@@ -91,6 +96,13 @@ async def _ask(
         if not live_run.reservations.holds(share_of(live_run, member, purpose)):
             raise BackendError("budget", "a further try does not fit into the budget")
 
+    asked = request
+
+    def fit(request: ModelRequest) -> ModelRequest:
+        nonlocal asked
+        asked = fitted(request, abilities)
+        return asked
+
     queue = _Queue()
 
     def on_wait(obstacle: Obstacle | None) -> None:
@@ -112,6 +124,8 @@ async def _ask(
             on_wait=on_wait,
             on_try=meter.begin,
             on_part=meter.hear,
+            fit=fit,
+            refused=lambda error: abilities.learn(error, asked),
         )
     except Exception as error:  # noqa: BLE001 - whatever a wire raises, its call has ended
         fault = live_run.fault(error)
@@ -133,7 +147,10 @@ async def _ask(
         _record_bill(live_run, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
         raise
     deltas.flush()
-    event = _record_bill(live_run, _replied(member, call_id, purpose, reply, meter))
+    replied = _replied(member, call_id, purpose, reply, meter)
+    if not replied.tool_calls:
+        replied = _with_written_calls(replied, request, as_text=asked.tools != request.tools)
+    event = _record_bill(live_run, replied)
     await live_run.settle()
     return event
 
@@ -190,6 +207,22 @@ def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, m
         cost=member.tariff.cost(usage, reported_usd=reported, model=reply.model),
         seconds=reply.seconds,
     )
+
+
+def _with_written_calls(replied: ModelReplied, request: ModelRequest, *, as_text: bool) -> ModelReplied:
+    """The reply with the calls that its text ends with, unless it was cut off: then it may end anywhere."""
+    if replied.stop in ("length", "refusal"):
+        return replied.model_copy(update={"tools_as_text": as_text})
+    names = {tool.name for tool in request.tools}
+    if replied.purpose == "present":
+        names.add(prompts.NEW_ANSWER.name)  # some models go on as before
+    written = read_calls(replied.text, names, shown_texts(request.messages))
+    calls = tuple(
+        ToolCallRecord(id=f"written_{place}", name=call.name, arguments=call.arguments, form=call.form)
+        for place, call in enumerate(written.calls, start=1)
+    )
+    told = {"tool_calls": calls, "unreadable_call": written.unreadable, "tools_as_text": as_text}
+    return replied.model_copy(update=told)
 
 
 class _Queue:

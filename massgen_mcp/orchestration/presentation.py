@@ -1,7 +1,7 @@
 """The winner writes the final answer, knowing all answers and votes. It judges it if another attempt is possible."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.coordination.visible import is_visible
@@ -16,6 +16,7 @@ from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
+from massgen_mcp.tools.workflow import NewAnswer
 
 
 async def present(member: Member, attempt: Attempt, past: Sequence[Event] = ()) -> str:
@@ -47,7 +48,8 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
         member.workspace.writing_context() if member.workspace else nullcontext(),
     ):
         return await _write(member, attempt, talk)
-    raise BackendError("timeout", f"round_timeout_seconds: no final answer within {seconds:g} s")
+    message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
+    raise BackendError("timeout", message)
 
 
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
@@ -73,6 +75,8 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
         if reply := talk.reply:
             if not reply.tool_calls:
                 return _complete(reply.text, reply.stop)
+            if written := _written_answer(reply):
+                return _complete(written, reply.stop)
             await talk.use_tools(calls_of(reply))
             talk.reply = None
         if talk.fruitless > limits.enforcement_retries:
@@ -89,6 +93,17 @@ def _file_notes(run_spec: RunSpec) -> Iterator[str]:
         yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
     if run_spec.writable_names:
         yield prompts.WRITABLE_FILES.format(names=", ".join(run_spec.writable_names))
+
+
+def _written_answer(reply: ModelReplied) -> str | None:
+    """The answer, where a model that writes its calls as text goes on to do so."""
+    match reply.tool_calls:
+        case (call,) if call.name == prompts.NEW_ANSWER.name and call.form != "tool_call":
+            with suppress(ToolRefused):
+                return parse_arguments(NewAnswer, decoded(calls_of(reply)[0])).content
+        case _:
+            pass
+    return None
 
 
 def _complete(text: str, stop: str) -> str:

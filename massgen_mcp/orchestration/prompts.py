@@ -3,7 +3,9 @@
 Must not know who the agents are: only neutral names from a ballot reach a prompt.
 """
 
+import json
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
 from massgen_mcp.config.models import EarlierTurn
@@ -84,7 +86,25 @@ CONVERSATION = "The question continues a conversation. Its earlier turns, oldest
 ASK_THE_ASKER = "ask_the_asker"
 """The tool whose results are the caller's words."""
 CALLER_SAYS = "The caller says:"
-ENFORCE = "Your turn is not over: nobody reads plain text. Decide now and call exactly one of {names}."
+ENFORCE = "Your turn is not over. Decide now and call exactly one of {names}."
+IF_UNABLE = "If you cannot call tools, "
+TEXT_IS_ANSWER = (
+    "reply with your complete answer and nothing else: the whole of your next reply is taken as your answer."
+)
+TEXT_IS_VOTE = "vote by a line of its own, such as `vote: NAME` with one of {names}, and give your reason below it"
+OTHER_TEXT_IS_ANSWER = "; any other text is taken as your new answer"
+UNREADABLE = (
+    "What you wrote seems to be meant as a call, and cannot be read. Write it as one JSON object at the end of your "
+    'reply and nothing after it: {"name": "NAME", "arguments": {...}}'
+)
+CUT_OFF_TEXT = "Your reply was cut off before its end, so it was not counted. Say it again in fewer words."
+NO_REASON = "no reason was given"
+"""Stands for the reason of a vote by a line of text without one."""
+CANNOT_CALL = "You cannot call tools here."
+ONLY_ANSWER = "The whole of your reply in plain text is taken as your complete answer."
+TOOLS_AS_TEXT = """\
+To call one of the tools below, end your reply with one JSON object and nothing after it:
+{"name": "NAME", "arguments": {...}}"""
 ONE_ACTION = "Call either `new_answer` or `vote`, exactly once in a turn. None of these calls was counted."
 CUT_OFF = "Your reply was cut off, so its call was not counted. Call again with less text."
 BALLOT_FIRST = "These are the current answers"
@@ -249,6 +269,45 @@ def write_block(*, others: bool, reasons: bool) -> str:
         "and correct what is wrong" if others or reasons else "and correct what is wrong in it",
     ]
     return WRITE_NOW.format(and_then=", ".join(steps))
+
+
+def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: bool) -> str:
+    """The reminder to act, after a reply without an action. `voting_for`: the names on the ballot, if there is one."""
+    otherwise = TEXT_IS_ANSWER
+    if voting_for:
+        otherwise = text_vote(voting_for) + (OTHER_TEXT_IS_ANSWER if may_answer else "") + "."
+    return f"{ENFORCE.format(names=' and '.join(f'`{name}`' for name in tools))} {IF_UNABLE}{otherwise}"
+
+
+def text_vote(names: Sequence[str]) -> str:
+    """How to vote without a tool."""
+    return TEXT_IS_VOTE.format(names=", ".join(names))
+
+
+def tools_as_text(tools: Sequence[ToolSpec]) -> str:
+    """What a model that cannot call tools is told instead of being offered them."""
+    if [tool.name for tool in tools] == [NEW_ANSWER.name]:
+        return f"{CANNOT_CALL} {ONLY_ANSWER}"
+    listed = "\n".join(f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
+    told = f"{CANNOT_CALL} {TOOLS_AS_TEXT}\n{listed}"
+    names = next((vote_choices(tool) for tool in tools if tool.name == "vote"), ())
+    return f"{told}\nOr {text_vote(names)}." if names else told
+
+
+def vote_choices(vote: ToolSpec) -> Sequence[str]:
+    """The names that a `vote` tool lets choose."""
+    properties = cast("dict[str, dict[str, list[str]]]", vote.parameters["properties"])
+    return properties["agent_id"]["enum"]
+
+
+def written_call(name: str, arguments: str) -> str:
+    """A call as a model that cannot call tools would write it."""
+    return f'{{"name": {json.dumps(name)}, "arguments": {arguments}}}'
+
+
+def written_result(tool: str, text: str) -> str:
+    """The result of a call that was written as text."""
+    return f"{tool} returned:\n{text}"
 
 
 def result_block(tool: str, text: str, nonce: str) -> str:

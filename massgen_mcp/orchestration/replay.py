@@ -15,7 +15,7 @@ from massgen_mcp.events import (
     ModelReplied,
     ToolFinished,
 )
-from massgen_mcp.orchestration.conversation import calls_of
+from massgen_mcp.orchestration.conversation import calls_of, native_calls
 
 
 def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list[ToolCall]]:
@@ -29,7 +29,7 @@ def past_work(agent: str, events: Iterable[Event]) -> tuple[list[PastCall], list
                 coordinates = event.purpose == "coordinate"
             case ModelReplied():
                 unfinished = [*calls_of(event)]
-                tries.append(PastCall(coordinates, calls_of(event)))
+                tries.append(PastCall(coordinates, native_calls(event)))
             case ModelCallRetried() | ModelCallFailed() | ModelCallAborted():
                 tries.append(PastCall(coordinates))
             case ToolFinished():

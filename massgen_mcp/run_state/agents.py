@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
+from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
 from massgen_mcp.run_state.status import AgentStatus
 
 WORKING_NOTES = 1_500
@@ -46,6 +46,8 @@ class AgentState:
     """The nonce of the markers around the question, as the agent was shown it last."""
     working_notes: str = ""
     """The end of what it wrote on the way to its first answer of this attempt, besides that answer."""
+    acted_in: ActionForm | None = None
+    """How it wrote its last answer or vote."""
     last_activity: float | None = None
     dropped: AgentDropped | None = None
     """Why it takes part no more."""

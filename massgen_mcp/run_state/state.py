@@ -189,11 +189,12 @@ class RunState(RunFacts):
         cast.pop(event.agent, None)
         cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
+        self.agents[event.agent].acted_in = event.form
 
     def _answered(self, event: AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
         agent.answered(event, self.attempt)
-        agent.status = "answered"
+        agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"
         if all(other.answers or other.dropped for other in self.agents.values()):

@@ -10,6 +10,7 @@ from typing import Literal, assert_never
 
 from massgen_mcp.events import (
     OWN_QUEUE,
+    ActionForm,
     AgentDropped,
     AnswerEvaluated,
     AnswerPresented,
@@ -179,12 +180,12 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
         case AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
-            text = f"new answer {event.label}{voided}"
+            text = f"new answer {event.label}{_in_form(event.form)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case VoteCast():
             again = " in the run-off" if event.run_off else ""
             same = f", the same as {' and '.join(event.same_as)}" if event.same_as else ""
-            text = f"votes for {event.label}{again}{same}"
+            text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
         case FirstAnswersClosed():
             text = f"the team continues without the first answers of {', '.join(event.awaited)}"
@@ -245,6 +246,21 @@ def decided_beyond_votes(event: WinnerChosen) -> list[str]:
 
 def _counts(votes: Mapping[str, int]) -> str:
     return ", ".join(f"{label}: {count}" for label, count in votes.items()) or "none"
+
+
+def _in_form(form: ActionForm) -> str:
+    """How an action came, where it was no call of a tool."""
+    match form:
+        case "tool_call":
+            return ""
+        case "json" | "fenced_json" | "tool_call_tag" | "function_tag" | "python_tag" | "function_call":
+            return f" by a call written as text ({_words(form)})"
+        case "text":
+            return " in plain text"
+        case "vote_line":
+            return " by a line of text"
+        case _:
+            assert_never(form)
 
 
 def _best(winner: str | None) -> str:

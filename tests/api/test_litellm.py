@@ -225,7 +225,7 @@ def test_a_failed_run_raises_what_its_cause_would(
     llm: Any, place: Place, fault: str | None, kind: str, stream: bool
 ) -> None:
     """In a stream LiteLLM itself wraps what may be tried again into its MidStreamFallbackError."""
-    step = {"fail": fault} if fault else {"say": "I only talk."}
+    step = {"fail": fault} if fault else {"say": ""}
     model = config(place, {"agents": [{"backend": {"type": "scripted", "script": [step] * 5}}]})
 
     async def main() -> None:

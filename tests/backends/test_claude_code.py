@@ -146,7 +146,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def step(*words: str) -> ModelRequest:
-    return ModelRequest("You are the system.", tuple(map(UserMessage, words)), (VOTE, LOOK), must_call_tool=True)
+    return ModelRequest("You are the system.", tuple(map(UserMessage, words)), (VOTE, LOOK), ends_with_call=True)
 
 
 async def parts_of(backend: Backend, request: ModelRequest) -> list[Part]:

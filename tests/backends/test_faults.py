@@ -127,7 +127,7 @@ async def test_a_web_page_instead_of_a_stream_points_at_the_base_url(wire: Wire)
         (httpx2.ConnectTimeout("slow"), "unreachable", True),
         (ssl.SSLError("certificate"), "unreachable", True),
         (httpx2.UnsupportedProtocol("gopher"), "unreachable", False),
-        (httpx2.ReadTimeout("idle"), "timeout", True),
+        (httpx2.ReadTimeout("idle"), "timeout", False),
         (httpx2.RemoteProtocolError("cut"), "provider_error", True),
         (RuntimeError("odd"), "provider_error", False),
     ],
@@ -182,7 +182,7 @@ async def test_googles_errors_are_told_by_their_details(
     body = json.dumps([error] if listed else error).encode()
     told = await failure_of(CHAT, reply(body, status=status, media_type="application/json"))
     assert (told.reason, told.retryable, told.retry_after) == (reason, retryable, wait)
-    assert str(told).endswith("because")
+    assert ": because" in str(told)
 
 
 async def test_a_numeric_code_in_an_error_event_is_a_status() -> None:

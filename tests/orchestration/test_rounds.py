@@ -102,8 +102,8 @@ async def test_a_rule_violation_goes_back_to_the_model_and_a_good_action_afterwa
 
 
 async def test_an_agent_that_never_acts_is_dropped_after_its_retries(tmp_path: Path) -> None:
-    talker = [{"say": "hm"}] * 9
-    ended = await run_team(tmp_path, team(talker, [{"answer": "42"}], orchestrator={"max_enforcement_retries": 3}))
+    silent = [{"say": ""}] * 9
+    ended = await run_team(tmp_path, team(silent, [{"answer": "42"}], orchestrator={"max_enforcement_retries": 3}))
     assert len(ended.of(ModelCallStarted, "agent_a")) == 4
     assert [drop.reason for drop in ended.of(AgentDropped)] == ["no_action"]
     assert ended.of(RunCompleted)[0].outcome == "single_survivor"

@@ -3,8 +3,10 @@
 import math
 from dataclasses import replace
 
+import httpx2
 import pytest
 
+from massgen_mcp.backends import claude, http, openai_client
 from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
 from massgen_mcp.runs.journal_line import SEAL_BYTES
@@ -17,6 +19,7 @@ from tests.soak.leaks import leaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
 from tests.soak.power import power_cuts
+from tests.soak.slow_first_word import slow_first_word
 from tests.soak.storage_faults import storage_faults
 
 __all__ = ["home"]
@@ -76,6 +79,20 @@ async def test_a_reader_that_trusts_every_line_tells_something_untrue(
     monkeypatch.setattr(journal, "unsealed", trusting)
     with pytest.raises(AssertionError):
         await damage(home, truncations=0, flips=1_000)
+
+
+async def test_a_model_that_is_long_silent_before_its_first_word_is_asked_once(home: TempHome) -> None:
+    assert "1 request each" in await slow_first_word(home, seconds=0.6, limit=60)
+
+
+async def test_a_client_with_a_limit_of_its_own_on_silence_does_not_wait_for_a_slow_model(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (http, openai_client, claude):
+        monkeypatch.setattr(module, "TIMEOUT", httpx2.Timeout(0.3))
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await slow_first_word(home, seconds=0.6, limit=60)
+    assert "call_timeout_seconds" in str(caught.value.exceptions[0])
 
 
 async def test_more_runs_than_the_queue_holds_end_or_are_refused(home: TempHome) -> None:

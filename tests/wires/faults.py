@@ -271,6 +271,12 @@ FAULTS = (
     Fault("empty reply", lambda scene: reply(scene.dialect.stop("end").body()), MISTAKE, BAD),
     Fault("no stop reason", lambda scene: reply(scene.said(FALSE).stop(None).body()), CUT, CUT),
     Fault("stopped at the output limit", lambda scene: reply(scene.said(FALSE).stop("length").body()), MISTAKE, BAD),
+    Fault(
+        "plain text, stopped at the output limit",
+        lambda scene: reply(scene.dialect.text(FALSE).stop("length").body()),
+        MISTAKE,
+        BAD,
+    ),
     Fault("stopped by a content filter", lambda scene: reply(scene.said(FALSE).stop("refusal").body()), MISTAKE, BAD),
     Fault("overload told inside the stream", _in_stream("overloaded"), CUT, CUT),
     Fault("policy error told inside the stream", _in_stream("policy"), Ends("bad_request", 1), Ends("bad_request", 1)),

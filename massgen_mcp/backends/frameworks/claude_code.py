@@ -63,7 +63,7 @@ class ClaudeCodeBackend:
         sdk, process = _load()
         home = await anyio.to_thread.run_sync(self._make_home)
         # Its own tools only where the step ends with a call: elsewhere the text is the reply, not a report of the work.
-        own_tools = self._own_tools() if request.must_call_tool else ()
+        own_tools = self._own_tools() if request.ends_with_call else ()
         (home / "system.md").write_text(self._system(request, own_tools), encoding="utf-8")
         step = Step(self._cli, own_tools)
         transport = process.CliProcess(

@@ -1,0 +1,198 @@
+"""What servers say when they do not take tools, or when a request is too long for the model: no API has codes for it.
+
+Every row holds words of a real server and where they are reported. Pure.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.errors import RefusedPart
+
+Meaning = RefusedPart | Literal["too_long"]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`status` and `message` are what a server answers; `pattern` is what tells its meaning, in any case of letters."""
+
+    who: str
+    status: int
+    message: str
+    means: Meaning
+    pattern: str
+    thread: str
+
+
+SAID = (
+    Said(
+        "Ollama",
+        400,
+        "registry.ollama.ai/library/gemma3:4b does not support tools",
+        "tools",
+        r"(?:does not|doesn't|not) support (?:tool(?:s\b| use| calls?| calling)|function(?:s\b| calls?| calling))",
+        "https://github.com/ollama/ollama/issues/6027",
+    ),
+    Said(
+        "vLLM",
+        400,
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools",
+        r"requires --(?:enable-auto-tool-choice|tool-call-parser)",
+        "https://github.com/vllm-project/vllm/issues/9986",
+    ),
+    Said(
+        "SGLang",
+        400,
+        "Unsupported tool_call_parser: None",
+        "tools",
+        r"unsupported tool_call_parser",
+        "https://github.com/sgl-project/sglang/issues/9102",
+    ),
+    Said(
+        "llama.cpp",
+        500,
+        "tools param requires --jinja flag",
+        "tools",
+        r"tools param requires --jinja",
+        "https://github.com/containers/ramalama/issues/988",
+    ),
+    Said(
+        "llama.cpp of 2024",
+        500,
+        "Unsupported param: tools",
+        "tools",
+        r"unsupported param(?:eter)?: '?tools\b",
+        "https://github.com/ggml-org/llama.cpp/issues/10920",
+    ),
+    Said(
+        "OpenRouter",
+        404,
+        "No endpoints found that support tool use. To learn more about provider routing, visit: "
+        "https://openrouter.ai/docs/provider-routing",
+        "tools",
+        r"no endpoints found that support tool use",
+        "https://github.com/dnakov/anon-kode/issues/2",
+    ),
+    Said(
+        "Gemini",
+        400,
+        "Function calling is not enabled for models/gemma-3-12b-it",
+        "tools",
+        r"(?:function|tool) calling[`'\"]? is (?:not enabled|not supported|unsupported)",
+        "https://github.com/agno-agi/agno/issues/3505",
+    ),
+    Said(
+        "DeepSeek",
+        400,
+        "Thinking mode does not support this tool_choice",
+        "tool_choice",
+        r"not support this tool_choice",
+        "https://github.com/deepseek-ai/DeepSeek-V3/issues/1376",
+    ),
+    Said(
+        "Qwen at Alibaba",
+        400,
+        "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support being set to required "
+        "or object in thinking mode",
+        "tool_choice",
+        r"tool_choice parameter does not support",
+        "https://github.com/cloudwego/eino/issues/994",
+    ),
+    Said(
+        "LM Studio",
+        400,
+        "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+        "tool_choice",
+        r"(?:invalid|unsupported|unknown|unexpected|unrecognized)[^.]{0,40}\btool_choice",
+        "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/670",
+    ),
+    Said(
+        "OpenRouter",
+        404,
+        "No endpoints found that support the provided 'tool_choice' value. To learn more about provider routing, "
+        "visit: https://openrouter.ai/docs/provider-routing",
+        "tool_choice",
+        r"support the provided 'tool_choice'",
+        "https://github.com/zed-industries/zed/issues/36094",
+    ),
+    Said(
+        "vLLM",
+        400,
+        "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the "
+        "messages, 10000 in the completion). Please reduce the length of the messages or completion.",
+        "too_long",
+        r"maximum (?:context|prompt) length",
+        "https://github.com/vllm-project/vllm/issues/20409",
+    ),
+    Said(
+        "llama.cpp",
+        400,
+        "request (4390 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "too_long",
+        r"exceeds the available context size",
+        "https://github.com/ggml-org/llama.cpp/issues/19774",
+    ),
+    Said(
+        "llama.cpp",
+        500,
+        "Context size has been exceeded.",
+        "too_long",
+        r"context (?:size|length|window) (?:has been )?exceeded",
+        "https://github.com/ggml-org/llama.cpp/issues/19774",
+    ),
+    Said(
+        "LM Studio",
+        400,
+        "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= "
+        "n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input.",
+        "too_long",
+        r"greater than the context length",
+        "https://github.com/Gitlawb/openclaude/issues/353",
+    ),
+    Said(
+        "LM Studio",
+        400,
+        "Trying to keep the first 10136 tokens when context the overflows. However, the model is loaded with context "
+        "length of only 7866 tokens, which is not enough.",
+        "too_long",
+        r"loaded with context length of only",
+        "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/546",
+    ),
+    Said(
+        "SGLang",
+        400,
+        "The input (61709 tokens) is longer than the model's context length (40960 tokens).",
+        "too_long",
+        r"longer than the model's context length",
+        "https://github.com/QwenLM/Qwen3/issues/1321",
+    ),
+    Said(
+        "SGLang",
+        400,
+        "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
+        "too_long",
+        r"exceeds the maximum (?:allowed length|number of tokens allowed)",
+        "https://github.com/sgl-project/sglang/issues/4048",
+    ),
+)
+
+_REFUSING = frozenset({400, 404, 422, 500, 501})
+_MEANINGS: list[tuple[Meaning, re.Pattern[str]]] = [
+    (said.means, re.compile(said.pattern, re.IGNORECASE)) for said in SAID
+]
+
+
+def refused_part(status: int, message: str) -> RefusedPart | None:
+    """The part of a request that the server says it does not take, if that is what it says."""
+    meant = _meaning(message)
+    return None if meant == "too_long" or status not in _REFUSING else meant
+
+
+def says_too_long(message: str) -> bool:
+    """Whether a message says that the request does not fit into the model's context."""
+    return _meaning(message) == "too_long"
+
+
+def _meaning(message: str) -> Meaning | None:
+    return next((means for means, pattern in _MEANINGS if pattern.search(message)), None)

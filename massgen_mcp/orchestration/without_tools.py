@@ -1,0 +1,43 @@
+"""A request for a server that refuses tools: they are described in the text, and so are calls and results. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from massgen_mcp.backends.abilities import Abilities
+from massgen_mcp.backends.base import AssistantMessage, Message, ModelRequest, ToolResultMessage, UserMessage
+from massgen_mcp.orchestration import prompts
+
+
+def fitted(request: ModelRequest, abilities: Abilities) -> ModelRequest:
+    """The same request, as far as the model takes it."""
+    if not abilities.takes_tools and request.tools:
+        return _in_text(request)
+    return request if abilities.can_be_forced else replace(request, must_call_tool=False)
+
+
+def _in_text(request: ModelRequest) -> ModelRequest:
+    system = f"{request.system}\n\n{prompts.tools_as_text(request.tools)}"
+    return replace(request, system=system, messages=tuple(_joined(request.messages)), tools=(), must_call_tool=False)
+
+
+def _joined(messages: Iterable[Message]) -> Iterator[Message]:
+    """Without calls and results, and with turns that alternate: templates of small models refuse anything else."""
+    said: str | None = None
+    for message in messages:
+        match message:
+            case AssistantMessage():
+                if said is not None:
+                    yield UserMessage(said)
+                calls = [prompts.written_call(call.name, call.arguments) for call in message.tool_calls]
+                yield AssistantMessage("\n".join([*([message.text] if message.text else []), *calls]))
+                said = None
+            case UserMessage() | ToolResultMessage():
+                text = message.text
+                if isinstance(message, ToolResultMessage):
+                    text = prompts.written_result(message.name, text)
+                said = text if said is None else f"{said}\n\n{text}"
+            case _:
+                assert_never(message)
+    if said is not None:
+        yield UserMessage(said)
