@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
+from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.coordination.state import Rules
@@ -35,8 +35,12 @@ class Eavesdropper:
     inner: ScriptedBackend
     requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
     model: str = "scripted"
+    thoughts: str = ""
+    """What it thinks before its first reply."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        if self.thoughts and not self.requests:
+            yield ReasoningPart(self.thoughts)
         self.requests.append(request)
         async for part in self.inner.stream(request):
             yield part
@@ -100,14 +104,14 @@ def _shared(one: str, other: str) -> int:
 QUESTION_SHOWN = "Which of two sorted lists holds a number that is missing in the other? Give the fastest way."
 SHOWN: tuple[tuple[dict[str, str], ...], ...] = (
     (
-        {"say": "Both are sorted, so one pass is enough; sets would need memory. I check the ends of the lists."},
         {"answer": "Walk both lists at once and stop at the first difference: O(n), no memory."},
         {"vote": "own", "reason": "It needs no memory."},
     ),
     ({"answer": "Put the shorter one into a set and look up every number of the other: O(n)."}, {"vote": "own"}),
     ({"answer": "Compare them by halves: the first half that differs holds the number, O(log n)."}, {"vote": "own"}),
 )
-"""The first agent thinks aloud before it answers, and every agent votes for itself, so that there is a run-off."""
+"""Every agent votes for itself, so that there is a run-off."""
+THOUGHTS = "Both are sorted, so one pass is enough; sets would need memory. I check the ends of the lists."
 
 
 async def shown() -> list[tuple[str, ModelRequest]]:
@@ -116,6 +120,7 @@ async def shown() -> list[tuple[str, ModelRequest]]:
         Eavesdropper(ScriptedBackend(ScriptedBackendConfig.model_validate({"type": "scripted", "script": steps})))
         for steps in SHOWN
     ]
+    spies[0].thoughts = THOUGHTS
     team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
     journal = EventList()
     conductor = Conductor(RunSpec(QUESTION_SHOWN, team, Rules(seed="shown"), Limits(), NullAnswerStore()), journal)

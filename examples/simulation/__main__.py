@@ -56,7 +56,11 @@ EXPERIMENTS = {
         substance_work,
         substance_table,
     ),
-    "early": Experiment("What early decisions save. Voters as in `substance`, 5 % wrong.", early_work, early_table),
+    "early": Experiment(
+        "What early decisions save, where calls take very different times. Voters as in `substance`, 5 % wrong.",
+        early_work,
+        early_table,
+    ),
     "lots": Experiment("Two agents that vote for themselves.", lots_work, lots_table),
 }
 

@@ -28,7 +28,7 @@ class Loyal:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """Votes for what it takes for right; see the package's docstring. All but `own_weight` are probabilities."""
+    """Votes for what it takes for right; see the package's docstring. The floats are probabilities."""
 
     skill: float
     authors_shown: bool = False
@@ -37,6 +37,8 @@ class Judging:
     herding: float = 0.4
     own_weight: int = 1
     """How often the own answer counts where it guesses."""
+    slowest: int = 1
+    """A call takes between one and so many turns of the event loop."""
     same_wrong: float | None = None
     """It says which answers are the same as its choice, each statement wrong so often. None: it says nothing."""
 
@@ -83,7 +85,8 @@ class SimulatedAgent:
         """Apart, so that with and without statements of sameness the votes are the same."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        await anyio.lowlevel.checkpoint()  # as with a real call, the others go on meanwhile
+        for _ in range(self._turns()):
+            await anyio.lowlevel.checkpoint()  # as with a real call, the others go on meanwhile
         offered = {tool.name for tool in request.tools}
         if "vote" in offered:
             ballot = _ballot(request)
@@ -100,6 +103,11 @@ class SimulatedAgent:
 
     async def aclose(self) -> None:
         """Nothing is open."""
+
+    def _turns(self) -> int:
+        """How long the next call takes, from a source of luck that decides no vote."""
+        slowest = self._voting.slowest if isinstance(self._voting, Judging) else 1
+        return self._misread.randint(1, slowest) if slowest > 1 else 1
 
     def _vote(self, ballot: list[Entry]) -> Entry:
         match self._voting:

@@ -57,8 +57,8 @@ class Work:
         return await run_cell(self.cell, self.trials, self.seed, rules=self.rules, questions=str(self.cell.agents))
 
 
-def judges(agents: int, same_wrong: float | None) -> Cell:
-    return Cell(WORLD, agents, Judging(SKILL, own_weight=OWN_WEIGHT, same_wrong=same_wrong))
+def judges(agents: int, same_wrong: float | None, *, slowest: int = 1) -> Cell:
+    return Cell(WORLD, agents, Judging(SKILL, own_weight=OWN_WEIGHT, slowest=slowest, same_wrong=same_wrong))
 
 
 # -- votes by substance against votes by wording ----------------------------------------------------------------------
@@ -96,6 +96,8 @@ def substance_table(found: Sequence[Sequence[Trial]]) -> str:
 
 # -- early decisions --------------------------------------------------------------------------------------------------
 
+SLOWEST = 50
+"""Calls of very different length, so that there is something to cut off when a decision is early."""
 EARLY: tuple[tuple[str, Rules], ...] = (
     ("off", ONCE),
     ("proven, as by default", Rules()),
@@ -105,7 +107,9 @@ EARLY: tuple[tuple[str, Rules], ...] = (
 
 
 def early_work(trials: int, seed: str) -> list[Work]:
-    return [Work(judges(agents, 0.05), rules, trials, seed) for agents, (_, rules) in product(TEAMS, EARLY)]
+    return [
+        Work(judges(agents, 0.05, slowest=SLOWEST), rules, trials, seed) for agents, (_, rules) in product(TEAMS, EARLY)
+    ]
 
 
 def early_table(found: Sequence[Sequence[Trial]]) -> str:

@@ -10,9 +10,12 @@ from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import Material, materials
 from massgen_mcp.orchestration.team import RunPolicy
+from massgen_mcp.tools.planning import planning_tools
 from tests.stage import perform, text_of
 
 QUESTION = "What is six times seven?"
+PLANNING = planning_tools(max_tasks=1, workspace=None)
+"""Who has tools may think aloud: its plain text is no answer yet."""
 
 
 def tool_names(request: ModelRequest) -> list[str]:
@@ -94,7 +97,7 @@ async def test_what_is_asked_stands_after_the_last_answer_in_every_round_and_at_
 async def test_an_agent_has_the_end_of_its_own_first_notes_at_hand_and_nobody_elses() -> None:
     notes = f"beginning {'of a long thought ' * 200} so it is 42"
     thinker = [{"say": notes}, {"answer": "42"}, {"vote": "own"}]
-    performance = await perform(thinker, [{"answer": "41"}, {"vote": "42"}])
+    performance = await perform(thinker, [{"answer": "41"}, {"vote": "42"}], tools=PLANNING)
     ballot = performance.asked(0)[2].messages[1]
     assert isinstance(ballot, UserMessage)
     (kept,) = [shown.text for shown in materials(ballot.text) if shown.kind == "notes"]
@@ -104,7 +107,7 @@ async def test_an_agent_has_the_end_of_its_own_first_notes_at_hand_and_nobody_el
 
 async def test_an_answer_that_ends_the_text_is_no_note() -> None:
     writer = [{"say": "Six sevens.\n\nIt is 42."}, {"answer": "It is 42."}, {"vote": "own"}]
-    performance = await perform(writer, [{"answer": "41"}, {"vote": "42"}])
+    performance = await perform(writer, [{"answer": "41"}, {"vote": "42"}], tools=PLANNING)
     ballot = performance.asked(0)[2].messages[1]
     assert isinstance(ballot, UserMessage)
     assert [shown.text for shown in materials(ballot.text) if shown.kind == "notes"] == ["Six sevens."]

@@ -154,8 +154,8 @@ async def test_with_nobody_left_the_run_fails_with_the_reason_they_share(tmp_pat
     ended = await run_team(tmp_path, team([{"fail": "auth"}], [{"fail": "auth"}]))
     assert isinstance(end := ended.events[-1], RunFailed)
     assert end.reason == "auth"
-    assert "agent_a" in end.message
-    assert "agent_b" in end.message
+    assert "agent1" in end.message
+    assert "agent2" in end.message
 
 
 async def test_with_nobody_left_for_different_reasons_there_is_no_quorum(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ async def test_with_nobody_left_and_the_budget_among_the_reasons_the_run_fails_f
         assert {drop.reason for drop in ended.of(AgentDropped)} == {"auth", "budget"}
         assert isinstance(end := ended.events[-1], RunFailed)
         assert end.reason == "budget"
-        assert "agent_a" in end.message
-        assert "agent_b" in end.message
+        assert "agent1" in end.message
+        assert "agent2" in end.message
 
 
 async def test_an_agent_that_fails_later_leaves_its_answer_in_the_race(tmp_path: Path) -> None:
