@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ON_EVERY_CORE := --numprocesses auto --dist loadfile
 
-.PHONY: demo check test bench soak wire-table bundle clients-install clean
+.PHONY: demo check test bench soak clients clients-install wire-table bundle clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -22,18 +22,33 @@ check: $(VENV)/developed node_modules/installed
 test: $(VENV)/developed node_modules/installed
 	$(BIN)/pytest $(ON_EVERY_CORE)
 
+# About 20 minutes on a quiet machine. MASSGEN_UPSTREAM=/venv/bin/massgen measures upstream beside us; `python -m
+# benchmarks.crowd` takes 1,000 runs instead of 100.
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.streams
+	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.waiting
+	$(BIN)/python -m benchmarks.crowd --runs 100
+	$(BIN)/python -m benchmarks.upstream
 
 # The long harnesses: faults, thousands of starts and runs. About 50 minutes; ONLY="one-key damage" runs some.
 soak: $(VENV)/developed
 	$(BIN)/python -W error -m tests.soak $(ONLY)
 
+# Real clients (Claude Code, Codex, Gemini CLI, the Inspector) against local doubles of the model APIs. About 8 minutes;
+# ONLY="codex-start gemini-run" plays some. What cannot be fetched is skipped, and said.
+clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fetched
+	$(BIN)/python -m tests.clients $(ONLY)
+
 # docs/wires.md, from a run of every check and fault on every wire.
 wire-table: $(VENV)/developed node_modules/installed
 	$(BIN)/python -m docs.wires
+
+# The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
+.PHONY: conformance
+conformance: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m tests.conformance.suite $(ONLY)
 
 # The bundle for MCPB clients, in dist/, checked by its own validator.
 bundle: $(VENV)/developed
@@ -44,7 +59,7 @@ clients-install: $(VENV)/developed
 	$(BIN)/python -m tests.clients.install_listing $(CLIENTS)
 
 clean:
-	rm -rf $(VENV) node_modules .coverage* htmlcov build dist
+	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -56,7 +71,11 @@ $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-# Tools of the npm registry that the tests drive: a wire-true double of the providers, and the MCP Inspector.
+# Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, and the
+# conformance suite of the protocol.
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@
+
+tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json
+	npm ci --prefix tests/clients --silent --no-audit --no-fund && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"

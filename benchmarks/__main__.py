@@ -29,6 +29,8 @@ from benchmarks.server import Server
 from benchmarks.table import Table, machine
 
 TEAMS = (1, 3, 10)
+OTHER_WIRES = ("openai", "claude")
+"""All other rows are over Chat Completions."""
 AT_ONCE = 10
 """Runs at once, to see what a further one adds to the runner's memory."""
 EXIT_WRONG_COUNT = 1
@@ -70,6 +72,8 @@ def _repetition(model: LocalModel, table: Table) -> set[str]:
         note(3, "cold", _cold(server, model, table, 3))
         for agents in TEAMS:
             note(agents, "warm", _warm(server, model, table, agents))
+        for wire in OTHER_WIRES:
+            _wire(server, model, table, wire)
         _memory(server, model, table)
     with _fresh_home() as home, Server(home) as server:
         note(10, "cold", _cold(server, model, table, 10))
@@ -114,6 +118,17 @@ def _warm(server: Server, model: LocalModel, table: Table, agents: int) -> Momen
     _add(table, f"warm, {_count(agents)}", moments)
     table.add(f"warm, {_count(agents)}: runner CPU", "ms", cpu_seconds(runner) - before)
     return moments
+
+
+def _wire(server: Server, model: LocalModel, table: Table, wire: str) -> None:
+    """Ten agents over another wire, once its SDK is there."""
+    address = model.root if wire == "claude" else model.base_url
+    run_once(server, model, write_team(server.home, 1, address, wire))
+    runner, team = _runner(server), write_team(server.home, 10, address, wire)
+    before = cpu_seconds(runner)
+    moments = run_once(server, model, team)
+    table.add(f"warm, 10 agents, {wire}: whole run", "ms", moments.whole)
+    table.add(f"warm, 10 agents, {wire}: runner CPU", "ms", cpu_seconds(runner) - before)
 
 
 def _add(table: Table, kind: str, moments: Moments) -> None:

@@ -1,8 +1,8 @@
-"""A model that takes no time, or so long as it is told: Chat Completions over server-sent events, on 127.0.0.1.
+"""A model that takes no time, or so long as it is told: three wires over server-sent events, on 127.0.0.1.
 
-It is a process of its own. It votes for the first name that it may vote for, else submits a new answer, else writes
-text; every text differs from all earlier ones. `GET /record` tells the requests since the last `POST /reset`. Must not
-know what is measured.
+It is a process of its own. Shown an answer, it votes for the first name that it may vote for; else it submits a new
+answer, else writes text; every text differs from all earlier ones. `GET /record` tells the requests since the last
+`POST /reset`. Must not know what is measured.
 """
 
 import asyncio
@@ -11,16 +11,18 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from benchmarks.dialects import DIALECTS, NAME, Dialect, Played
+
+__all__ = ["NAME", "LocalModel"]
+
 ROOT = Path(__file__).resolve().parent.parent
-NAME = "local"
-_USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 
 class LocalModel:
@@ -42,8 +44,16 @@ class LocalModel:
         self._process.communicate(timeout=10)
 
     @property
+    def root(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{self.root}/v1"
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     def reset(self) -> None:
         """Forget all requests so far."""
@@ -94,12 +104,13 @@ class _Server:
             writer.close()
 
     def _reply(self, method: str, path: str, body: bytes, arrived: float) -> bytes:
-        match method, path:
-            case "POST", "/v1/chat/completions":
-                played, events = self._play(json.loads(body))
+        for ending, dialect in DIALECTS.items():
+            if method == "POST" and path.endswith(ending):
+                played = self._play(dialect, body)
                 digest = hashlib.sha256(body).hexdigest()
-                self.requests.append({"time": arrived, "body": digest, "played": played})
-                return _stream(events)
+                self.requests.append({"time": arrived, "body": digest, "played": played.tool or "text"})
+                return dialect.stream(played)
+        match method, path:
             case "GET", "/record":
                 return _whole("200 OK", {"requests": self.requests})
             case "POST", "/reset":
@@ -108,27 +119,18 @@ class _Server:
             case _:
                 return _whole("404 Not Found", {"error": {"message": f"no route {method} {path}"}})
 
-    def _play(self, request: Mapping[str, Any]) -> tuple[str, Iterator[Mapping[str, object]]]:
-        """What is played, and the events that play it."""
+    def _play(self, dialect: Dialect, body: bytes) -> Played:
+        """What is replied. Nobody votes who was shown no answer."""
         self.played += 1
+        tools = dialect.tools(json.loads(body))
         text = f"Answer number {self.played}: forty-two, because six times seven is forty-two."
-        tools: dict[str, Any] = {tool["function"]["name"]: tool["function"] for tool in request.get("tools", ())}
-        if "vote" in tools:
-            choice: str = tools["vote"]["parameters"]["properties"]["agent_id"]["enum"][0]
-            return "vote", self._call("vote", {"agent_id": choice, "reason": "It is right and complete."})
+        if "vote" in tools and ("new_answer" not in tools or b"Answer number" in body):
+            choice: str = tools["vote"]["properties"]["agent_id"]["enum"][0]
+            vote = {"agent_id": choice, "reason": "It is right and complete."}
+            return Played(self.played, json.dumps(vote), "vote")
         if "new_answer" in tools:
-            return "new_answer", self._call("new_answer", {"content": text})
-        return "text", _events([{"content": text[:20]}, {"content": text[20:]}], "stop")
-
-    def _call(self, name: str, arguments: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
-        written = json.dumps(arguments)
-        opening = {"index": 0, "id": f"call_{self.played}", "type": "function"}
-        deltas: list[Mapping[str, object]] = [
-            {"tool_calls": [{**opening, "function": {"name": name, "arguments": ""}}]},
-            {"tool_calls": [{"index": 0, "function": {"arguments": written[:10]}}]},
-            {"tool_calls": [{"index": 0, "function": {"arguments": written[10:]}}]},
-        ]
-        return _events(deltas, "tool_calls")
+            return Played(self.played, json.dumps({"content": text}), "new_answer")
+        return Played(self.played, text)
 
 
 def _read_head(head: bytes) -> tuple[str, str, int]:
@@ -137,23 +139,6 @@ def _read_head(head: bytes) -> tuple[str, str, int]:
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return method, path, int(headers.get("content-length", "0"))
-
-
-def _events(deltas: list[Mapping[str, object]], finish: str) -> Iterator[Mapping[str, object]]:
-    """The chunks of one reply, usage at the end."""
-    frame = {"id": "chatcmpl-local", "object": "chat.completion.chunk", "created": int(time.time()), "model": NAME}
-    for delta in ({"role": "assistant", "content": None}, *deltas):
-        yield {**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
-    yield {**frame, "choices": [], "usage": _USAGE}
-
-
-def _stream(events: Iterator[Mapping[str, object]]) -> bytes:
-    """Server-sent events, each a chunk of the transfer."""
-    lines = [*(json.dumps(event) for event in events), "[DONE]"]
-    chunks = [f"data: {line}\n\n".encode() for line in lines]
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
 
 
 def _whole(status: str, document: Mapping[str, object]) -> bytes:

@@ -39,11 +39,13 @@ def expected_requests(agents: int) -> int:
     return 2 * agents + 1 if agents > 1 else 1
 
 
-def write_team(directory: Path, agents: int, base_url: str) -> Path:
-    """A config of so many agents who all ask the local model; returns its path. (JSON is YAML, too.)"""
-    backend = {"type": "chatcompletion", "model": NAME, "base_url": base_url}
+def write_team(directory: Path, agents: int, base_url: str, wire: str = "chatcompletion") -> Path:
+    """A config of so many agents who all ask the local model; returns its path. (JSON is YAML, too.) `wire`: the type
+    of their backends.
+    """
+    backend = {"type": wire, "model": NAME, "base_url": base_url}
     team = [{"id": f"agent{place}", "backend": backend} for place in range(1, agents + 1)]
-    path = directory / f"team_of_{agents}.yaml"
+    path = directory / f"team_of_{agents}_{wire}.yaml"
     path.write_text(json.dumps({"agents": team}, indent=2))
     return path
 
@@ -67,6 +69,14 @@ def run_many(server: Server, team: Path, runs: int) -> None:
     started = [server.call("start_run", question=QUESTION, config=str(team)) for _ in range(runs)]
     for run in started:
         server.call("wait_run", run_id=run["run_id"], timeout_seconds=50)
+
+
+def ended(server: Server, run_id: str) -> str:
+    """Wait for the end of a run; returns its state then."""
+    while True:
+        state = server.call("wait_run", run_id=run_id, timeout_seconds=50)["status"]
+        if state not in ("queued", "running"):
+            return str(state)
 
 
 def _last_event(home: Path, run_id: str) -> float:

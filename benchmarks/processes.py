@@ -42,10 +42,13 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def finish(command: Sequence[str], *, directory: Path, environ: dict[str, str]) -> Finished:
-    """Run a command to its end. Raises `RuntimeError` if it fails."""
+def finish(command: Sequence[str], *, directory: Path, environ: dict[str, str], quiet: bool = False) -> Finished:
+    """Run a command to its end; `quiet`: what it says on standard error is lost. Raises `RuntimeError` if it fails."""
     began = time.perf_counter()
-    with subprocess.Popen(command, cwd=directory, env=environ, stdout=subprocess.PIPE, text=True) as process:
+    unheard = subprocess.DEVNULL if quiet else None
+    with subprocess.Popen(
+        command, cwd=directory, env=environ, stdout=subprocess.PIPE, stderr=unheard, text=True
+    ) as process:
         assert process.stdout is not None
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)

@@ -16,6 +16,8 @@ from typing import Any, Self
 
 from benchmarks.processes import cpu_seconds, end, environment, runner_pids
 
+ROOT = Path(__file__).resolve().parent.parent
+OURS = "massgen_mcp.cli.massgen_mcp.main"
 PATIENCE = 60.0
 """Seconds after which an answer is given up on."""
 
@@ -26,16 +28,16 @@ class Server:
     `start_wall` and `start_cpu` are the seconds from before its start to its `initialize` answer.
     """
 
-    def __init__(self, home: Path, variables: Mapping[str, str] | None = None) -> None:
-        """`variables`: further ones of its environment."""
+    def __init__(self, home: Path, variables: Mapping[str, str] | None = None, *, module: str = OURS) -> None:
+        """`variables`: further ones of its environment. `module`: another server's."""
         self.home = home
         self._last_id = 0
         self._rest = b""
         began = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "massgen_mcp.cli.massgen_mcp.main"],
+            [sys.executable, "-m", module],
             cwd=home,
-            env={**environment(home), **(variables or {})},
+            env={**environment(home), "PYTHONPATH": str(ROOT), **(variables or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

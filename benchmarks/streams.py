@@ -7,6 +7,7 @@ its own, and those of one wire one after the other. What the rows mean, for each
   answer is plain text; `call`: it is the argument of `new_answer`; `live`: such a call comes token by token, as from a
   provider, and reading from the network costs more.
 - bare: the same stream, read with httpx2 and parsed, and nothing else. SDK: the same, as the provider's SDK reads it.
+  ours: what a run costs beyond the bare one.
 - first stream: the first short run over a wire in a process that has done a scripted one; the SDK's import included.
   CPU of the whole process, and the longest time for which its event loop was busy in one step (CPU of its thread; what
   other threads do meanwhile is not in it).
@@ -60,11 +61,9 @@ def _repetition(model: StreamingModel, directory: Path, table: Table) -> None:
             seconds = {what: _one(directory, what, wire, model.root, play)["token"] for what in _READERS}
             for what, cost in seconds.items():
                 table.add(f"{wire}: token, {play.replace('/burst', '').replace('/', ' ')}, {what}", "us", cost)
-            table.add(
-                f"{wire}: token, {play.replace('/burst', '').replace('/', ' ')}, SDK to run",
-                "x",
-                seconds["SDK"] / seconds["run"],
-            )
+            name = f"{wire}: token, {play.replace('/burst', '').replace('/', ' ')}"
+            table.add(f"{name}, ours: run without bare", "us", seconds["run"] - seconds["bare"])
+            table.add(f"{name}, SDK to run", "x", seconds["SDK"] / seconds["run"])
 
 
 def _one(directory: Path, *what: str) -> dict[str, float]:

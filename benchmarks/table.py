@@ -19,6 +19,10 @@ class Table:
         """One more value of a figure: seconds for the units ms and us, else in the unit itself."""
         self.rows.setdefault((name, unit), []).append(value * UNITS[unit])
 
+    def median(self, name: str, unit: str) -> float:
+        """Of a figure, in its unit."""
+        return median(self.rows[name, unit])
+
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.rows)
         lines = [f"{'figure':<{width}}  {'median':>8}  {'[min - max]':>19}  unit", "-" * (width + 41)]

@@ -4,8 +4,8 @@
 - behind a limit of 4: 200 runs of one agent, a model that takes 0.5 s; one of other credentials, one that is cancelled.
 - waiting runs: so many runs whose agents hang; what the runner uses while nothing happens, in percent of a core.
 - waiters: 200 `wait_run` calls at once on a run in which nothing happens; what the server uses.
-- pollers: 200 `get_status` calls a second on a run in which nothing happens, beside as many that name no tool, which
-  cost what the protocol costs: how long the answers take.
+- pollers: 200 `get_status` calls a second on a run in which nothing happens, by turns with as many of a bare server of
+  the SDK, whose tool does nothing: how long the answers take.
 - get_status: of a run that goes on and has 10,000 events; CPU of the server per call, after the first.
 - long journal: a run of 50 MB of streamed text is gone on with; the longest time for which the loop stood still.
 """
@@ -23,7 +23,7 @@ from typing import Any
 import anyio
 
 from benchmarks.local_model import NAME, LocalModel
-from benchmarks.one_run import QUESTION
+from benchmarks.one_run import QUESTION, ended
 from benchmarks.processes import cpu_seconds, runner_pids
 from benchmarks.server import Server
 from benchmarks.table import Table, machine
@@ -48,6 +48,8 @@ OTHER_KEY = "OPENAI_API_KEY"
 BEHIND = 200
 QUEUED, WAITERS, EVENTS, LONG_MB = 40, 200, 10_000, 50
 WATCHED_SECONDS = 10.0
+TURNS, TURN_SECONDS = 5, 4.0
+"""The pollers ask the two servers by turns."""
 WIDE = {"MASSGEN_MCP_MAX_RUNNING": "5000", "MASSGEN_MCP_MAX_QUEUED": "10000"}
 
 
@@ -77,7 +79,7 @@ def _queue(table: Table) -> None:
         )
         began = time.monotonic()
         started = [server.call("start_run", question=QUESTION, config=config)["run_id"] for _ in range(QUEUED)]
-        states = [_ended(server, run_id) for run_id in started]
+        states = [ended(server, run_id) for run_id in started]
         table.add(f"queue: {QUEUED} runs, completed", "runs", states.count("completed"))
         table.add("queue: all of them", "ms", time.monotonic() - began)
 
@@ -92,13 +94,13 @@ def _behind(table: Table) -> None:
         cancelling = time.monotonic()
         cancelled = started.pop(BEHIND // 2)
         ours.call("control_run", run_id=cancelled, action="cancel")
-        _ended(ours, cancelled)
+        ended(ours, cancelled)
         table.add(
             f"behind a limit of 4: {BEHIND} runs, one of them cancelled after", "ms", time.monotonic() - cancelling
         )
-        _ended(theirs, other)
+        ended(theirs, other)
         table.add("behind a limit of 4: one of other credentials, done after", "ms", time.monotonic() - cancelling)
-        states = [_ended(ours, run_id) for run_id in started]
+        states = [ended(ours, run_id) for run_id in started]
         table.add("behind a limit of 4: all others", "ms", time.monotonic() - began)
         table.add("behind a limit of 4: completed", "runs", states.count("completed"))
         first = [_first_event(home, run_id) for run_id in started]
@@ -112,26 +114,26 @@ def _first_event(home: Path, run_id: str) -> float:
 
 
 def _polled(table: Table, runs: int) -> None:
-    """So many clients of one server that ask for the status of a run once a second each."""
-    with _home() as home, Server(home) as server:
+    """So many clients of one server that ask for the status of a run once a second each; and the same of a bare one."""
+    with _home() as home, Server(home) as server, Server(home, module="benchmarks.bare_server") as bare:
         config = _config(home, "stuck", {"type": "scripted", "script": [{"hang": True}]})
         run_id = server.call("start_run", question=QUESTION, config=config)["run_id"]
-        for _ in range(20):
-            server.call("get_status", run_id=run_id)
-        for name, tool, arguments in (
-            ("get_status", "get_status", {"run_id": run_id}),
-            ("a tool that is refused", "none", {}),
-        ):
-            taken = sorted(server.ask_regularly(tool, arguments, clients=runs, seconds=WATCHED_SECONDS))
-            table.add(f"pollers: {runs}, {name}, p50", "ms", taken[len(taken) // 2])
-            table.add(f"pollers: {runs}, {name}, p99", "ms", taken[len(taken) * 99 // 100])
-
-
-def _ended(server: Server, run_id: str) -> str:
-    while True:
-        state = server.call("wait_run", run_id=run_id, timeout_seconds=50)["status"]
-        if state not in ("queued", "running"):
-            return str(state)
+        asked = {"get_status": server, "get_status of a bare SDK server": bare}
+        for each in asked.values():
+            for _ in range(20):
+                each.call("get_status", run_id=run_id)
+        for _ in range(TURNS):
+            p99: list[float] = []
+            for name, each in asked.items():
+                before = cpu_seconds(each.pid)
+                taken = sorted(each.ask_regularly("get_status", {"run_id": run_id}, clients=runs, seconds=TURN_SECONDS))
+                table.add(
+                    f"pollers: {runs}, {name}, CPU per answer", "ms", (cpu_seconds(each.pid) - before) / len(taken)
+                )
+                p99.append(taken[len(taken) * 99 // 100])
+                table.add(f"pollers: {runs}, {name}, p50", "ms", taken[len(taken) // 2])
+                table.add(f"pollers: {runs}, {name}, p99", "ms", p99[-1])
+            table.add(f"pollers: {runs}, p99 to the bare one's", "x", p99[0] / p99[1])
 
 
 def _idle(table: Table, runs: int) -> None:

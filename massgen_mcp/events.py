@@ -391,6 +391,7 @@ class ModelReplied(Event):
     usage: Usage | None = None
     cost: Cost = Cost()
     seconds: float
+    """How long the call took, retries included; what it waited in our own queue is no part of that."""
 
 
 class ModelCallFailed(Event):
@@ -405,6 +406,7 @@ class ModelCallFailed(Event):
     """As in `ModelCallRetried`, for the last try."""
     cost: Cost | None = None
     seconds: float
+    """As in `ModelReplied`."""
 
 
 class ModelCallAborted(Event):
@@ -417,6 +419,7 @@ class ModelCallAborted(Event):
     """What was used until then, by our estimate."""
     cost: Cost | None = None
     seconds: float
+    """As in `ModelReplied`."""
 
 
 class ToolFinished(Event):
@@ -618,6 +621,9 @@ class UnknownEvent(Event):
     content: dict[str, Any]
 
 
+LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
+"""What may say that a try without a reply has to be paid for."""
+RunEnd = RunCompleted | RunFailed | RunCancelled | RunTimedOut
 TERMINAL = (RunCompleted, RunFailed, RunCancelled, RunTimedOut)
 """After one of these nothing more happens in a run."""
 

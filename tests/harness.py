@@ -121,14 +121,14 @@ class TempHome:
                 return
 
     @asynccontextmanager
-    async def client(self, mode: Mode = "auto", *, called: str = "test") -> AsyncGenerator[Client]:
+    async def client(self, mode: Mode = "auto", *, called: str = "test", **abilities: Any) -> AsyncGenerator[Client]:
         """A client of the SDK on a server process of its own, over standard input and output. `called` is what it calls
-        itself.
+        itself, `abilities` are what `mcp.Client` takes: callbacks, extensions.
         """
         server = StdioServerParameters(command=self.python, args=["-m", SERVER_MODULE], env=self.environ)
         with (self.work / "server.log").open("a") as log:
             info = Implementation(name=called, version="1")
-            async with Client(stdio_client(server, errlog=log), mode=mode, client_info=info) as client:
+            async with Client(stdio_client(server, errlog=log), mode=mode, client_info=info, **abilities) as client:
                 yield client
 
 
@@ -335,10 +335,10 @@ class HttpServer:
         return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
 
     @asynccontextmanager
-    async def client(self, mode: Mode) -> AsyncGenerator[Client]:
+    async def client(self, mode: Mode, **abilities: Any) -> AsyncGenerator[Client]:
         async with (
             httpx2.AsyncClient(headers=self.credentials, trust_env=False, timeout=60) as http,
-            Client(streamable_http_client(self.url, http_client=http), mode=mode) as client,
+            Client(streamable_http_client(self.url, http_client=http), mode=mode, **abilities) as client,
         ):
             yield client
 

@@ -24,10 +24,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Flow:
-    """A reply that is not made before it is sent, anew each time. `pause_seconds` lie between its pieces."""
+    """A reply that is not made before it is sent, anew each time. `pause_seconds` lie between its pieces,
+    `silence_seconds` before the first one.
+    """
 
     pieces: Callable[[], Iterable[bytes]]
     pause_seconds: float = 0.0
+    silence_seconds: float = 0.0
 
 
 @dataclass
@@ -92,10 +95,11 @@ def sse(*events: dict[str, Any] | str) -> bytes:
 
 async def _write(stream: SocketStream, answer: bytes | Flow) -> None:
     flow = Flow(lambda: (answer,)) if isinstance(answer, bytes) else answer
-    for place, piece in enumerate(flow.pieces()):
-        await anyio.sleep(flow.pause_seconds if place else 0)
+    await anyio.sleep(flow.silence_seconds)
+    for piece in flow.pieces():
         for start in range(0, len(piece), 65536):
             await stream.send(piece[start : start + 65536])
+        await anyio.sleep(flow.pause_seconds)
 
 
 async def _read_request(stream: SocketStream) -> Seen:

@@ -6,12 +6,12 @@ from typing import Any
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, PastCall
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import EarlierTurn, ScriptedBackendConfig
+from massgen_mcp.config.models import EarlierTurn, OrchestratorConfig, ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import Event, LogRecord, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.tools.base import Tool
 
 
@@ -68,7 +68,7 @@ async def perform(
     *scripts: list[dict[str, Any]],
     question: str = "What is six times seven?",
     rules: Rules | None = None,
-    policy: RunPolicy | None = None,
+    policy: OrchestratorConfig | None = None,
     tools: tuple[Tool, ...] = (),
     presentation: str | None = None,
     journal: EventList | None = None,
@@ -90,7 +90,13 @@ async def perform(
     team = tuple(Member(public_agent_name(place), listener, tools=tools) for place, listener in enumerate(listeners))
     journal = journal or EventList()
     run_spec = RunSpec(
-        question, team, rules or Rules(seed="test"), Limits(), NullAnswerStore(), policy or RunPolicy(), history=history
+        question,
+        team,
+        rules or Rules(seed="test"),
+        Limits(),
+        NullAnswerStore(),
+        policy or OrchestratorConfig(),
+        history=history,
     )
     conductor = Conductor(run_spec, journal, past)
     if past:

@@ -12,6 +12,7 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.runs.execute import RunHandle, execute_run
 
 EventT = TypeVar("EventT", bound=Event)
@@ -76,9 +77,9 @@ class Never(Event):
 class Act:
     """Something to do in the middle of a run: `when` an event comes by, `do` it to the run, once."""
 
-    def __init__(self, when: type[Event], do: str) -> None:
+    def __init__(self, when: type[Event], do: Action) -> None:
         self._when = when
-        self._do = do
+        self._do: Action = do
         self._handle: RunHandle | None = None
 
     def started(self, handle: RunHandle) -> None:
@@ -87,7 +88,7 @@ class Act:
     def heard(self, record: LogRecord) -> None:
         if isinstance(record.event, self._when) and self._handle is not None:
             handle, self._handle = self._handle, None
-            getattr(handle, self._do)()
+            handle.do(self._do)
 
 
 async def run_team(

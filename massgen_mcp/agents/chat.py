@@ -172,7 +172,7 @@ class SingleAgent(ChatAgent):
         system = said.system or (None if reset_chat else self._system)
         conversation = (*earlier, *said.messages)
         request = ModelRequest(system or self.system_message or NO_INSTRUCTIONS, conversation, parse_tools(tools or ()))
-        reply, began = ReplyParts(), anyio.current_time()
+        reply = ReplyParts()
         async with aclosing(self._parts(request)) as parts:
             async for part in parts:
                 reply.take(part)
@@ -180,7 +180,7 @@ class SingleAgent(ChatAgent):
                     yield StreamChunk("content", self.agent_id, content=part.text)
                 elif isinstance(part, ReasoningPart):
                     yield StreamChunk("reasoning", self.agent_id, content=part.text)
-        whole = reply.whole(self.backend.model, anyio.current_time() - began)
+        whole = reply.whole(self.backend.model)
         message = AssistantMessage(whole.text, whole.tool_calls, whole.replay)
         self._history, self._system = (*conversation, message), system
         if whole.tool_calls:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from massgen_mcp.agents import claude_code, presets
 from massgen_mcp.agents.settings import (
@@ -19,6 +19,7 @@ from massgen_mcp.agents.settings import (
     mapping,
     settings_from,
 )
+from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config import models
@@ -27,9 +28,6 @@ from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.providers import credential_variables, detect_backend
 from massgen_mcp.errors import MassgenError
-
-if TYPE_CHECKING:
-    from massgen_mcp.agents.config import AgentConfig
 
 SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
 """Backend parameters that become the agent's system message, in this order."""
@@ -43,8 +41,26 @@ _GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
 _SOURCE = "AgentConfig"
 
 
+class Described(Protocol):
+    """What is read here of an `AgentConfig`, which knows this module."""
+
+    backend_params: dict[str, Any]
+    message_templates: MessageTemplates | None
+    voting_sensitivity: str
+    max_new_answers_per_agent: int | None
+    answer_novelty_requirement: str
+    agent_id: str | None
+    timeout_config: TimeoutConfig
+    coordination_config: CoordinationConfig
+    skip_coordination_rounds: bool
+    debug_final_answer: str | None
+    custom_instruction: str | None
+
+    def init_nlip_router(self) -> None: ...
+
+
 def team_config(
-    *agents: "AgentConfig", orchestrator: "AgentConfig | None" = None, environ: Mapping[str, str] | None = None
+    *agents: Described, orchestrator: Described | None = None, environ: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The config of a team of these agents, as a dictionary: for `run(..., config_dict=...)`, or to write as YAML.
 
@@ -66,7 +82,7 @@ def team_config(
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
-def frozen_config(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -> models.Config:
+def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> models.Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     environ = os.environ if environ is None else environ
     _refuse_unsupported(agent)
@@ -74,7 +90,7 @@ def frozen_config(agent: "AgentConfig", environ: Mapping[str, str] | None = None
     return config_from_data(data, _SOURCE, environ=environ)
 
 
-def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -> Backend:
+def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Backend:
     """The backend that `backend_params` describe, ready to be asked. It is the caller's to close.
 
     A key that was given as text is used and stays in this process. Raises `MassgenError("config_invalid")`, and
@@ -93,7 +109,7 @@ def backend_of(agent: "AgentConfig", environ: Mapping[str, str] | None = None) -
     return make_backend(backend, environ)
 
 
-def instructions(agent: "AgentConfig") -> str | None:
+def instructions(agent: Described) -> str | None:
     """The agent's own instructions: its custom ones, then those among its backend parameters. None: there are none.
 
     Raises `MassgenError("config_invalid")` for one that is not text.
@@ -109,7 +125,7 @@ def instructions(agent: "AgentConfig") -> str | None:
     return "\n\n".join(filter(None, texts)) or None
 
 
-def agent_section(agent: "AgentConfig", environ: Mapping[str, str]) -> dict[str, Any]:
+def agent_section(agent: Described, environ: Mapping[str, str]) -> dict[str, Any]:
     """The agent's entry under `agents` of a config; its place in the team names it when it has no id."""
     section: dict[str, Any] = {} if agent.agent_id is None else {"id": agent.agent_id}
     section["backend"] = _backend(mapping(agent.backend_params, "backend_params"), environ)
@@ -151,7 +167,7 @@ def _variable_of(key: str, environ: Mapping[str, str]) -> str:
     )
 
 
-def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
+def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
     """What concerns the team, as sections of a config, without what is at the engine's default."""
     coordination = asdict(settings_from(CoordinationConfig, agent.coordination_config, "coordination_config"))
     timeouts = asdict(settings_from(TimeoutConfig, agent.timeout_config, "timeout_config"))
@@ -168,7 +184,7 @@ def _team_settings(agent: "AgentConfig") -> dict[str, dict[str, Any]]:
     return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
 
 
-def _refuse_unsupported(agent: "AgentConfig") -> None:
+def _refuse_unsupported(agent: Described) -> None:
     """What a run cannot honour, whichever part of its team says it."""
     agent.init_nlip_router()
     if agent.message_templates is not None and agent.message_templates.overrides:

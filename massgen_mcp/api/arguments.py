@@ -13,11 +13,11 @@ class _Types(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", hide_input_in_errors=True)
 
     question: str
-    config: str | Path | None
-    model: str | None
-    models: str | Sequence[str] | None
-    num_agents: int | None
-    output_file: str | Path | None
+    config: str | Path | None = None
+    model: str | None = None
+    models: str | Sequence[str] | None = None
+    num_agents: int | None = None
+    output_file: str | Path | None = None
     config_dict: Mapping[Any, Any] | None = None
     context_paths: str | Sequence[str | Mapping[str, Any]] | None = None
     session_id: str | None = None

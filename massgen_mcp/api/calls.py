@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from massgen_mcp.api.options import RunOptions
+from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.threads import imported
 
 
@@ -44,16 +44,15 @@ async def run(
     from massgen_mcp.api.performing import perform
     from massgen_mcp.api.request import prepared
 
-    run = await prepared(
-        query,
-        config=config,
-        model=model,
-        models=models,
-        num_agents=num_agents,
-        use_docker=use_docker,
-        enable_filesystem=enable_filesystem,
-        enable_logging=enable_logging,
-        output_file=output_file,
-        options=kwargs,
-    )
-    return await perform(run)
+    given: RunArguments = {
+        **kwargs,
+        "config": config,
+        "model": model,
+        "models": models,
+        "num_agents": num_agents,
+        "use_docker": use_docker,
+        "enable_filesystem": enable_filesystem,
+        "enable_logging": enable_logging,
+        "output_file": output_file,
+    }
+    return await perform(await prepared(query, given))

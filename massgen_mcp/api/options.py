@@ -1,6 +1,7 @@
 """What `run` takes by name. Imports next to nothing: a program that only names it has to wait for nothing."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypedDict
 
 from massgen_mcp.config.paths import Paths
@@ -22,3 +23,16 @@ class RunOptions(TypedDict, total=False):
     """Said to every agent, after the system message that the config gives it."""
     base_url: str | None
     """Where `model` or `models` are asked, instead of at their providers'."""
+
+
+class RunArguments(RunOptions, total=False):
+    """Everything that `run` takes besides the question."""
+
+    config: str | Path | None
+    model: str | None
+    models: Sequence[str] | None
+    num_agents: int | None
+    use_docker: bool
+    enable_filesystem: bool
+    enable_logging: bool
+    output_file: str | Path | None

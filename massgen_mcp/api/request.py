@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.api.arguments import check_types
-from massgen_mcp.api.options import RunOptions
+from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.build_config import path_entries
@@ -35,31 +35,21 @@ class Prepared:
 
 async def prepared(
     question: str,
+    given: RunArguments,
     *,
-    config: str | Path | None = None,
-    model: str | None = None,
-    models: Sequence[str] | None = None,
-    num_agents: int | None = None,
-    use_docker: bool = False,
-    enable_filesystem: bool = True,
-    enable_logging: bool = False,
-    output_file: str | Path | None = None,
-    options: RunOptions | None = None,
     sampling: Mapping[str, Any] | None = None,
     at_most_seconds: float | None = None,
 ) -> Prepared:
     """Check a caller's arguments, as `run` takes them; the last two are LiteLLM's. Raises `MassgenError`."""
-    given = options or RunOptions()
     _known(given)
-    named = {"config": config, "model": model, "models": models, "num_agents": num_agents, "output_file": output_file}
-    check_types({"question": question, **named, **given})
-    if use_docker:
+    check_types({"question": question, **given})
+    if given.get("use_docker"):
         raise MassgenError(
             "invalid_arguments",
             "use_docker: commands do not run in Docker here; leave it out. Agents work in directories of their own",
         )
-    team = _named(config, model, models, num_agents, given)
-    session_id, history = _session(given, keep_logs=enable_logging)
+    team, keeps = _named(given), bool(given.get("enable_logging"))
+    session_id, history = _session(given, keep_logs=keeps)
     request = await build_request(
         Given(
             question,
@@ -67,15 +57,15 @@ async def prepared(
             cwd=Path.cwd(),
             environ=os.environ,
             context_paths=_context_paths(given.get("context_paths") or ()),
-            enable_filesystem=enable_filesystem,
+            enable_filesystem=bool(given.get("enable_filesystem", True)),
             system_message=given.get("system_message") or None,
             limits=CallLimits(at_most_seconds=at_most_seconds),
             sampling=sampling or {},
-            output_file=_output(output_file),
+            output_file=_output(given.get("output_file")),
             session_id=session_id,
             history=history,
-            project=Path.cwd() if enable_logging else None,
-            listed=enable_logging,
+            project=Path.cwd() if keeps else None,
+            listed=keeps,
         )
     )
     logger.info("%s", request.describe_start(Path.cwd()))
@@ -89,7 +79,7 @@ def _output(path: str | Path | None) -> OutputFile | None:
 def _known(given: Mapping[str, object]) -> None:
     known = RunOptions.__optional_keys__
     for name in given:
-        if name not in known:
+        if name not in RunArguments.__optional_keys__:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
             raise MassgenError("invalid_arguments", f"unknown argument {name[:80]!a}; {hint}")
@@ -98,30 +88,23 @@ def _known(given: Mapping[str, object]) -> None:
 # -- the team ---------------------------------------------------------------------------------------------------------
 
 
-def _named(
-    config: str | Path | None,
-    model: str | None,
-    models: Sequence[str] | None,
-    num_agents: int | None,
-    given: RunOptions,
-) -> Named:
+def _named(given: RunArguments) -> Named:
     """How the caller names the team. Raises `MassgenError` invalid_arguments."""
-    data = given.get("config_dict")
-    named = {"config": config, "config_dict": data, "model": model, "models": models or None}
+    config, model, models = given.get("config"), given.get("model"), given.get("models") or None
+    named = {"config": config, "config_dict": given.get("config_dict"), "model": model, "models": models}
     chosen = [name for name, value in named.items() if value is not None]
     if len(chosen) > 1:
         raise MassgenError("invalid_arguments", f"{' and '.join(chosen)} name a team each; name one")
-    by_model = model is not None or bool(models)
-    for name, value in (("num_agents", num_agents), ("base_url", given.get("base_url"))):
-        if value is not None and not by_model:
+    for name in ("num_agents", "base_url"):
+        if given.get(name) is not None and model is None and models is None:
             raise MassgenError("invalid_arguments", f"{name} goes with model or models")
     if isinstance(models, str):
         raise MassgenError("invalid_arguments", "models is a list of names; for one name there is model")
     return Named(
         config=None if config is None else str(config),
-        data=data,
+        data=given.get("config_dict"),
         models=(model,) if model is not None else tuple(models or ()),
-        num_agents=num_agents,
+        num_agents=given.get("num_agents"),
         base_url=given.get("base_url"),
     )
 

@@ -4,7 +4,6 @@ Backends never retry; this does, so that nothing is tried by two policies at onc
 """
 
 import random
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
@@ -60,7 +59,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole reply. `model` is the provider's name for it where it told one; `seconds` counts retries in."""
+    """A whole reply. `model` is the provider's name for it where it told one."""
 
     text: str
     reasoning: str
@@ -69,7 +68,6 @@ class Reply:
     replay: tuple[JsonObject, ...]
     usage: UsagePart | None
     model: str
-    seconds: float
 
 
 async def call_model(
@@ -99,7 +97,7 @@ async def call_model(
     would end after the deadline of the call, the round or the run. Raises `BackendError`, with reason "timeout" when
     `deadline_seconds` have passed.
     """
-    started, heard = time.monotonic(), False
+    heard = False
     with Countdown(deadline_seconds) as time_left:
 
         def waits(obstacle: Obstacle | None) -> None:
@@ -122,7 +120,7 @@ async def call_model(
                         answered()
                         on_part(part)
 
-                    return await _one_reply(backend, fit(request), on_text, hear, started)
+                    return await _one_reply(backend, fit(request), on_text, hear)
             except BackendError as error:
                 tries += 1
                 failures += not (other := refused(error))
@@ -152,11 +150,10 @@ async def _one_reply(
     request: ModelRequest,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-    started: float,
 ) -> Reply:
     parts = backend.stream(request)
     try:
-        return await _collect(parts, backend.model, on_text, on_part, started)
+        return await _collect(parts, backend.model, on_text, on_part)
     finally:
         # A stream that is left half read would keep its connection until the garbage collector came.
         with anyio.move_on_after(5, shield=True):
@@ -168,7 +165,6 @@ async def _collect(
     model: str,
     on_text: Callable[[str], None],
     on_part: Callable[[Part], None],
-    started: float,
 ) -> Reply:
     collected = ReplyParts()
     spoken: type[Part] | None = None
@@ -179,7 +175,7 @@ async def _collect(
             apart = "" if spoken in (None, type(part)) else "\n\n"
             spoken = type(part)
             on_text(apart + part.text)
-    return collected.whole(model, time.monotonic() - started)
+    return collected.whole(model)
 
 
 class ReplyParts:
@@ -217,7 +213,7 @@ class ReplyParts:
         if self._size + self._drafted > MAX_REPLY_BYTES:
             raise BackendError("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes")
 
-    def whole(self, model: str, seconds: float) -> Reply:
+    def whole(self, model: str) -> Reply:
         """Raises `BackendError` provider_error if the model had not come to its end."""
         if self._stop is None:
             raise BackendError("provider_error", "the reply ended before the model did", retryable=True)
@@ -232,5 +228,4 @@ class ReplyParts:
             replay=self._stop.replay,
             usage=self._usage,
             model=(self._usage.model if self._usage else "") or model,
-            seconds=seconds,
         )

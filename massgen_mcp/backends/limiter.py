@@ -79,8 +79,10 @@ class ProviderLimiter:
         self._policy = policy
         self._abilities = abilities
         self._limits: list[ProviderLimits] = []
-        self._line = anyio.Lock(fast_acquire=True)  # first come, first served; only its holder looks for a gap
-        self._changed = anyio.Event()
+        self._line: deque[_Place] = deque()
+        """Those who wait, and whoever is just being let through; the first one looks for a gap."""
+        self._in_the_way: tuple[Obstacle, float | None] | None = None
+        """What those who wait were told last, and when time removes it; None while it is a limit of our own."""
         self._under_way = 0
         self._sent: deque[float] = deque()
         self._last_sent = 0.0
@@ -115,22 +117,18 @@ class ProviderLimiter:
         the provider would outlast the caller's own deadline. Inside the block call what it yields as soon as the
         provider sends anything; a `BackendError` there is the outcome of the call.
         """
-        told: Obstacle | None = None
-        if self._line.locked():
-            told = "concurrency"
-            on_wait(told)
-        async with self._line:
-            while obstacle := self._obstacle():
-                if obstacle != told:
-                    told = obstacle
-                    on_wait(obstacle)
-                self._refuse_in_vain(obstacle)
-                await self._wait_for_change(self._until(obstacle))
+        with self._place() as place:
+            while (obstacle := self._obstacle()) or self._line[0] is not place:
+                if obstacle is not None:
+                    self._show(obstacle)
+                    place.tell(obstacle, on_wait)
+                    self._refuse_in_vain(obstacle)
+                await place.wait(self._until(obstacle) if obstacle and self._line[0] is place else None)
             entered = self._circuit.enter()
             self._under_way += 1
             self._last_sent = anyio.current_time()
             self._sent.append(self._last_sent)
-        if told:
+        if place.told:
             on_wait(None)
         try:
             yield self._answered
@@ -198,13 +196,33 @@ class ProviderLimiter:
             "longer than this call has time for",
         )
 
-    async def _wait_for_change(self, until: float | None) -> None:
-        with anyio.CancelScope(deadline=float("inf") if until is None else until):
-            await self._changed.wait()
+    # -- the line -----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _place(self) -> Generator["_Place"]:
+        """A place at the end of the line, until the end of the block."""
+        place = _Place()
+        self._line.append(place)
+        try:
+            yield place
+        finally:
+            self._line.remove(place)
+            self._tell()
 
     def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+        """Something may have changed for the first one in the line."""
+        if self._line:
+            self._line[0].wake()
+
+    def _show(self, obstacle: Obstacle) -> None:
+        """What is in the way of the first one is in the way of all behind it: they are woken when that is new. Which
+        limit of our own it is changes with every call that is let through, and concerns the first one only.
+        """
+        now = None if obstacle in OWN_QUEUE else (obstacle, self._until(obstacle))
+        if now != self._in_the_way:
+            self._in_the_way = now
+            for place in self._line:
+                place.wake()
 
     # -- what came of a call ------------------------------------------------------------------------------------------
 
@@ -217,6 +235,28 @@ class ProviderLimiter:
             self._circuit.failed(error, now, entered)
         else:
             self._circuit.close()  # whatever was wrong, somebody was there to say so
+
+
+class _Place:
+    """One call's place in the line."""
+
+    def __init__(self) -> None:
+        self.told: Obstacle | None = None
+        self._woken = anyio.Event()
+
+    def tell(self, obstacle: Obstacle, on_wait: Callable[[Obstacle | None], None]) -> None:
+        if obstacle != self.told:
+            self.told = obstacle
+            on_wait(obstacle)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def wait(self, until: float | None) -> None:
+        """Return when it is woken, or at `until`."""
+        with anyio.CancelScope(deadline=float("inf") if until is None else until):
+            await self._woken.wait()
+        self._woken = anyio.Event()
 
 
 class _Circuit:

@@ -3,11 +3,10 @@
 import os
 import traceback
 from collections.abc import Callable
-from typing import cast
 
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.errors import MassgenError
+from massgen_mcp.errors import MassgenError, root_causes
 from massgen_mcp.redaction import redacted_output
 
 
@@ -16,28 +15,15 @@ def guarded(
 ) -> int:
     """The exit code of `work`. `code_of` gives that of an error, `interrupted` is that of Ctrl-C. No key is printed."""
     with redacted_output(redactor_for(os.environ)):
-        return _guarded(work, code_of, interrupted, debug=debug)
-
-
-def _guarded(work: Callable[[], int], code_of: Callable[[MassgenError], int], interrupted: int, *, debug: bool) -> int:
-    try:
-        return work()
-    except KeyboardInterrupt:
-        return interrupted
-    except Exception as error:  # noqa: BLE001 - the boundary of the process
-        cause = _cause(error)
-        if isinstance(cause, KeyboardInterrupt):
-            return interrupted
-        if debug:
-            print_error("".join(traceback.format_exception(error)))
-        if not isinstance(cause, MassgenError):
-            cause = MassgenError("internal", f"{type(cause).__name__}: {cause}")
-        print_error(f"ERROR {cause.code}: {cause}")
-        return code_of(cause)
-
-
-def _cause(error: BaseException) -> BaseException:
-    """What went wrong, without the groups that task groups wrap around it."""
-    while isinstance(error, BaseExceptionGroup):
-        (error, *_) = cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return error
+        try:
+            return work()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the boundary of the process
+            cause = root_causes(error)[0]
+            if isinstance(cause, KeyboardInterrupt):
+                return interrupted
+            if debug:
+                print_error("".join(traceback.format_exception(error)))
+            if not isinstance(cause, MassgenError):
+                cause = MassgenError("internal", f"{type(cause).__name__}: {cause}")
+            print_error(f"ERROR {cause.code}: {cause}")
+            return code_of(cause)

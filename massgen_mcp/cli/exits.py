@@ -15,8 +15,6 @@ EXIT_EXECUTION = 2
 EXIT_TIMEOUT = 3
 EXIT_INTERRUPTED = 4
 
-CODES_OF_MASSGEN = frozenset({EXIT_OK, EXIT_CONFIG, EXIT_EXECUTION, EXIT_TIMEOUT, EXIT_INTERRUPTED})
-
 # -- massgen-mcp ------------------------------------------------------------------------------------------------------
 
 EXIT_FAILED = 1
@@ -30,10 +28,6 @@ EXIT_BROKEN = 5
 EXIT_USAGE = 64
 EXIT_STOPPED = 130
 """Ctrl-C."""
-
-CODES_OF_VERBS = frozenset(
-    {EXIT_OK, EXIT_FAILED, EXIT_NOT_ENDED, EXIT_UNKNOWN, EXIT_INPUT_NEEDED, EXIT_BROKEN, EXIT_USAGE, EXIT_STOPPED}
-)
 
 
 def exit_of_run(view: "RunView") -> int:

@@ -22,7 +22,6 @@ from massgen_mcp.config.models import (
     ClaudeCodeBackendConfig,
     Config,
     ProviderBackendConfig,
-    ScriptedBackendConfig,
 )
 from massgen_mcp.config.providers import PROVIDERS, detect_backend, named_provider
 from massgen_mcp.errors import MassgenError
@@ -83,26 +82,22 @@ def backend_of(provider: str, model: str, *, base_url: str | None = None) -> Bac
     if not 1 <= len(model) <= MAX_MODEL_NAME or not model.isprintable():
         told = f"a model's name has 1 to {MAX_MODEL_NAME} characters, and no line breaks or control characters"
         raise MassgenError("config_invalid", f"{show_name(model[:MAX_MODEL_NAME])}: {told}")
-    if provider == "scripted":
-        return ScriptedBackendConfig(type="scripted", model=model)
-    if provider == "claude_code":
-        return _claude_code(model)
     asked: dict[str, str] = {"model": model} if base_url is None else {"model": model, "base_url": base_url}
+    wrong = f"{provider} at {base_url!a}: not a usable address"
+    match provider:
+        case "scripted":
+            data = {"type": provider, "model": model}
+        case "claude_code":
+            data = {"type": provider, "model": model}
+            wrong = f"{show_name(model)}: a model of Claude Code begins with a letter or digit and has no spaces"
+        case "ag2":
+            data = {"type": provider, "agent_config": {"llm_config": asked}}
+        case _:
+            data = {"type": named_provider(provider).type, **asked}
     try:
-        if provider == "ag2":
-            return _BACKEND.validate_python({"type": "ag2", "agent_config": {"llm_config": asked}})
-        return _BACKEND.validate_python({"type": named_provider(provider).type, **asked})
+        return _BACKEND.validate_python(data)
     except ValidationError as error:
-        # Of what was given here only an address can be wrong.
-        raise MassgenError("config_invalid", f"{provider} at {base_url!a}: not a usable address") from error
-
-
-def _claude_code(model: str) -> ClaudeCodeBackendConfig:
-    try:
-        return ClaudeCodeBackendConfig(type="claude_code", model=model)
-    except ValidationError as error:
-        told = "a model of Claude Code begins with a letter or digit and has no spaces"
-        raise MassgenError("config_invalid", f"{show_name(model)}: {told}") from error
+        raise MassgenError("config_invalid", wrong) from error
 
 
 async def default_team(environ: Mapping[str, str], *, local_servers: Sequence[LocalServer] = LOCAL_SERVERS) -> Config:

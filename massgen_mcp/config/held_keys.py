@@ -6,7 +6,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.models import Ag2BackendConfig, BackendConfig, ClaudeCodeBackendConfig, ScriptedBackendConfig
+from massgen_mcp.config.key_hosts import named_variable
+from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.redaction import Redactor
 
@@ -30,7 +31,8 @@ def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
 
 def _values(environ: Mapping[str, str], backends: tuple[BackendConfig, ...]) -> Iterator[tuple[str, str]]:
     known = {name for row in PROVIDERS for name in row.key_variables}
-    known |= {agent_clis.API_KEY, agent_clis.TOKEN, *_named(backends)}
+    known |= {agent_clis.API_KEY, agent_clis.TOKEN}
+    known |= {name for backend in backends if (name := named_variable(backend))}
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
@@ -41,14 +43,6 @@ def _values(environ: Mapping[str, str], backends: tuple[BackendConfig, ...]) -> 
     uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends)
     if uses_login and (token := agent_clis.own_login(environ)):
         yield "of your login to Claude Code", token
-
-
-def _named(backends: tuple[BackendConfig, ...]) -> Iterator[str]:
-    """The variables that a config names itself."""
-    for backend in backends:
-        asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
-        if not isinstance(asked, ScriptedBackendConfig) and asked.api_key_env is not None:
-            yield asked.api_key_env
 
 
 def _passwords(address: str) -> Iterator[str]:

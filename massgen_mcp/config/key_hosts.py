@@ -30,6 +30,7 @@ from massgen_mcp.config.providers import (
 )
 
 CLAUDE_URL = "https://api.anthropic.com"
+"""Whom the Claude Code CLI asks."""
 CLAUDE_URL_VARIABLE = "ANTHROPIC_BASE_URL"
 _FURTHER_KEYS = {"CLAUDE_CODE_OAUTH_TOKEN": "claude", "ANTHROPIC_AUTH_TOKEN": "claude"}
 """Variables of a provider that the table of providers does not know, with its row."""
@@ -116,26 +117,27 @@ def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[
 
 def address_of(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
     """Where the models of this backend are asked; None if nobody is asked, or nobody has said where."""
-    match backend:
-        case ScriptedBackendConfig():
-            return None
-        case ClaudeCodeBackendConfig():
-            return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
-        case Ag2BackendConfig():
-            return provider_for(backend.asked, environ).base_url or None
-        case _:
-            return provider_for(backend, environ).base_url or None
+    if isinstance(backend, ClaudeCodeBackendConfig):
+        return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
+    asked = asked_over_http(backend)
+    return provider_for(asked, environ).base_url or None if asked else None
 
 
 def named_variable(backend: BackendConfig) -> str | None:
     """The variable that the config itself names for the key of this backend."""
+    asked = backend if isinstance(backend, ClaudeCodeBackendConfig) else asked_over_http(backend)
+    return asked.api_key_env if asked else None
+
+
+def asked_over_http(backend: BackendConfig) -> HttpBackend | None:
+    """The model behind an HTTP API that this backend asks; None if it asks none, or leaves that to a program."""
     match backend:
-        case ScriptedBackendConfig():
+        case ScriptedBackendConfig() | ClaudeCodeBackendConfig():
             return None
         case Ag2BackendConfig():
-            return backend.asked.api_key_env
+            return backend.asked
         case _:
-            return backend.api_key_env
+            return backend
 
 
 def refused_pair(backend: BackendConfig, environ: Mapping[str, str]) -> Pair | None:

@@ -30,7 +30,14 @@ def read_key(environ: Mapping[str, str], variable: str) -> str | None:
 
 def key_fault(environ: Mapping[str, str], variable: str) -> str | None:
     """Why what is in this variable cannot be a key, without its value; None where it can, or where nothing is."""
-    return _fault(environ.get(variable, "").strip())
+    value = environ.get(variable, "").strip()
+    if "\n" in value or "\r" in value:
+        return "there is a line break in it"
+    if any(character.isspace() for character in value):
+        return "there is white space in it"
+    if not (value.isascii() and value.isprintable()):
+        return "there is a character in it that is not printable ASCII"
+    return None
 
 
 def is_set(environ: Mapping[str, str], variable: str) -> bool:
@@ -58,13 +65,3 @@ def holds_credentials(address: str) -> bool:
     except ValueError:
         return "@" in address
     return "@" in address or any(_SECRET_PARAMETER.search(name) for name, _ in parameters)
-
-
-def _fault(value: str) -> str | None:
-    if "\n" in value or "\r" in value:
-        return "there is a line break in it"
-    if any(character.isspace() for character in value):
-        return "there is white space in it"
-    if not (value.isascii() and value.isprintable()):
-        return "there is a character in it that is not printable ASCII"
-    return None

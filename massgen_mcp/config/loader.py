@@ -19,7 +19,6 @@ from massgen_mcp.config.models import (
     AgentConfig,
     ClaudeCodeBackendConfig,
     Config,
-    ScriptedBackendConfig,
 )
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
@@ -78,7 +77,18 @@ def config_path(source: str | Path) -> Path:
 
 def read_config(source: str | Path) -> bytes:
     """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
-    return _read(config_path(source), str(source))
+    path = config_path(source)
+    try:
+        if not path.is_file():
+            what = "is a directory" if path.is_dir() else "there is no such file"
+            raise MassgenError(
+                "config_not_found", f"{show_name(str(source))}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
+            )
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise MassgenError("config_not_found", f"{show_name(str(source))}: cannot be read: {reason}") from error
 
 
 def is_config(place: Path) -> bool:
@@ -105,15 +115,10 @@ def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
     of an address with credentials in it.
     """
     for agent in config.agents:
-        match agent.backend:
-            case ScriptedBackendConfig():
-                pass
-            case ClaudeCodeBackendConfig() as backend:
-                agent_clis.check_credentials(backend, environ)
-            case Ag2BackendConfig() as backend:
-                key_hosts.check_credentials(backend.asked, environ)
-            case backend:
-                key_hosts.check_credentials(backend, environ)
+        if isinstance(agent.backend, ClaudeCodeBackendConfig):
+            agent_clis.check_credentials(agent.backend, environ)
+        elif asked := key_hosts.asked_over_http(agent.backend):
+            key_hosts.check_credentials(asked, environ)
 
 
 def refused_keys(config: Config, environ: Mapping[str, str]) -> tuple[Pair, ...]:
@@ -153,27 +158,11 @@ def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:
     lacking: list[tuple[AgentConfig, Sequence[str]]] = []
     for agent in config.agents:
-        backend = agent.backend
-        if isinstance(backend, ClaudeCodeBackendConfig):
-            lacking += [(agent, names) for names in agent_clis.missing_login(backend, environ)]
-        elif not isinstance(backend, ScriptedBackendConfig):
-            asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
+        if isinstance(agent.backend, ClaudeCodeBackendConfig):
+            lacking += [(agent, names) for names in agent_clis.missing_login(agent.backend, environ)]
+        elif asked := key_hosts.asked_over_http(agent.backend):
             lacking += [(agent, names) for names in key_hosts.missing_variables(asked, environ)]
     return lacking
-
-
-def _read(path: Path, name: str) -> bytes:
-    try:
-        if not path.is_file():
-            what = "is a directory" if path.is_dir() else "there is no such file"
-            raise MassgenError(
-                "config_not_found", f"{show_name(name)}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
-            )
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise MassgenError("config_not_found", f"{show_name(name)}: cannot be read: {reason}") from error
 
 
 def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Config:

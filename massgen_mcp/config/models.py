@@ -372,6 +372,11 @@ class CoordinationConfig(Settings, frozen=True):
     skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
     """Where the user's skills are. Absolute after loading."""
 
+    @property
+    def planning_instruction(self) -> str | None:
+        """In planning mode: what agents are told until the winner presents."""
+        return self.planning_mode_instruction if self.enable_planning_mode else None
+
 
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""

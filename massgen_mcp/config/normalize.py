@@ -48,9 +48,12 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
     _shape_agents(shaped)
-    _shape_storage(shaped)
-    _shape_context_paths(shaped, environ, base_dir)
-    _shape_skills(shaped, environ, base_dir)
+    if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
+        shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
+        if isinstance(entries := plain.get("context_paths"), list):
+            plain["context_paths"] = _context_paths(entries, shaped, environ, base_dir)
+        if isinstance(coordination := plain.get("coordination"), dict):
+            plain["coordination"] = _with_skills(coordination, shaped, environ, base_dir)
     return shaped
 
 
@@ -104,15 +107,12 @@ def _is_place_within(name: Plain) -> bool:
     return not path.is_absolute() and ".." not in path.parts and not name.startswith("~")
 
 
-def _shape_storage(shaped: Shaped) -> None:
-    orchestrator = shaped.data.get("orchestrator")
-    if not isinstance(orchestrator, dict):
-        return
+def _without_storage(orchestrator: dict[str, Plain], shaped: Shaped) -> dict[str, Plain]:
     for key in STORAGE_KEYS:
         if key in orchestrator and not _is_place_within(orchestrator[key]):
             message = "expected a relative name; snapshots are kept in the run's own tree"
             shaped.problems.append(Problem(("orchestrator", key), message))
-    shaped.data["orchestrator"] = {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
+    return {key: value for key, value in orchestrator.items() if key not in STORAGE_KEYS}
 
 
 def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
@@ -166,11 +166,7 @@ def _check_distinct(agents: Plain, shaped: Shaped) -> None:
         first.setdefault(agent_id, number)
 
 
-def _shape_context_paths(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
-    orchestrator = shaped.data.get("orchestrator")
-    entries = orchestrator.get("context_paths") if isinstance(orchestrator, dict) else None
-    if not isinstance(orchestrator, dict) or not isinstance(entries, list):
-        return
+def _context_paths(entries: list[Plain], shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> list[Plain]:
     found: list[Plain] = []
     for number, entry in enumerate(entries):
         path = entry.get("path") if isinstance(entry, dict) else None
@@ -182,24 +178,22 @@ def _shape_context_paths(shaped: Shaped, environ: Mapping[str, str], base_dir: P
             message = "no such file or directory, or it may not be read"
             shaped.problems.append(Problem(("orchestrator", "context_paths", number, "path"), message))
         found.append({**entry, "path": real or path})
-    shaped.data["orchestrator"] = {**orchestrator, "context_paths": found}
+    return found
 
 
-def _shape_skills(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+def _with_skills(
+    coordination: dict[str, Plain], shaped: Shaped, environ: Mapping[str, str], base_dir: Path
+) -> dict[str, Plain]:
     """With `use_skills` the skills' directory becomes absolute. The default one need not be there; a named one must."""
-    orchestrator = shaped.data.get("orchestrator")
-    coordination = orchestrator.get("coordination") if isinstance(orchestrator, dict) else None
-    if not isinstance(orchestrator, dict) or not isinstance(coordination, dict):
-        return
     named = coordination.get("skills_directory")
     if coordination.get("use_skills") is not True or not isinstance(named, str | None):
-        return
+        return coordination
     real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
     if real is None and named:
         place = ("orchestrator", "coordination", "skills_directory")
         shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
     directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)
-    shaped.data["orchestrator"] = {**orchestrator, "coordination": {**coordination, "skills_directory": directory}}
+    return {**coordination, "skills_directory": directory}
 
 
 def _existing(path: str, environ: Mapping[str, str], base_dir: Path) -> str | None:

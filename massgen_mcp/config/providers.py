@@ -7,7 +7,7 @@ the choice of key is a function of the host, never of what a config claims to be
 import difflib
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -182,7 +182,7 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     row = named_provider(backend.type)
     operators = environ.get(row.base_url_variable or "", "").strip()
     given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
-    if given and _is_ours(row.base_url_variable) and _same_address(given, row.base_url):
+    if given and (row.base_url_variable or "").startswith("MASSGEN_") and _same_address(given, row.base_url):
         given = None  # `build_config` fills the default in; who sets our own variable means that default
     url = given or operators or row.base_url
     if not url:
@@ -254,7 +254,7 @@ def named_provider(name: str) -> Provider:
 
 def provider_names() -> list[str]:
     """What may stand before the slash of a model, aliases included."""
-    return [*_names(), *WITHOUT_PROVIDER]
+    return [*(name for row in PROVIDERS for name in (row.type, *row.aliases)), *WITHOUT_PROVIDER]
 
 
 def is_loopback(url: str) -> bool:
@@ -279,21 +279,11 @@ def owner_of(url: str) -> Provider | None:
     return None
 
 
-def _names() -> Iterator[str]:
-    for row in PROVIDERS:
-        yield row.type
-        yield from row.aliases
-
-
 def _host(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
-
-
-def _is_ours(variable: str | None) -> bool:
-    return variable is not None and variable.startswith("MASSGEN_")
 
 
 def _same_address(one: str, other: str) -> bool:

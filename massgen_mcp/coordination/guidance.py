@@ -35,15 +35,11 @@ class Work:
     """The agent may begin a round with this ballot."""
 
     ballot: Ballot
-    may_answer: bool
-    may_vote: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until something changes. `for_first_answers`: only stragglers are waited for."""
-
-    for_first_answers: bool = False
+    """Nothing to do until something changes."""
 
 
 @dataclass(frozen=True, slots=True)

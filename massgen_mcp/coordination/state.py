@@ -74,8 +74,8 @@ class Rules:
 class Seat:
     """One agent's standing."""
 
-    answers: tuple[str, ...] = ()
-    """Contents, oldest first."""
+    answers: tuple[AnswerSubmitted, ...] = ()
+    """Those of this attempt, oldest first."""
     shown: Ballot | None = None
     """The newest ballot that the agent was shown."""
     vote: str | None = None
@@ -83,7 +83,11 @@ class Seat:
     same_as: tuple[str, ...] | None = None
     """What its standing vote says of sameness, as in `VoteCast`."""
     run_off_vote: str | None = None
-    dropped: bool = False
+    dropped: AgentDropped | None = None
+    """Why it takes part no more."""
+
+    def __deepcopy__(self, memo: object) -> "Seat":
+        return self  # nobody changes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +149,8 @@ class Coordination:
         return [Choice(agent, seat.vote, seat.same_as) for agent, seat in self.seats.items() if seat.vote is not None]
 
     def label(self, agent: str) -> str:
-        """Label of the agent's latest answer: agent{place}.{how many it has given}."""
-        return f"agent{tuple(self.seats).index(agent) + 1}.{len(self.seats[agent].answers)}"
+        """Label of the agent's latest answer: agent{place}.{how many it had given}."""
+        return self.seats[agent].answers[-1].label
 
     def ballot(self, viewer: str, *, whole: bool = False) -> Ballot:
         """The standing answers under this viewer's neutral names; in a run-off its candidates, unless `whole`.
@@ -167,7 +171,7 @@ class Coordination:
     def content(self, label: str) -> str:
         """The text of a standing or earlier answer."""
         place, number = label.removeprefix("agent").split(".")
-        return list(self.seats.values())[int(place) - 1].answers[int(number) - 1]
+        return list(self.seats.values())[int(place) - 1].answers[int(number) - 1].content
 
     def author(self, label: str) -> str:
         return tuple(self.seats)[int(label.removeprefix("agent").partition(".")[0]) - 1]
@@ -187,18 +191,14 @@ class Coordination:
         if seat.dropped or self.winner is not None:
             return Rest()
         if not seat.answers:
-            return Work(Ballot(agent, 0, ()), may_answer=True, may_vote=False)
+            return Work(Ballot(agent, 0, ()))
         if self.run_off is not None:
             asked = agent in self.run_off.voters and seat.run_off_vote is None
-            return Work(self.ballot(agent), may_answer=False, may_vote=True) if asked else Wait()
-        if seat.vote is not None:
+            return Work(self.ballot(agent)) if asked else Wait()
+        if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
-        if self.unanswered and not self.stragglers_given_up:
-            return Wait(for_first_answers=True)
         ballot = self.ballot(agent)
-        if len(ballot.entries) < 2:
-            return Wait()
-        return Work(ballot, may_answer=self.may_answer(agent), may_vote=True)
+        return Wait() if len(ballot.entries) < 2 else Work(ballot)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
@@ -222,7 +222,7 @@ class Coordination:
         for entry in shown.entries:
             if self.content(entry.label).strip() == text:
                 return Violation("duplicate_answer", {"name": entry.name})
-        if text in (earlier.strip() for earlier in seat.answers):
+        if text in (earlier.content.strip() for earlier in seat.answers):
             return Violation("repeated_answer")
         if similar := self._too_similar(text, shown):
             return similar
@@ -285,7 +285,7 @@ class Coordination:
             case AnswerSubmitted():
                 seats = {agent: _without_votes(seat) for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
-                seats[event.agent] = replace(seat, answers=(*seat.answers, event.content))
+                seats[event.agent] = replace(seat, answers=(*seat.answers, event))
                 return replace(self, seats=seats, revision=event.revision)
             case VoteCast(run_off=True):
                 return self._with(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
@@ -295,7 +295,7 @@ class Coordination:
             case RunOffStarted():
                 return replace(self, run_off=event)
             case AgentDropped():
-                return self._with(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=True))
+                return self._with(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():

@@ -4,6 +4,7 @@ A call is told to LiteLLM in its own types, errors too.
 """
 
 from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing
 from typing import Any, cast
 
 import httpx
@@ -63,12 +64,9 @@ class MassgenProvider(CustomLLM):
         *_: Any,  # noqa: ANN401 - LiteLLM's signature
         **call: Any,  # noqa: ANN401 - LiteLLM's signature
     ) -> AsyncGenerator[GenericStreamingChunk]:
-        source = self._pieces(call)
-        try:
+        async with aclosing(self._pieces(call)) as source:
             async for piece in source:
                 yield _chunk(piece)
-        finally:
-            await source.aclose()
 
     async def _complete(self, call: dict[str, Any]) -> ModelResponse:
         try:
@@ -88,12 +86,9 @@ class MassgenProvider(CustomLLM):
 
     async def _pieces(self, call: dict[str, Any]) -> AsyncGenerator[str | dict[str, Any]]:
         try:
-            source = pieces(await request_of(_call(call)))
-            try:
+            async with aclosing(pieces(await request_of(_call(call)))) as source:
                 async for piece in source:
                     yield piece
-            finally:
-                await source.aclose()
         except (MassgenError, BackendError) as error:
             raise self._translated(error, call) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from massgen_mcp.api.options import RunOptions
+from massgen_mcp.api.options import RunArguments
 from massgen_mcp.api.request import Prepared, prepared
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.loader import EXAMPLE_PREFIX
@@ -57,17 +57,16 @@ async def request_of(call: Call) -> Prepared:
     parameters = _unnested(call.parameters)
     sampling = _sampling(parameters, drop=call.drop_unsupported)
     question, earlier, system = conversation(call.messages)
-    options = {name: parameters.pop(name) for name in RUN_OPTIONS if name in parameters}
-    said = [text for text in (system, options.pop("system_message", None)) if text]
-    given = RunOptions(
-        conversation_history=earlier if earlier else None,
-        system_message="\n\n".join(said) or None,
-        session_id=options.pop("session_id", None),
-        context_paths=options.pop("context_paths", None),
-    )
-    team = _team(call, parameters, given)
+    options = cast("RunArguments", {name: parameters.pop(name) for name in RUN_OPTIONS if name in parameters})
+    said = [text for text in (system, options.get("system_message")) if text]
+    given: RunArguments = {
+        **options,
+        **_team(call, parameters),
+        "conversation_history": earlier or None,
+        "system_message": "\n\n".join(said) or None,
+    }
     seconds = None if call.timeout == DEFAULT_TIMEOUT else call.timeout
-    run = await prepared(question, **team, **options, options=given, sampling=sampling, at_most_seconds=seconds)
+    run = await prepared(question, given, sampling=sampling, at_most_seconds=seconds)
     return replace(run, config_used=_used(call, run))
 
 
@@ -93,18 +92,16 @@ def _sampling(parameters: dict[str, Any], *, drop: bool) -> dict[str, Any]:
     return tuned
 
 
-def _team(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str, Any]:
+def _team(call: Call, parameters: dict[str, Any]) -> RunArguments:
     """How `run` would be told the team that the model string means."""
     use_docker = parameters.pop("use_docker", False)
     if call.model == "build":
-        return {"config": None, "use_docker": use_docker, **_built(call, parameters, given)}
+        return {"config_dict": _built(call, parameters), "use_docker": use_docker}
     if parameters:
         raise MassgenError("invalid_arguments", f"{', '.join(parameters)}: only with the model massgen/build")
     kind, colon, rest = call.model.partition(":")
     if colon and kind == "model":
-        if call.api_base:
-            given["base_url"] = call.api_base
-        return {"model": rest, "use_docker": use_docker}
+        return {"model": rest, "base_url": call.api_base or None, "use_docker": use_docker}
     if call.api_base:
         raise MassgenError("invalid_arguments", "api_base: only with massgen/model:MODEL and massgen/build")
     if call.model == DEFAULT:
@@ -114,14 +111,13 @@ def _team(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str
     return {"config": f"{EXAMPLE_PREFIX}{call.model}", "use_docker": use_docker}
 
 
-def _built(call: Call, parameters: dict[str, Any], given: RunOptions) -> dict[str, Any]:
+def _built(call: Call, parameters: dict[str, Any]) -> dict[str, Any]:
     if not any(parameters.get(name) for name in ("model", "models", "backend", "backends")):
         raise MassgenError("invalid_arguments", "massgen/build: name model or models in optional_params")
     data = build_config(**parameters)
     for agent in data["agents"] if call.api_base else ():
         agent["backend"]["base_url"] = call.api_base
-    given["config_dict"] = data
-    return {}
+    return data
 
 
 def _used(call: Call, run: Prepared) -> str:

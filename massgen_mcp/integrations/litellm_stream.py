@@ -7,6 +7,7 @@ is missing comes in one piece at the end; if it does not continue what was sent,
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
+from contextlib import suppress
 from typing import Any
 
 from massgen_mcp.api.performing import perform
@@ -92,11 +93,8 @@ def in_thread(source: AsyncGenerator[str | dict[str, Any]]) -> Generator[str | d
 
     with start_blocking_portal() as portal:
         try:
-            while True:
-                try:
-                    piece = portal.call(anext, source)
-                except StopAsyncIteration:
-                    return
-                yield piece
+            with suppress(StopAsyncIteration):
+                while True:
+                    yield portal.call(anext, source)
         finally:
             portal.call(source.aclose)

@@ -5,15 +5,7 @@ The one owner of these sums: the budget compares with them, every view tells the
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import (
-    Cost,
-    ModelCallAborted,
-    ModelCallFailed,
-    ModelCallRetried,
-    ModelCallStarted,
-    ModelReplied,
-    Usage,
-)
+from massgen_mcp.events import Cost, LostTry, ModelReplied, Usage
 
 
 @dataclass
@@ -79,9 +71,7 @@ class Spending:
             spent.calls_without_usage += event.usage is None or event.usage.estimated
             spent.add(event.usage or Usage(), event.cost, event.seconds)
 
-    def add_lost(
-        self, event: ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted, model: str
-    ) -> None:
+    def add_lost(self, event: LostTry, model: str) -> None:
         """What a try without a reply has to be paid for, if anything. `model`: the configured one."""
         if event.usage is not None and event.cost is not None:
             for spent in self._sums(event.agent, model):

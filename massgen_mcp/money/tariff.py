@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from massgen_mcp.config.key_hosts import CLAUDE_URL
 from massgen_mcp.config.models import (
     Ag2BackendConfig,
     BackendConfig,
@@ -21,11 +22,7 @@ from massgen_mcp.events import Cost, Usage
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
-    from genai_prices import Usage as ListUsage
     from genai_prices.types import PriceCalculation
-
-ANTHROPIC = "https://api.anthropic.com"
-"""Whose models the Claude Code CLI asks."""
 
 _MILLION = Decimal(1_000_000)
 
@@ -78,7 +75,7 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     if isinstance(config, ScriptedBackendConfig):
         return Tariff(config.model, config.price)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return Tariff(config.model, config.price, ANTHROPIC, limitable=False)
+        return Tariff(config.model, config.price, CLAUDE_URL, limitable=False)
     if isinstance(config, Ag2BackendConfig):
         config = config.asked
     provider = provider_for(config, environ)
@@ -114,26 +111,22 @@ def _parts(usage: Usage) -> tuple[int, int]:
 
 
 def _look_up(model: str, url: str, usage: Usage) -> Decimal | None:
+    from genai_prices import Usage as ListUsage
     from genai_prices import calc_price
 
-    try:
-        found = calc_price(_list_usage(usage), model, provider_api_url=url)
-    except (LookupError, ValueError):
-        return None
-    return found.total_price if _is_of_a_chat_model(found) else None
-
-
-def _list_usage(usage: Usage) -> "ListUsage":
-    from genai_prices import Usage as ListUsage
-
     cached, written = _parts(usage)
-    return ListUsage(
+    listed = ListUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
         cache_write_tokens=written,
         output_tokens=usage.output_tokens,
         web_searches=usage.web_searches,
     )
+    try:
+        found = calc_price(listed, model, provider_api_url=url)
+    except (LookupError, ValueError):
+        return None
+    return found.total_price if _is_of_a_chat_model(found) else None
 
 
 def _is_of_a_chat_model(found: "PriceCalculation") -> bool:

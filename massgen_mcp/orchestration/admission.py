@@ -36,15 +36,10 @@ async def admit(
         ):
             await _ask(live_run)
         else:
-            raise _at_cap(live_run, member)
-
-
-def _at_cap(live_run: LiveRun, member: Member) -> BackendError:
-    """The error for a call that does not fit; the first one of a run is recorded."""
-    message = _told(live_run)
-    if not live_run.state.budget_reached:
-        live_run.record(BudgetReached(agent=member.name, message=message))
-    return BackendError("budget", message)
+            message = _told(live_run)
+            if not live_run.state.budget_reached:
+                live_run.record(BudgetReached(agent=member.name, message=message))
+            raise BackendError("budget", message)
 
 
 def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:

@@ -57,7 +57,7 @@ class Round:
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
         live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
-        reasons = shown_reasons(attempt, work.ballot) if work.may_answer else ()
+        reasons = shown_reasons(attempt, work.ballot)
         texts = ballot_texts(live_run, work.ballot, reasons)
         opening, nonce = attempt.nonces(member.name, [*texts, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
@@ -166,8 +166,8 @@ class Round:
             notes.append(self._member.perspective)
         if self._member.tools:
             notes.append(prompts.USE_TOOLS)
-        if policy.planning_instruction is not None:
-            notes.append(policy.planning_instruction)
+        if plan := policy.coordination.planning_instruction:
+            notes.append(plan)
         notes.extend(self._member.notes)
         if self._member.workspace is not None:
             notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
@@ -193,7 +193,7 @@ class Round:
         name, state = self._member.name, self._live_run.coordination
         if state.outdated(name):
             ballot = state.ballot(name)
-            reasons = shown_reasons(self._attempt, ballot) if state.may_answer(name) else ()
+            reasons = shown_reasons(self._attempt, ballot)
             nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons))
             changed = BallotChanged(
                 agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
@@ -218,7 +218,7 @@ class Round:
         """Do what the reply asks for, as far as it is not done. True when an action was accepted: the round is over."""
         workflow = [call for call in calls_of(reply) if call.name in WORKFLOW_TOOLS]
         ordinary = tuple(call for call in calls_of(reply) if call.name not in WORKFLOW_TOOLS)
-        only_plan = self._run_spec.policy.planning_instruction is not None
+        only_plan = self._run_spec.policy.coordination.planning_instruction is not None
         await self._talk.use_tools(ordinary, only_plan=only_plan)
         results = self._talk.results
         if workflow and reply.stop in ("length", "refusal"):

@@ -26,8 +26,7 @@ class Question(Arguments):
 class CallerQuestions:
     """One per run. Agents may ask once the run is there."""
 
-    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
-        self._wait_seconds = wait_seconds
+    def __init__(self) -> None:
         self._one_at_a_time = anyio.Lock()
         self._live_run: LiveRun | None = None
 
@@ -40,17 +39,17 @@ class CallerQuestions:
         if live_run is None:
             raise ToolRefused("the run does not take questions yet; try again")
         async with self._one_at_a_time:
-            if (decision := live_run.caller.decision_on(agent, question)) is not None:
+            if (decision := live_run.caller.decisions.get((agent, question))) is not None:
                 return decision
             if live_run.caller.asked is None:
                 live_run.record(InputRequired(kind="question", agent=agent, text=question))
                 await live_run.settle()
-            with anyio.move_on_after(self._wait_seconds):
+            with anyio.move_on_after(WAIT_SECONDS):
                 while live_run.caller.asked is not None:
                     await live_run.change()
             if live_run.caller.asked is not None:
                 live_run.record(InputGiven(kind="question", text=NO_DECISION))
-            return live_run.caller.decision_on(agent, question) or NO_DECISION
+            return live_run.caller.decisions.get((agent, question)) or NO_DECISION
 
 
 class QuestionTool:

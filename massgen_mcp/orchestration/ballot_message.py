@@ -14,10 +14,12 @@ from massgen_mcp.orchestration.live_run import LiveRun
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
-    """Reasons of votes that a new answer voided, for the viewer of this ballot; none unless the config shows them."""
-    if not attempt.run_spec.policy.show_reasons:
-        return ()
+    """Reasons of votes that a new answer voided, for the viewer of this ballot: none unless the config shows them, and
+    none if it may only vote.
+    """
     state = attempt.live_run.coordination
+    if not attempt.run_spec.policy.show_reasons or not state.may_answer(ballot.viewer):
+        return ()
     names = {state.author(entry.label): entry.name for entry in ballot.entries}
     return tuple(
         ShownReason(name=names[author], reason=vote.reason)

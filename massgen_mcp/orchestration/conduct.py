@@ -154,15 +154,17 @@ class Conductor:
 
         A further attempt that comes to nothing leaves the answer of the one before standing.
         """
-        policy = self._run_spec.policy
+        policy = self._run_spec.policy.coordination
         begun = self.state.attempt_started or self._live_run.record(AttemptStarted(attempt=1))
         while True:
-            self._open(begun)
+            if before := self.state.earlier_final:
+                self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
             failure = await self._attempt_once()
             final = self.state.final
             if failure is not None:
                 return None if final else failure
-            if final is None or begun.attempt > policy.max_restarts or self._is_closing():
+            closing = self._live_run.coordination.finish_requested or self.state.budget_reached
+            if final is None or begun.attempt > policy.max_orchestration_restarts or closing:
                 return None
             judgement = await self._judge(final)
             if judgement.sufficient:
@@ -170,14 +172,6 @@ class Conductor:
             begun = self._live_run.record(
                 AttemptStarted(attempt=begun.attempt + 1, reason=judgement.reason, instructions=judgement.instructions)
             )
-
-    def _is_closing(self) -> bool:
-        return self._live_run.coordination.finish_requested or self.state.budget_reached
-
-    def _open(self, begun: AttemptStarted) -> None:
-        """A further attempt knows what the one before came to."""
-        if before := self.state.earlier_final:
-            self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
 
     async def _judge(self, final: Final) -> AnswerEvaluated:
         """The winner's judgement, from the journal as far as it is there."""
@@ -195,7 +189,7 @@ class Conductor:
         """One coordination and its final answer."""
         if self.state.resume_point.presented:
             return None
-        if self._run_spec.policy.skip_coordination:
+        if self._run_spec.policy.skip_coordination_rounds:
             return await self._first_agent_presents()
         winner = await self._coordinate()
         if winner is None:
@@ -258,7 +252,7 @@ class Conductor:
         """A round within its time."""
         seconds = self._run_spec.limits.round_seconds
         limit = Countdown(seconds)
-        with self._live_run.limited(limit, lambda: member.name in self._live_run.queued):
+        with self._live_run.limited(limit, lambda: member.name in self.state.resume_point.queued):
             await play.play()
         if limit.ended_early:
             message = f"round_timeout_seconds: no accepted action within {seconds:g} s; raise it in timeout_settings"
@@ -273,7 +267,7 @@ class Conductor:
             await self._live_run.change()
         limit = Countdown(self._run_spec.limits.first_answer_wait_seconds)
         with self._live_run.limited(
-            limit, lambda: not self._live_run.queued.isdisjoint(self._live_run.coordination.unanswered)
+            limit, lambda: not self.state.resume_point.queued.isdisjoint(self._live_run.coordination.unanswered)
         ):
             await anyio.sleep_forever()
         if unanswered := self._live_run.coordination.unanswered:
@@ -303,7 +297,7 @@ class Conductor:
     def _may_reuse(self, winner: WinnerChosen) -> bool:
         """Whether writing the final answer anew could add nothing, or is not wanted."""
         policy = self._run_spec.policy
-        if policy.planning_instruction is not None:
+        if policy.coordination.planning_instruction is not None:
             return False  # what was planned is still to be executed
         if policy.final_answer_strategy == "winner_reuse" or len(self._run_spec.team) == 1:
             return True

@@ -96,11 +96,6 @@ class LiveRun:
         for entry in self._limits:
             _adjust(*entry)
 
-    @property
-    def queued(self) -> set[str]:
-        """Agents whose call waits in our own queue."""
-        return self.state.resume_point.queued
-
     def files_of(self, entries: Iterable[BallotEntry], answer_store: AnswerStore) -> dict[str, Path]:
         """The snapshot directories of a ballot's answers by neutral name, for those that have files."""
         paths = {answer.label: answer.path for answer in self.state.current_answers}

@@ -75,7 +75,7 @@ async def _ask(
     lost = _estimate(member, meter) if repeated else _NOTHING
     live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
     await live_run.settle()
-    began = time.monotonic()
+    clock = _CallClock()
     deltas = _Deltas(member.name, call_id, live_run)
 
     def on_retry(attempt: int, error: BackendError, wait_seconds: float) -> None:
@@ -103,14 +103,12 @@ async def _ask(
         asked = fitted(request, abilities)
         return asked
 
-    queue = _Queue()
-
     def on_wait(obstacle: Obstacle | None) -> None:
-        queue.wait(obstacle)
+        clock.wait(obstacle)
         if obstacle is not None:
             live_run.record(ModelCallWaiting(agent=member.name, call_id=call_id, obstacle=obstacle))
             return
-        live_run.record(ModelCallAdmitted(agent=member.name, call_id=call_id, queued_seconds=queue.leave()))
+        live_run.record(ModelCallAdmitted(agent=member.name, call_id=call_id, queued_seconds=clock.admit()))
 
     try:
         reply = await call_model(
@@ -136,18 +134,17 @@ async def _ask(
                 call_id=call_id,
                 reason=fault.reason,
                 message=str(fault),
-                seconds=time.monotonic() - began,
+                seconds=clock.seconds,
                 **_bill(member, meter, fault),
             ),
         )
         raise fault from None
     except anyio.get_cancelled_exc_class():
-        seconds = time.monotonic() - began
         bill = _bill(member, meter)
-        _record_bill(live_run, ModelCallAborted(agent=member.name, call_id=call_id, seconds=seconds, **bill))
+        _record_bill(live_run, ModelCallAborted(agent=member.name, call_id=call_id, seconds=clock.seconds, **bill))
         raise
     deltas.flush()
-    replied = _replied(member, call_id, purpose, reply, meter)
+    replied = _replied(member, call_id, purpose, reply, meter, clock)
     if not replied.tool_calls:
         replied = _with_written_calls(replied, request, as_text=asked.tools != request.tools)
     event = _record_bill(live_run, replied)
@@ -189,7 +186,9 @@ def _estimate(member: Member, meter: Meter) -> _Bill:
     return {"usage": usage, "cost": member.tariff.cost(usage)}
 
 
-def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, meter: Meter) -> ModelReplied:
+def _replied(
+    member: Member, call_id: str, purpose: CallPurpose, reply: Reply, meter: Meter, clock: "_CallClock"
+) -> ModelReplied:
     usage, reported = meter.usage(), reply.usage and reply.usage.cost_usd
     return ModelReplied(
         agent=member.name,
@@ -205,7 +204,7 @@ def _replied(member: Member, call_id: str, purpose: CallPurpose, reply: Reply, m
         replay=reply.replay,
         usage=usage,
         cost=member.tariff.cost(usage, reported_usd=reported, model=reply.model),
-        seconds=reply.seconds,
+        seconds=clock.seconds,
     )
 
 
@@ -225,23 +224,34 @@ def _with_written_calls(replied: ModelReplied, request: ModelRequest, *, as_text
     return replied.model_copy(update=told)
 
 
-class _Queue:
-    """How long a call waits in our own queue."""
+class _CallClock:
+    """How long a call takes, retries and pauses included, and how long it waits in our own queue, which is no part of
+    that. Seconds.
+    """
 
     def __init__(self) -> None:
-        self._seconds = 0.0
+        self._began = anyio.current_time()
+        self._queued = 0.0
+        self._told = 0.0
+        """So much of it was told already."""
         self._since: float | None = None
+        """When it came into our own queue; None while it is not there."""
+
+    @property
+    def seconds(self) -> float:
+        now = anyio.current_time()
+        return now - self._began - self._queued - (now - self._since if self._since is not None else 0.0)
 
     def wait(self, obstacle: Obstacle | None) -> None:
-        now = time.monotonic()
+        now = anyio.current_time()
         if self._since is not None:
-            self._seconds += now - self._since
+            self._queued += now - self._since
         self._since = now if obstacle in OWN_QUEUE else None
 
-    def leave(self) -> float:
-        """Seconds waited there since the last time."""
-        seconds, self._seconds = self._seconds, 0.0
-        return seconds
+    def admit(self) -> float:
+        """How long it waited in our own queue since it was admitted the last time."""
+        waited, self._told = self._queued - self._told, self._queued
+        return waited
 
 
 class _Deltas:

@@ -44,7 +44,7 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
     seconds = attempt.run_spec.limits.round_seconds
     limit, live_run = Countdown(seconds), attempt.live_run
     with (
-        live_run.limited(limit, lambda: member.name in live_run.queued),
+        live_run.limited(limit, lambda: member.name in live_run.state.resume_point.queued),
         member.workspace.writing_context() if member.workspace else nullcontext(),
     ):
         return await _write(member, attempt, talk)

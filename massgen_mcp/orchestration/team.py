@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import BudgetConfig, EarlierTurn
+from massgen_mcp.config.models import BudgetConfig, EarlierTurn, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord
 from massgen_mcp.money.budget import Budget
@@ -53,21 +52,6 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPolicy:
-    """How a team works, beyond the rules: wording, and the phases after coordination."""
-
-    voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
-    final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
-    show_reasons: bool = False
-    """The reasons of void votes are shown to who may improve on the answers."""
-    planning_instruction: str | None = None
-    """Set in planning mode: tools with side effects are described until the winner presents."""
-    max_restarts: int = 0
-    skip_coordination: bool = False
-    debug_final_answer: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunSpec:
     """What a team is asked to do, and under which rules."""
 
@@ -76,7 +60,8 @@ class RunSpec:
     rules: Rules
     limits: Limits
     answer_store: AnswerStore
-    policy: RunPolicy = field(default_factory=RunPolicy)
+    policy: OrchestratorConfig = field(default_factory=OrchestratorConfig)
+    """How the team works, beyond rules and limits: wording, and the phases after coordination."""
     shared_notes: Callable[[str], str] = lambda _: ""
     """What the whole team should see now (its short-term memory), in words for a model; takes the markers' nonce."""
     history: tuple[EarlierTurn, ...] = ()

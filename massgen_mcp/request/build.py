@@ -5,7 +5,7 @@ Whatever is wrong is a `MassgenError` here, before a run is begun or a model ask
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,15 @@ from massgen_mcp.config.adjusted import (
 )
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
-from massgen_mcp.config.models import ContextPath, EarlierTurn
-from massgen_mcp.request.output_file import OutputFile
+from massgen_mcp.config.models import ContextPath
 from massgen_mcp.request.question import check_question, check_text
-from massgen_mcp.request.run_request import OnConflict, RunRequest
+from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.team import Named, Team, choose_team
 from massgen_mcp.request.trust import Consent
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Given(Terms):
     """What somebody wants of a run. What was not said is left as it is here."""
 
     question: str
@@ -50,14 +49,6 @@ class Given:
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
     caller_answers: bool = False
     """Whether somebody is there who can answer agents' questions, and raise a budget."""
-    output_file: OutputFile | None = None
-    session_id: str | None = None
-    begins_session: bool = False
-    history: tuple[EarlierTurn, ...] = ()
-    idempotency_key: str | None = None
-    on_conflict: OnConflict = "use_existing"
-    project: Path | None = None
-    listed: bool = False
     only_plan: bool = False
     """Nothing will be executed, so keys may be missing."""
 
@@ -73,18 +64,8 @@ async def build_request(given: Given) -> RunRequest:
         given.output_file.check()
     team = await adjusted_team(given)
     redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])
-    return RunRequest(
-        question=redactor.text(given.question),
-        team=team,
-        session_id=given.session_id,
-        begins_session=given.begins_session,
-        history=given.history,
-        idempotency_key=given.idempotency_key,
-        on_conflict=given.on_conflict,
-        output_file=given.output_file,
-        project=given.project,
-        listed=given.listed,
-    )
+    terms: dict[str, Any] = {term.name: getattr(given, term.name) for term in fields(Terms)}
+    return RunRequest(redactor.text(given.question), team, **terms)
 
 
 async def adjusted_team(given: Given) -> Team:

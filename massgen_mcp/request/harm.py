@@ -6,6 +6,7 @@ reading within the project, and no more money and time than the user's own limit
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from massgen_mcp.config.key_hosts import address_of, host_of, is_own_key
@@ -63,10 +64,8 @@ def _customers(backend: BackendConfig, environ: Mapping[str, str]) -> str | None
 def _limits(project: Path, environ: Mapping[str, str]) -> tuple[BudgetConfig, TimeoutConfig]:
     """The user's own, else our defaults."""
     _, own = config_places(project, environ)
-    if is_config(own):
-        try:
+    with suppress(MassgenError):
+        if is_config(own):
             config = load_config(own, environ=environ, base_dir=project)
-        except MassgenError:
-            return BudgetConfig(), TimeoutConfig()
-        return config.budget, config.timeout_settings
+            return config.budget, config.timeout_settings
     return BudgetConfig(), TimeoutConfig()

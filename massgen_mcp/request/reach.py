@@ -9,10 +9,9 @@ from pathlib import Path
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
+from massgen_mcp.config.key_hosts import address_of, asked_over_http, host_of, named_variable
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
-    Ag2BackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
     Config,
@@ -112,15 +111,10 @@ def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
 def _variables(backend: BackendConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
     if named := named_variable(backend):
         return (named,)
-    match backend:
-        case ScriptedBackendConfig():
-            return ()
-        case ClaudeCodeBackendConfig():
-            return (API_KEY, TOKEN)
-        case Ag2BackendConfig():
-            return key_variables(backend.asked, environ)
-        case _:
-            return key_variables(backend, environ)
+    if isinstance(backend, ClaudeCodeBackendConfig):
+        return (API_KEY, TOKEN)
+    asked = asked_over_http(backend)
+    return key_variables(asked, environ) if asked else ()
 
 
 def _settings(config: Config) -> Iterator[str]:

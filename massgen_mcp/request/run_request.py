@@ -14,13 +14,10 @@ OnConflict = Literal["use_existing", "fail", "cancel_existing"]
 """What a start does when its idempotency key is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
-    """A question without keys, for a team whose keys are there and whose config holds to its limits."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a door says of a run besides its question and its team."""
 
-    question: str
-    team: Team
-    """Its config is what the run executes."""
     session_id: str | None = None
     """Whose turn it is."""
     begins_session: bool = False
@@ -34,6 +31,15 @@ class RunRequest:
     """Where the files of a run in the foreground are kept, below `.massgen`; None: nowhere, once it has ended."""
     listed: bool = False
     """Whether a run in the foreground is in the run store."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest(Terms):
+    """A question without keys, for a team whose keys are there and whose config holds to its limits."""
+
+    question: str
+    team: Team
+    """Its config is what the run executes."""
 
     @property
     def config(self) -> Config:

@@ -1,7 +1,8 @@
-"""What a run knows of one agent, and of its answers and votes beyond what the rules need of them."""
+"""What a run knows of one agent and of a vote beyond what the rules need of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from massgen_mcp.coordination.state import Seat
 from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
 from massgen_mcp.run_state.status import AgentStatus
 
@@ -9,17 +10,6 @@ WORKING_NOTES = 1_500
 """Characters of an agent's working notes that it is shown again."""
 _KEPT_NOTES = 20_000
 """Until the answer is known, which may be a part of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """`path` is the answer's directory, relative to the run directory; None where it has none."""
-
-    agent: str
-    label: str
-    content: str
-    path: str | None
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +25,9 @@ class AgentState:
     """Mutable while being folded; treat it as read-only."""
 
     info: AgentInfo
+    seat: Seat
+    """How it stands by the rules, as the coordination has it now."""
     status: AgentStatus = "waiting"
-    answers: list[Answer] = field(default_factory=list[Answer])
-    """Of this attempt, oldest first."""
     rounds: int = 0
     """How many it has begun in the whole run."""
     round: int = 0
@@ -49,8 +39,6 @@ class AgentState:
     acted_in: ActionForm | None = None
     """How it wrote its last answer or vote."""
     last_activity: float | None = None
-    dropped: AgentDropped | None = None
-    """Why it takes part no more."""
     dropped_at: float | None = None
 
     def note(self, event: ModelReplied) -> None:
@@ -59,14 +47,23 @@ class AgentState:
         if not self.answers and event.purpose == "coordinate" and written:
             self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]
 
-    def answered(self, event: AnswerSubmitted, attempt: int) -> None:
-        """Keep an answer; where it was written as the last paragraphs of plain text, too, those are no note."""
-        if not self.answers:
+    def answered(self, event: AnswerSubmitted) -> None:
+        """What of a first answer was written as the last paragraphs of plain text, too, is no note."""
+        if len(self.answers) == 1:
             notes, content = self.working_notes, event.content.strip()[-_KEPT_NOTES:]
             if f"\n\n{notes}".endswith(f"\n\n{content}"):
                 notes = notes.removesuffix(content).strip()
             self.working_notes = notes[-WORKING_NOTES:]
-        self.answers.append(Answer(event.agent, event.label, event.content, event.path, attempt))
+
+    @property
+    def answers(self) -> tuple[AnswerSubmitted, ...]:
+        """Of this attempt, oldest first."""
+        return self.seat.answers
+
+    @property
+    def dropped(self) -> AgentDropped | None:
+        """Why it takes part no more."""
+        return self.seat.dropped
 
     @property
     def restarts(self) -> int:

@@ -22,10 +22,6 @@ class Caller:
     def messages(self) -> tuple[str, ...]:
         return tuple(self.said.values())
 
-    def decision_on(self, agent: str | None, question: str) -> str | None:
-        """What the caller decided when this was asked."""
-        return self.decisions.get((agent, question))
-
     def carried_out(self, control: int) -> bool:
         """Whether the control of this number, a message or a raise of the budget, has been carried out."""
         return control in self.said or control in self.raises

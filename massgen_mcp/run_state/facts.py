@@ -10,20 +10,19 @@ from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events import (
     AgentDropped,
+    AnswerSubmitted,
     AttemptStarted,
     Camp,
     InputRequired,
     Outcome,
     PresentationFailed,
-    RunCancelled,
     RunCompleted,
-    RunFailed,
-    RunTimedOut,
+    RunEnd,
     WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.spending import Spent
-from massgen_mcp.run_state.agents import AgentState, Answer, Vote
+from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.caller import Caller
 from massgen_mcp.run_state.resume_point import ResumePoint
 from massgen_mcp.run_state.status import TERMINAL_STATES, Phase, RunStatus
@@ -60,7 +59,7 @@ class RunFacts:
     resume_point: ResumePoint = field(default_factory=ResumePoint)
     attempt_started: AttemptStarted | None = None
     """The attempt that goes on, or went on last."""
-    earlier_answers: list[Answer] = field(default_factory=list[Answer])
+    earlier_answers: list[AnswerSubmitted] = field(default_factory=list[AnswerSubmitted])
     """Those of the attempts before this one."""
     cast: dict[str, Vote] = field(default_factory=dict[str, Vote])
     """Each agent's last vote in this attempt, in the order of voting; the rules know which of them stand."""
@@ -70,7 +69,7 @@ class RunFacts:
     earlier_final: Final | None = None
     """The final answer of the attempts before this one."""
     presentation_failed: PresentationFailed | None = None
-    end: RunCompleted | RunFailed | RunCancelled | RunTimedOut | None = None
+    end: RunEnd | None = None
     started_at: float | None = None
     updated_at: float | None = None
     ended_at: float | None = None
@@ -119,18 +118,18 @@ class RunFacts:
     @property
     def dropped(self) -> list[AgentDropped]:
         """Who takes part no more and why, in the order of time."""
-        gone = [agent for agent in self.agents.values() if agent.dropped is not None]
-        return [agent.dropped for agent in sorted(gone, key=lambda agent: agent.dropped_at or 0.0) if agent.dropped]
+        by_time = sorted(self.agents.values(), key=lambda agent: agent.dropped_at or 0.0)
+        return [agent.dropped for agent in by_time if agent.dropped]
 
     # -- answers and votes ----------------------------------------------------------------------------------------
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[AnswerSubmitted]:
         """Every answer ever given: earlier attempts first, agents in the order of the config."""
         return [*self.earlier_answers, *(answer for agent in self.agents.values() for answer in agent.answers)]
 
     @property
-    def current_answers(self) -> list[Answer]:
+    def current_answers(self) -> list[AnswerSubmitted]:
         return [agent.answers[-1] for agent in self.agents.values() if agent.answers]
 
     @property
@@ -193,6 +192,12 @@ class RunFacts:
     def best_answer(self) -> str | None:
         """The final answer, or the best one that a run had which did not come to one."""
         return self.end.answer if self.end is not None else None
+
+    @property
+    def author(self) -> str | None:
+        """Who wrote the answer that the run ended with, as the config calls it."""
+        name = self.end.winner if self.end is not None else None
+        return self.agents[name].info.id if name in self.agents else None
 
     @property
     def unkept(self) -> str:

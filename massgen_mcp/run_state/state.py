@@ -7,51 +7,8 @@ Every other process that shows the run folds the same events into a state of its
 from collections.abc import Iterable
 from typing import Self, assert_never
 
+from massgen_mcp import events
 from massgen_mcp.coordination.state import Coordination, Rules
-from massgen_mcp.events import (
-    AgentDropped,
-    AgentInfo,
-    AnswerEvaluated,
-    AnswerPresented,
-    AnswerSubmitted,
-    AnyEvent,
-    AttemptStarted,
-    BallotChanged,
-    BudgetMark,
-    BudgetRaised,
-    BudgetReached,
-    CallerSaid,
-    FinishRequested,
-    FirstAnswersClosed,
-    InputGiven,
-    InputRequired,
-    LogRecord,
-    MessagesShown,
-    ModelCallAborted,
-    ModelCallAdmitted,
-    ModelCallFailed,
-    ModelCallRetried,
-    ModelCallStarted,
-    ModelCallWaiting,
-    ModelReplied,
-    PresentationFailed,
-    PresentationStarted,
-    ReservationExceeded,
-    RoundStarted,
-    RuleViolated,
-    RunCancelled,
-    RunCompleted,
-    RunFailed,
-    RunOffStarted,
-    RunResumed,
-    RunStarted,
-    RunTimedOut,
-    TextDelta,
-    ToolFinished,
-    UnknownEvent,
-    VoteCast,
-    WinnerChosen,
-)
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.facts import Final, RunFacts
@@ -59,13 +16,13 @@ from massgen_mcp.run_state.facts import Final, RunFacts
 
 class RunState(RunFacts):
     @classmethod
-    def begin(cls, agents: Iterable[AgentInfo], rules: Rules, budget: Budget) -> Self:
+    def begin(cls, agents: Iterable[events.AgentInfo], rules: Rules, budget: Budget) -> Self:
         """A run before its first event, as the process knows it that decides by these rules."""
         state = cls(budget=budget, coordination=Coordination.begin((), rules))
         state._seat(agents)
         return state
 
-    def apply(self, record: LogRecord) -> None:
+    def apply(self, record: events.LogRecord) -> None:
         """Fold one more record in."""
         event = record.event
         self.seq, self.updated_at = record.seq, record.time
@@ -73,109 +30,113 @@ class RunState(RunFacts):
         if isinstance(agent, str) and agent in self.agents:
             self.agents[agent].last_activity = record.time
         self.resume_point.count_time(record)
-        if isinstance(event, TextDelta):
+        if isinstance(event, events.TextDelta):
             return  # for display only
-        if isinstance(event, RunStarted):
+        if isinstance(event, events.RunStarted):
             self._begin(event, record.time)
+        elif isinstance(event, events.AttemptStarted):
+            self.earlier_answers = self.answers  # the rules forget them
         self.budget.apply(event)
-        self.coordination = self.coordination.after(event)
+        self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
         self._apply(event, record.time)
 
-    def end_with(self, event: RunCompleted | RunFailed | RunCancelled | RunTimedOut) -> None:
+    def end_with(self, event: events.RunEnd) -> None:
         """Have the run ended like this, whatever became of the rest of the fold."""
         self.end = event
-        if isinstance(event, RunCompleted):
+        if isinstance(event, events.RunCompleted):
             for agent in self.agents.values():
                 if agent.dropped is None:
                     agent.status = "completed"
 
-    def _apply(self, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
+    def _apply(self, event: events.AnyEvent | events.UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
-            case RunResumed():
+            case events.RunResumed():
                 self.resumed += 1
                 for agent in self.agents:
                     self._idle(agent)
-            case CallerSaid() | InputRequired() | InputGiven() | BudgetRaised():
+            case events.CallerSaid() | events.InputRequired() | events.InputGiven() | events.BudgetRaised():
                 self.caller.apply(event)
-            case AttemptStarted():
+            case events.AttemptStarted():
                 self._new_attempt(event)
-            case RoundStarted():
+            case events.RoundStarted():
                 self._new_round(event)
-            case ModelCallStarted():
+            case events.ModelCallStarted():
                 self._call(event)
-            case ModelReplied():
+            case events.ModelReplied():
                 self.budget.spending.add_reply(event)
                 self.agents[event.agent].note(event)
-            case ModelCallRetried():
+            case events.ModelCallRetried():
                 self._lose(event)
-            case ModelCallFailed() | ModelCallAborted():
+            case events.ModelCallFailed() | events.ModelCallAborted():
                 self._lose(event)
                 self._idle(event.agent)
-            case AnswerSubmitted():
+            case events.AnswerSubmitted():
                 self._answered(event)
-            case VoteCast():
+            case events.VoteCast():
                 self._voted(event, time)
-            case AgentDropped():
+            case events.AgentDropped():
                 agent = self.agents[event.agent]
-                agent.dropped, agent.dropped_at = event, time
+                agent.dropped_at = time
                 agent.status = "timeout" if event.reason == "timeout" else "error"
-            case PresentationStarted():
+            case events.PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
-            case AnswerPresented():
+            case events.AnswerPresented():
                 self.phase = "presenting"
                 outcome = self.winner.outcome if self.winner else "best_so_far"
                 self.final = Final(event.agent, outcome, event.answer)
-            case PresentationFailed():
+            case events.PresentationFailed():
                 self.presentation_failed = event
-            case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
+            case events.RunCompleted() | events.RunFailed() | events.RunCancelled() | events.RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case (
-                RunStarted()
-                | WinnerChosen()
-                | RunOffStarted()
-                | FirstAnswersClosed()
-                | FinishRequested()
-                | BudgetMark()
-            ):
+            case events.RunStarted() | events.WinnerChosen() | events.FirstAnswersClosed() | events.FinishRequested():
                 pass  # what there is to know of it, a part has folded in
-            case BudgetReached() | BallotChanged() | MessagesShown() | RuleViolated() | ToolFinished():
+            case events.RunOffStarted():
+                pass  # what there is to know of it, a part has folded in
+            case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
                 pass
-            case AnswerEvaluated() | ReservationExceeded() | TextDelta() | UnknownEvent():
+            case events.BallotChanged() | events.MessagesShown() | events.AnswerEvaluated() | events.ToolFinished():
                 pass
-            case ModelCallWaiting() | ModelCallAdmitted():
+            case events.ModelCallWaiting() | events.ModelCallAdmitted() | events.TextDelta() | events.UnknownEvent():
                 pass
             case _:
                 assert_never(event)
 
-    def _begin(self, event: RunStarted, time: float) -> None:
+    def _begin(self, event: events.RunStarted, time: float) -> None:
         self.run_id, self.question, self.started_at = event.run_id, event.question, time
         self._seat(event.agents)
 
-    def _seat(self, agents: Iterable[AgentInfo]) -> None:
-        self.agents = {info.name: AgentState(info) for info in agents}
-        self.coordination = Coordination.begin(tuple(self.agents), self.coordination.rules)
+    def _seat(self, agents: Iterable[events.AgentInfo]) -> None:
+        infos = {info.name: info for info in agents}
+        self.coordination = Coordination.begin(tuple(infos), self.coordination.rules)
+        self.agents = {name: AgentState(infos[name], seat) for name, seat in self.coordination.seats.items()}
 
-    def _new_attempt(self, event: AttemptStarted) -> None:
+    def _reseat(self, coordination: Coordination) -> None:
+        if coordination is not self.coordination:
+            self.coordination = coordination
+            for name, seat in coordination.seats.items():
+                self.agents[name].seat = seat
+
+    def _new_attempt(self, event: events.AttemptStarted) -> None:
         self.attempt_started, self.phase = event, "answering"
-        self.earlier_answers, self.earlier_final = self.answers, self.final
+        self.earlier_final = self.final
         self.cast, self.cast_in_run_off = {}, {}
         for agent in self.agents.values():
-            agent.answers, agent.round, agent.working_notes = [], 0, ""
+            agent.round, agent.working_notes = 0, ""
 
-    def _new_round(self, event: RoundStarted) -> None:
+    def _new_round(self, event: events.RoundStarted) -> None:
         agent = self.agents[event.agent]
         agent.rounds, agent.round, agent.opening = agent.rounds + 1, event.round, event.opening
 
-    def _call(self, event: ModelCallStarted) -> None:
+    def _call(self, event: events.ModelCallStarted) -> None:
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
         self.repeated_calls += event.repeated
         self._lose(event)
 
-    def _lose(self, event: ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted) -> None:
+    def _lose(self, event: events.LostTry) -> None:
         self.budget.spending.add_lost(event, self.agents[event.agent].info.model)
 
     def _idle(self, name: str) -> None:
@@ -184,16 +145,16 @@ class RunState(RunFacts):
             voted = self.coordination.seats[name].vote is not None
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
-    def _voted(self, event: VoteCast, time: float) -> None:
+    def _voted(self, event: events.VoteCast, time: float) -> None:
         cast = self.cast_in_run_off if event.run_off else self.cast
         cast.pop(event.agent, None)
         cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
 
-    def _answered(self, event: AnswerSubmitted) -> None:
+    def _answered(self, event: events.AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
-        agent.answered(event, self.attempt)
+        agent.answered(event)
         agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"
@@ -201,7 +162,7 @@ class RunState(RunFacts):
             self.phase = "voting"
 
 
-def folded(records: Iterable[LogRecord]) -> RunState:
+def folded(records: Iterable[events.LogRecord]) -> RunState:
     """The state to which these records lead."""
     state = RunState()
     for record in records:

@@ -11,7 +11,7 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
 from massgen_mcp.orchestration.perspectives import perspectives
-from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
@@ -70,7 +70,7 @@ def assemble(
             steps_per_round=orchestrator.max_steps_per_round,
         ),
         answer_store=AnswerGallery(run),
-        policy=_policy(orchestrator),
+        policy=orchestrator,
         shared_notes=board.text,
         caller_questions=caller_questions,
         budget=config.budget,
@@ -118,16 +118,3 @@ def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:
     builtin = builtin_skills(coordination.massgen_skills)
     taken = {skill.name for skill in builtin}
     return (*builtin, *(skill for skill in own if skill.name not in taken))
-
-
-def _policy(orchestrator: OrchestratorConfig) -> RunPolicy:
-    coordination = orchestrator.coordination
-    return RunPolicy(
-        voting_sensitivity=orchestrator.voting_sensitivity,
-        show_reasons=orchestrator.show_reasons,
-        final_answer_strategy=orchestrator.final_answer_strategy,
-        planning_instruction=coordination.planning_mode_instruction if coordination.enable_planning_mode else None,
-        max_restarts=coordination.max_orchestration_restarts,
-        skip_coordination=orchestrator.skip_coordination_rounds,
-        debug_final_answer=orchestrator.debug_final_answer,
-    )

@@ -44,12 +44,21 @@ class Load:
         for call in calls:
             self.calls[call.destination] += 1
 
-    def fits(self, team: _Team) -> bool:
-        """Whether the calls of one more team would not wait for long."""
-        return all(
-            self.calls[call.destination] < AHEAD * min(call.concurrency, self.limits.get(call.destination, 1 << 30))
-            for call in team.values()
-        )
+    def obstacle(self, team: _Team) -> str | None:
+        """What the calls of one more team would wait for long, in a few words; None where nothing is in their way."""
+        for call in team.values():
+            limit = min(call.concurrency, self.limits.get(call.destination, 1 << 30))
+            if self.calls[call.destination] >= AHEAD * limit:
+                return f"calls of other runs fill the limit ({limit} at once) of {call.destination.address}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Of the runs in a queue: ids of those that can be taken, in its order; and by id, what others wait for."""
+
+    chosen: list[str]
+    held_back: dict[str, str]
 
 
 class Capacity:
@@ -75,9 +84,9 @@ class Capacity:
                 load.add(team[agent] for agent in state.resume_point.in_flight if agent in team)
         return load
 
-    def choose(self, queue: Iterable[WorkRow], load: Load) -> list[str]:
-        """Those of the queue that can be taken, in its order; `load` has their calls in it then."""
-        chosen: list[str] = []
+    def choose(self, queue: Iterable[WorkRow], load: Load) -> Choice:
+        """Which runs of the queue can be taken; `load` has their calls in it then."""
+        choice = Choice([], {})
         reads = 0
         queue = list(queue)
         known = self._active | {row.run_id for row in queue}
@@ -89,10 +98,12 @@ class Capacity:
                 reads += 1
                 self._teams[row.run_id] = self._team(row)
             team = self._teams[row.run_id]
-            if load.fits(team):
+            if obstacle := load.obstacle(team):
+                choice.held_back[row.run_id] = obstacle
+            else:
                 load.add(team.values())
-                chosen.append(row.run_id)
-        return chosen
+                choice.chosen.append(row.run_id)
+        return choice
 
     def _team(self, row: WorkRow) -> _Team:
         """Nobody, where the request cannot be read: whoever executes the run tells why."""

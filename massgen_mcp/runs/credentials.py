@@ -8,20 +8,15 @@ import hmac
 from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.models import (
-    Ag2BackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
-    Config,
-    HttpBackendConfig,
-)
+from massgen_mcp.config.key_hosts import named_variable
+from massgen_mcp.config.models import Config
 from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import Home
 
 
 def variables_of(config: Config) -> tuple[str, ...]:
     """Names of the variables that decide who pays: every known provider's, and those that this config names itself."""
-    named = {variable for agent in config.agents if (variable := _named_key(agent.backend))}
+    named = {variable for agent in config.agents if (variable := named_variable(agent.backend))}
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES)))
 
 
@@ -30,12 +25,6 @@ def identity(config: Config, environ: Mapping[str, str], home: Home) -> str:
     store_unavailable.
     """
     return fingerprint(variables_of(config), environ, home.secret("fingerprint"))
-
-
-def _named_key(backend: BackendConfig) -> str | None:
-    if isinstance(backend, Ag2BackendConfig):
-        return backend.asked.api_key_env
-    return backend.api_key_env if isinstance(backend, HttpBackendConfig | ClaudeCodeBackendConfig) else None
 
 
 def fingerprint(names: Iterable[str], environ: Mapping[str, str], secret: bytes) -> str:

@@ -75,6 +75,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN directory TEXT",
         "ALTER TABLE runs ADD COLUMN foreground INTEGER NOT NULL DEFAULT 0",
     ),
+    (  # queued runs that are not taken, and why
+        "ALTER TABLE runs ADD COLUMN held_back_by TEXT",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

@@ -5,7 +5,6 @@ One writer per file: the process that runs the run.
 
 import json
 import os
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.journal import JournalLog
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.snapshot import SnapshotLimits, remove_tree, take_snapshot
+from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
 
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
@@ -140,9 +139,8 @@ def _checksum(document: dict[str, Any]) -> str:
 class AnswerGallery:
     """Keeps each accepted answer as `turn_1/attempt_<k>/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
 
-    def __init__(self, run: RunFiles, limits: SnapshotLimits | None = None) -> None:
+    def __init__(self, run: RunFiles) -> None:
         self._run = run
-        self._limits = limits or SnapshotLimits()
 
     async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
         return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
@@ -158,7 +156,7 @@ class AnswerGallery:
         remove_tree(self._run.final_of(agent))  # of a runner that was lost before it could say that the run is over
         self._run.write_final(agent, content)
         if workspace is not None:
-            take_snapshot(workspace.root, self._run.final_of(agent) / "workspace", limits=self._limits)
+            take_snapshot(workspace.root, self._run.final_of(agent) / "workspace")
 
     def _keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
         parent = self._run.attempt_of(attempt) / agent
@@ -166,13 +164,13 @@ class AnswerGallery:
         directory = _new_directory(parent)
         write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
         if workspace is not None:
-            take_snapshot(workspace.root, directory / "workspace", limits=self._limits)
+            take_snapshot(workspace.root, directory / "workspace")
         return directory.relative_to(self._run.path).as_posix()
 
 
-def timestamp(moment: float | None = None) -> str:
-    """YYYYMMDD_HHMMSS_ffffff in UTC."""
-    return datetime.fromtimestamp(time.time() if moment is None else moment, UTC).strftime("%Y%m%d_%H%M%S_%f")
+def timestamp() -> str:
+    """Now, as YYYYMMDD_HHMMSS_ffffff in UTC."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
 
 
 def _new_directory(parent: Path) -> Path:

@@ -19,7 +19,7 @@ from massgen_mcp.config.keys import REMEDY, key_fault
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
-from massgen_mcp.home import HOME_VARIABLE
+from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine
 
 Level = Literal["ok", "warn", "fail"]
@@ -43,67 +43,54 @@ class Check:
 
 def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     """Every check, in the order in which a person would fix things. Never raises."""
-    looks: tuple[Callable[[Engine, Mapping[str, str]], list[Check]], ...] = (
-        _version,
-        _keys,
-        _state_directory,
-        _file_system,
-        _writable,
-        _free_space,
-        _open_files,
-        _store,
-        _runs,
-        _runners,
-    )
-    return [check for look in looks for check in _guarded(look, engine, environ)]
+    home = engine.home
+    looks: dict[str, Callable[[], list[Check]]] = {
+        "version": lambda: _version(engine),
+        "keys": lambda: _keys(environ),
+        "state directory": lambda: _state_directory(home),
+        "file system": lambda: _file_system(home),
+        "writable": lambda: _writable(home),
+        "free space": lambda: _free_space(home),
+        "open files": _open_files,
+        "store": lambda: _store(engine),
+        "runs": lambda: _runs(engine),
+        "runners": lambda: _runners(engine),
+    }
+    return [check for name, look in looks.items() for check in _guarded(name, look, home)]
 
 
-def _guarded(
-    look: Callable[[Engine, Mapping[str, str]], list[Check]], engine: Engine, environ: Mapping[str, str]
-) -> list[Check]:
-    name = look.__name__.strip("_").replace("_", " ")
+def _guarded(name: str, look: Callable[[], list[Check]], home: Home) -> list[Check]:
     try:
-        return look(engine, environ)
+        return look()
     except OSError as error:
-        return [Check(name, "fail", f"cannot look: {error}", f"make {engine.home.path} readable for this user")]
+        return [Check(name, "fail", f"cannot look: {error}", f"make {home.path} readable for this user")]
     except MassgenError as error:
         return [Check(name, "fail", f"cannot look: {error}", "see the check of the run store")]
 
 
-def _version(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
+def _version(engine: Engine) -> list[Check]:
     told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
     return [Check("version", "ok", told)]
 
 
-def _keys(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
+def _keys(environ: Mapping[str, str]) -> list[Check]:
     """Names of variables only."""
-    del engine
     names = sorted({name for provider in PROVIDERS for name in provider.key_variables})
     present = [name for name in names if environ.get(name)]
     blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
-    checks = [
-        Check("keys", "ok", f"set: {', '.join(present)}")
-        if present
-        else Check(
-            "keys",
-            "warn",
-            "no provider's key is set",
-            f"set one of {', '.join(names)}, or use a local model server; `massgen-mcp demo` needs none",
-        )
-    ]
+    checks = [Check("keys", "ok", f"set: {', '.join(present)}")]
+    if not present:
+        advice = f"set one of {', '.join(names)}, or use a local model server; `massgen-mcp demo` needs none"
+        checks = [Check("keys", "warn", "no provider's key is set", advice)]
     if blank:
-        checks.append(
-            Check("keys", "warn", f"{', '.join(blank)}: blanks around the value", "remove them; they belong to no key")
-        )
+        told = f"{', '.join(blank)}: blanks around the value"
+        checks.append(Check("keys", "warn", told, "remove them; they belong to no key"))
     faults = {name: fault for name in present if (fault := key_fault(environ, name))}
     checks += [Check("keys", "fail", f"{name} holds no usable key: {fault}", REMEDY) for name, fault in faults.items()]
     return checks
 
 
-def _state_directory(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
-    home = engine.home
+def _state_directory(home: Home) -> list[Check]:
     if not home.path.exists():
         return [Check("state directory", "ok", f"{home.path} does not exist yet; the first run makes it")]
     checks: list[Check] = []
@@ -125,17 +112,13 @@ def _state_directory(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("state directory", "ok", str(home.path))]
 
 
-def _file_system(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
-    home = engine.home
+def _file_system(home: Home) -> list[Check]:
     if kind := network_type(home.path):
         return [Check("file system", "fail", network_message(home.path, kind), LOCAL_ADVICE)]
     return [Check("file system", "ok", "no other machine can share the state directory")]
 
 
-def _writable(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
-    home = engine.home
+def _writable(home: Home) -> list[Check]:
     checks: list[Check] = []
     for directory in (home.path, home.runs, home.runners):
         nearest = next(path for path in (directory, *directory.parents) if path.exists())
@@ -150,9 +133,7 @@ def _writable(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("writable", "ok", "files can be written and synced")]
 
 
-def _free_space(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
-    home = engine.home
+def _free_space(home: Home) -> list[Check]:
     nearest = next(path for path in (home.path, *home.path.parents) if path.exists())
     free = shutil.disk_usage(nearest).free
     inodes = os.statvfs(nearest)
@@ -165,8 +146,7 @@ def _free_space(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return [Check("free space", "ok", told)]
 
 
-def _open_files(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del engine, environ
+def _open_files() -> list[Check]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < LOW_OPEN_FILES:
         return [
@@ -175,8 +155,7 @@ def _open_files(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return [Check("open files", "ok", f"{soft} per process; a runner raises that to {hard}")]
 
 
-def _store(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
-    del environ
+def _store(engine: Engine) -> list[Check]:
     if not engine.store.exists():
         kept = engine.files.with_events()
         if not kept:
@@ -190,9 +169,8 @@ def _store(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return [Check("run store", "fail", message, advice)]
 
 
-def _runs(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
+def _runs(engine: Engine) -> list[Check]:
     """Runs that want attention: waiting for somebody, going on for long, without their files, or unknown."""
-    del environ
     rows = engine.store.overview()
     checks: list[Check] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
@@ -216,9 +194,8 @@ def _runs(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     return checks or [Check("runs", "ok", f"{len(rows)} known")]
 
 
-def _runners(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
+def _runners(engine: Engine) -> list[Check]:
     """Per set of credentials: does somebody work, and is there work for nobody?"""
-    del environ
     rows = [row for row in engine.store.overview() if not row.foreground]
     checks: list[Check] = []
     for fingerprint in sorted({row.fingerprint for row in rows} | engine.liveness.runners()):

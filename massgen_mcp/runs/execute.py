@@ -38,8 +38,8 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import Control
-from massgen_mcp.runs.publishing import Publisher
+from massgen_mcp.runs.engine.rows import Action, Control
+from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -49,9 +49,7 @@ logger = logging.getLogger("massgen_mcp.run")
 
 @dataclass(frozen=True, slots=True)
 class RunHandle:
-    """What others may do with a run while it is executed, from the same event loop. `number` tells an order from every
-    other one of the run: one that is given twice, as after a kill, is heeded once.
-    """
+    """What others may do with a run while it is executed, from the same event loop."""
 
     _conductor: Conductor
     state: RunState
@@ -59,44 +57,31 @@ class RunHandle:
     past: tuple[LogRecord, ...] = ()
     """What had happened before this process went on with the run."""
 
-    def cancel(self) -> None:
-        """End it, with the best answer so far."""
-        self._conductor.cancel()
-
-    def finish_now(self) -> None:
-        """Decide with the answers that are there."""
-        self._conductor.finish_now()
-
-    def steer(self, number: int, message: str) -> None:
-        """Show `message` to all agents."""
-        self._conductor.steer(number, message)
-
-    def raise_budget(self, number: int, usd: float) -> None:
-        """Make `usd` the new cap; nothing if that is no more than now."""
-        self._conductor.raise_budget(number, usd)
-
-    def answer(self, message: str) -> None:
-        """Answer what the run asks its caller."""
-        self._conductor.answer(message)
+    def do(self, action: Action, message: str = "", number: int = 0) -> None:
+        """End the run (`cancel`), decide with the answers that are there (`finish_now`), show `message` to all agents
+        (`steer`), make it the new cap (`raise_budget`), or answer with it what the run asks (`answer`). `number` tells
+        a remark or a raise from every other one of the run: what is given twice, as after a kill, is heeded once.
+        """
+        match action:
+            case "cancel":
+                self._conductor.cancel()
+            case "finish_now":
+                self._conductor.finish_now()
+            case "steer":
+                self._conductor.steer(number, message)
+            case "raise_budget":
+                self._conductor.raise_budget(number, float(message))
+            case "answer":
+                self._conductor.answer(message)
 
     async def heed(self, controls: Iterable[Control]) -> list[int]:
         """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
         done: list[int] = []
         for control in controls:
-            match control.action:
-                case "cancel":
-                    self.cancel()
-                    continue  # it stays wanted until the run has ended
-                case "finish_now":
-                    self.finish_now()
-                case "steer":
-                    self.steer(control.number, control.message)
-                case "raise_budget":
-                    self.raise_budget(control.number, float(control.message))
-                case "answer":
-                    self.answer(control.message)
-            await self._conductor.settle()
-            done.append(control.number)
+            self.do(control.action, control.message, control.number)
+            if control.action != "cancel":  # that stays wanted until the run has ended
+                await self._conductor.settle()
+                done.append(control.number)
         return done
 
 
@@ -123,14 +108,14 @@ async def execute_run(
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = await anyio.to_thread.run_sync(lambda: run.event_log.read_to_continue(text=False))
+        past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
         journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
             state = await anyio.to_thread.run_sync(folded, past)
             # The process was lost after the run had ended.
-            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
         backends = [
             _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
@@ -170,7 +155,7 @@ async def execute_run(
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
-            await anyio.to_thread.run_sync(_write_records, run, state, recorded, journal, log)
+            await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
     return state
 
 
@@ -231,7 +216,7 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
     state = RunState()
 
     def fold() -> None:
-        for record in directory.event_log.read_to_continue(text=False):
+        for record in directory.event_log.read_to_continue():
             state.apply(record)
 
     try:
@@ -263,13 +248,12 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
                 cleanup.enter_context(member.workspace.writing_context())
 
 
-def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", journal: EventWriter, log: RunLog) -> None:
+def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    records = recorded.records
     with _told_in(log):
-        run.write_record(coordination_events(state, records), coordination_table(state, records))
+        run.write_record(coordination_events(state, recorded.records), coordination_table(state, recorded.records))
     with _told_in(log):
-        Publisher(run, state, journal, log).write_status()
+        write_status(run, state)
 
 
 class _Recorded:

@@ -22,6 +22,7 @@ from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
 from massgen_mcp.runs.engine import NewsHost, RunFiles, RunStore
@@ -37,7 +38,7 @@ from massgen_mcp.workspace.snapshot import remove_tree
 CONTROL_INTERVAL = 5.0
 """Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
 STATUS_HEARTBEAT = 2.0
-"""Seconds after which `status.json` is written even if nothing happened."""
+"""Every so many seconds `status.json` is written even if nothing happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class ForegroundRun:
             on_start(handle)
             begun.set()
             if abandoned:
-                handle.cancel()
+                handle.do("cancel")
 
         async def work() -> None:
             with anyio.CancelScope(shield=True):
@@ -112,7 +113,7 @@ class ForegroundRun:
             except anyio.get_cancelled_exc_class():
                 abandoned = True
                 for handle in handles:
-                    handle.cancel()
+                    handle.do("cancel")
                 raise
             tasks.cancel_scope.cancel()
         (came,) = outcome
@@ -166,7 +167,7 @@ class ForegroundRun:
                 if done := await handles[0].heed(controls):
                     await anyio.to_thread.run_sync(listing.store.done, done)
                     listing.news.tell(self.run_id)
-            with anyio.move_on_after(CONTROL_INTERVAL):
+            with anyio.CancelScope(deadline=next_beat(CONTROL_INTERVAL)):
                 await listing.news.woken()
 
 

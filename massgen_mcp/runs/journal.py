@@ -14,15 +14,13 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord, TextDelta
+from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal
-from massgen_mcp.runs.journal_line import sealed, unsealed
+from massgen_mcp.runs.journal_line import sealed, seq_of_text, unsealed
 
 JOURNAL = "events.jsonl"
-BATCH = 2000
-"""So many records are kept at once where not all of them are wanted."""
 READ_BYTES = 256 * 1024
 
 
@@ -33,23 +31,17 @@ class JournalLog:
         self._path = directory / JOURNAL
 
     def append(self, *, redactor: Redactor = NO_KEYS) -> "JournalWriter":
-        return JournalWriter(self._path, redactor=redactor)
+        return JournalWriter(self._path, redactor)
 
-    def follow(self, after: int = 0) -> "JournalReader":
-        return JournalReader(self._path, after)
+    def follow(self, after: int = 0, *, text: bool = True) -> "JournalReader":
+        return JournalReader(self._path, after, text=text)
 
-    def read(self) -> list[LogRecord]:
-        return self.follow().read()
+    def read(self, *, text: bool = True) -> list[LogRecord]:
+        return self.follow(text=text).read()
 
-    def read_to_continue(self, *, text: bool = True) -> list[LogRecord]:
-        reader = self.follow()
-        records: list[LogRecord] = []
-        while batch := reader.read(BATCH):
-            if not text and records and isinstance(records[-1].event, TextDelta):
-                records.pop()
-            *earlier, last = batch
-            records += [record for record in earlier if text or not isinstance(record.event, TextDelta)]
-            records.append(last)
+    def read_to_continue(self) -> list[LogRecord]:
+        reader = self.follow(text=False)
+        records = reader.read()
         if reader.newer is not None:
             raise reader.newer
         return records
@@ -58,10 +50,9 @@ class JournalLog:
 class JournalWriter:
     """See `engine.EventWriter`."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, redactor: Redactor = NO_KEYS) -> None:
+    def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._clock = clock
         self._pending: list[bytes] = []
         try:
             sync_directory(path.parent)
@@ -91,7 +82,7 @@ class JournalWriter:
         return event
 
     def _next(self, event: Event) -> LogRecord:
-        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=self._clock(), event=event)
+        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=time.time(), event=event)
 
     async def settle(self) -> None:
         wanted = self._recorded
@@ -154,9 +145,12 @@ class JournalWriter:
 class JournalReader:
     """See `engine.EventReader`. Also what is not given is read, and must be whole."""
 
-    def __init__(self, path: Path, after: int = 0) -> None:
+    def __init__(self, path: Path, after: int = 0, *, text: bool = True) -> None:
         self._path = path
         self._after = after
+        self._text = text
+        self._left_out: bytes | None = None
+        """The line that was read last, if it was left out."""
         self._offset = 0
         self._seq = 0
         self.newer: JournalNewer | None = None
@@ -167,20 +161,39 @@ class JournalReader:
             with self._path.open("rb", buffering=READ_BYTES) as file:
                 file.seek(self._offset)
                 while (most is None or len(records) < most) and (line := file.readline()).endswith(b"\n"):
-                    self._take(line, records)
+                    if self._text or not self._leave_out(line):
+                        self._take(line, records)
         except FileNotFoundError:
             return []
         except OSError as error:
             raise storage_error("cannot read the run's journal", error) from error
+        self._give_last(records)
         return records
+
+    def _leave_out(self, line: bytes) -> bool:
+        """Whether the line is whole, in its place, and holds streamed text."""
+        if (seq := seq_of_text(line[:-1])) is None or seq != self._seq + 1:
+            return False
+        self._left_out = line[:-1] if seq > self._after else None
+        self._seq = seq
+        self._offset += len(line)
+        return True
+
+    def _give_last(self, records: list[LogRecord]) -> None:
+        """What was read last is given even if it is text: so it is known how far the log goes."""
+        if self._left_out is not None and (last := unsealed(self._left_out)) is not None:
+            records.append(last)
+        self._left_out = None
 
     def _take(self, line: bytes, records: list[LogRecord]) -> None:
         record = unsealed(line[:-1])
         if record is None or record.seq != self._seq + 1:
+            self._give_last(records)
             raise DamagedJournal(self._seq + 1, records)
         if record.newer and self.newer is None:
             self.newer = JournalNewer(f"event {record.seq} ({getattr(record.event, 'type', '')})")
         if record.seq > self._after:
             records.append(record)
+        self._left_out = None
         self._seq = record.seq
         self._offset += len(line)

@@ -5,14 +5,16 @@ with a `type`. All else may change with `JOURNAL_VERSION`.
 """
 
 import json
+import re
 from typing import Any, cast, get_args
 from zlib import crc32
 
 from pydantic import ValidationError
 
-from massgen_mcp.events import AnyEvent, Event, LogRecord, UnknownEvent
+from massgen_mcp.events import JOURNAL_VERSION, AnyEvent, Event, LogRecord, UnknownEvent
 
 SEAL_BYTES = 18
+_TEXT = re.compile(rb'\{"v":%d,"seq":(\d+),"time":[^,]+,"event":\{"type":"text_delta",' % JOURNAL_VERSION)
 
 
 def sealed(record: str) -> bytes:
@@ -26,13 +28,26 @@ def unsealed(line: bytes) -> LogRecord | None:
 
     What only a newer version knows is named in the record's `unread`, or is an `UnknownEvent`.
     """
-    record, seal = line[:-SEAL_BYTES] + b"}", line[-SEAL_BYTES:]
-    if seal != b',"crc":"%08x"}' % crc32(record):
+    if (record := _checked(line)) is None:
         return None
     try:
         return LogRecord.model_validate_json(record)
     except ValidationError:
         return _newer(record)
+
+
+def seq_of_text(line: bytes) -> int | None:
+    """The `seq` of a line without its end that holds streamed text, written by this version; None for all others. Tells
+    it without taking the text out, at a fifth of the cost.
+    """
+    found = _TEXT.match(line)
+    return None if found is None or _checked(line) is None else int(found[1])
+
+
+def _checked(line: bytes) -> bytes | None:
+    """The record's JSON text, if the line is what was written."""
+    record, seal = line[:-SEAL_BYTES] + b"}", line[-SEAL_BYTES:]
+    return record if seal == b',"crc":"%08x"}' % crc32(record) else None
 
 
 def _newer(written: bytes) -> LogRecord | None:

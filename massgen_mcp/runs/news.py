@@ -37,7 +37,7 @@ ADDRESS = ".news"
 
 
 class NewsHost:
-    """The side that executes runs: followers find it under `name` in `directory`. Without a socket it tells nobody."""
+    """See `engine.NewsHost`: followers find it under `name` in `directory`."""
 
     def __init__(self, directory: Path, name: str, environ: Mapping[str, str]) -> None:
         self._directory, self._name, self._environ = directory, name, environ
@@ -46,20 +46,15 @@ class NewsHost:
         self._woken = anyio.Event()
 
     def tell(self, run_id: str, *, milestone: bool = True) -> None:
-        """There is something new in the store or the event log of this run. `milestone`: its state or phase may have
-        changed. Costs nothing if nobody follows the run.
-        """
         for follower, hears_everything in self._followers.get(run_id, {}).items():
             if milestone or hears_everything:
                 _send(follower)
 
     async def woken(self) -> None:
-        """Return as soon as somebody has called `wake` since the last time."""
         await self._woken.wait()
         self._woken = anyio.Event()
 
     async def serve(self) -> None:
-        """Attend to followers until it is cancelled. Where no socket can be made nobody is told."""
         if (listener := _listener(self._environ)) is None:
             return
         path = Path(listener.getsockname())
@@ -226,15 +221,12 @@ def _listens(path: str) -> bool:
 
 
 class Follower:
-    """Hears news of one run."""
+    """See `engine.Follower`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     async def changed(self) -> bool:
-        """Return as soon as there is news since the last call; the first call returns at once. False: the host has
-        gone, and there will be no more.
-        """
         try:
             return bool(await _received(self._connection))
         except OSError:

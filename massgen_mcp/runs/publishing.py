@@ -3,7 +3,6 @@
 Nothing is done for a run in which nothing happens, but for the sign of life that a host may want.
 """
 
-import math
 import time
 from collections.abc import Callable
 
@@ -12,6 +11,7 @@ import anyio
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.run_log import RunLog
 from massgen_mcp.views.status_json import status_json
@@ -24,7 +24,7 @@ AGAIN_SECONDS = 2.0
 
 class Publisher:
     """`on_news` is called when others can read what is new; with True if the state or the phase of the run has changed.
-    `heartbeat`: seconds after which `status.json` is written even if nothing happened.
+    `heartbeat`: `status.json` is written every so many seconds even if nothing happened, that of all runs at once.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class Publisher:
         journal: EventWriter,
         log: RunLog,
         *,
-        on_news: Callable[[bool], None] = lambda _: None,
-        heartbeat: float = math.inf,
+        on_news: Callable[[bool], None],
+        heartbeat: float,
     ) -> None:
         self._run = run
         self._state = state
@@ -56,7 +56,7 @@ class Publisher:
         self._changed.set()
         longest = self._heartbeat
         while True:
-            with anyio.move_on_after(longest):
+            with anyio.CancelScope(deadline=next_beat(longest)):
                 await self._changed.wait()
             self._changed = anyio.Event()
             self._try_to_write()
@@ -74,17 +74,17 @@ class Publisher:
         self._on_news(now != self._told)
         self._told = now
 
-    def write_status(self) -> None:
-        run = self._run
-        run.write_status(status_json(self._state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))
-
     def _try_to_write(self) -> None:
         """A status that cannot be written is told once, and ends nothing."""
         try:
-            self.write_status()
+            write_status(self._run, self._state)
         except (OSError, MassgenError):
             pass  # the storage has its own ways to be heard
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
             if not self._failed:
                 self._log.report(error)
             self._failed = True
+
+
+def write_status(run: RunFiles, state: RunState) -> None:
+    run.write_status(status_json(state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))

@@ -14,8 +14,8 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR
-from massgen_mcp.runs.engine import Engine, Part, RunStore
-from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.engine import Engine, Part
+from massgen_mcp.runs.engine.rows import Kept, RunRow
 
 MOST_CREDIT = 24 * HOUR
 """What a step of the wall clock counts at most where nothing else tells how long the machine was off."""
@@ -85,8 +85,10 @@ def prune(
         with engine.files.pruning():
             age = _age(engine, now or Moment.now())
             limits = engine.home.limits
-            _results(engine, age - _limit(older_than, limits.results_seconds), pruned, dry_run=dry_run)
-            _workspaces(engine, age - _limit(older_than, limits.workspaces_seconds), pruned, dry_run=dry_run)
+            kept: dict[Part, float] = {"results": limits.results_seconds, "workspaces": limits.workspaces_seconds}
+            for part, seconds in kept.items():
+                aged_from = age - (seconds if older_than is None else older_than)
+                _expire(engine, part, aged_from, pruned, dry_run=dry_run)
             for run_id, size in engine.files.remove_leftovers(engine.store.known, dry_run=dry_run):
                 pruned.removed.append(Removed(run_id, "leftover", size))
     except BlockingIOError:
@@ -113,7 +115,9 @@ def _age(engine: Engine, now: Moment) -> float:
     """The retention clock, moved on. Where the disk is too full to note even that, the reserve makes room."""
     for _ in range(2):
         try:
-            age = _tick(engine.store, now)
+            clock = engine.store.clock()
+            age = clock[0] + passed(Moment(*clock[1:]), now) if clock else 0.0
+            engine.store.set_clock(age, now.wall, now.boot, now.uptime)
             engine.store.start_ageing(age)
         except MassgenError as error:
             if error.code != "disk_full" or not engine.files.free_reserve():
@@ -123,33 +127,21 @@ def _age(engine: Engine, now: Moment) -> float:
     raise MassgenError("disk_full", "cannot prune: no room even to note what is deleted; free some space")
 
 
-def _limit(older_than: float | None, limit: float) -> float:
-    return limit if older_than is None else older_than
+_EXPIRING: dict[Part, tuple[Kept, tuple[Kept, ...], Kept]] = {
+    "results": ("losing_results", ("all", "losing_workspaces", "results"), "nothing"),
+    "workspaces": ("losing_workspaces", ("all",), "results"),
+}
+"""What a run is marked with while it loses a part, what is kept of those that still have it, and what is kept then."""
 
 
-def _tick(store: RunStore, now: Moment) -> float:
-    """Move the retention clock on; returns its age."""
-    clock = store.clock()
-    age = clock[0] + passed(Moment(*clock[1:]), now) if clock else 0.0
-    store.set_clock(age, now.wall, now.boot, now.uptime)
-    return age
-
-
-def _results(engine: Engine, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
+def _expire(engine: Engine, part: Part, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
     """Finish what was begun, then expire what is old. An interrupted run waits as long as a result is kept."""
-    begun = engine.store.old(float("inf"), ["losing_results"], interrupted=True)
-    old = engine.store.old(aged_from, ["all", "losing_workspaces", "results"], interrupted=True)
-    for row in [*begun, *old]:
-        _remove(engine, row, "results", pruned, dry_run=dry_run)
-
-
-def _workspaces(engine: Engine, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
-    """The agents' workspaces and the snapshots of their answers; the winner's final files are part of the result."""
-    begun = engine.store.old(float("inf"), ["losing_workspaces"], interrupted=False)
-    expired = {removed.run_id for removed in pruned.removed if removed.what == "results"}
-    for row in [*begun, *engine.store.old(aged_from, ["all"], interrupted=False)]:
+    losing, having, _ = _EXPIRING[part]
+    begun = engine.store.old(float("inf"), [losing], interrupted=part == "results")
+    expired = {removed.run_id for removed in pruned.removed}
+    for row in [*begun, *engine.store.old(aged_from, having, interrupted=part == "results")]:
         if row.run_id not in expired:
-            _remove(engine, row, "workspaces", pruned, dry_run=dry_run)
+            _remove(engine, row, part, pruned, dry_run=dry_run)
 
 
 def _remove(engine: Engine, row: RunRow, what: Part, pruned: Pruned, *, dry_run: bool) -> None:
@@ -158,7 +150,7 @@ def _remove(engine: Engine, row: RunRow, what: Part, pruned: Pruned, *, dry_run:
     if dry_run:
         pruned.removed.append(removed)
         return
-    losing, kept = ("losing_results", "nothing") if what == "results" else ("losing_workspaces", "results")
+    losing, _, kept = _EXPIRING[what]
     if row.kept != losing and not engine.store.keep(row, losing):
         return
     try:

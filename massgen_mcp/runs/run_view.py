@@ -49,6 +49,11 @@ class RunView:
         return self.state in TERMINAL_STATES
 
     @property
+    def held_back_by(self) -> str | None:
+        """Why its runner leaves a run that could go on in the queue; None if it does not."""
+        return self.row.held_back_by if self.row.state in ("queued", "interrupted") else None
+
+    @property
     def stands_still(self) -> bool:
         """Whether waiting for it is in vain, for now: it has ended, or needs something from the caller first."""
         return self.ended or self.state == "input_required" or self.held_up_by is not None
@@ -151,7 +156,7 @@ class RunWatch:
 
     def _read(self, directory: RunFiles) -> None:
         """Fold in what is new; a damaged record is folded as far as it is whole."""
-        reader = self._reader = self._reader or directory.event_log.follow()
+        reader = self._reader = self._reader or directory.event_log.follow(text=False)
         seen = self._folded.seq
         while records := self._new(reader):
             for record in records:

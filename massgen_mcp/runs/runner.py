@@ -66,8 +66,10 @@ class Runner:
         """Active runs that wait until their storage has room again."""
         self._news = anyio.Event()
         self._capacity = Capacity(engine.files, environ)
-        self._held_back = False
-        """Some runs wait because of the limits of their providers."""
+        self._left = False
+        """Not all of the queue could be taken, however many places there are."""
+        self._held_back: frozenset[str] = frozenset()
+        """Runs that wait because of the limits of their providers."""
         self._claimed_at = -math.inf
 
     async def work(self, listening: Waking) -> None:
@@ -127,7 +129,7 @@ class Runner:
 
     def _claim(self, load: Load) -> list[RunRow]:
         """The queued runs whose turn it is. Places of runners that were lost are free again."""
-        self._held_back = False
+        self._left, held_before, self._held_back = False, self._held_back, frozenset()
         at_work = self._store.at_work()
         if not any(fingerprint == self._fingerprint and state != "running" for fingerprint, state, _ in at_work):
             return []
@@ -137,22 +139,27 @@ class Runner:
             if state == "running" and fingerprint in absent:
                 self._store.interrupt(fingerprint, of_runner=runner)
         queue = self._store.queue(self._fingerprint)
-        chosen = self._capacity.choose(queue, load)
-        self._held_back = len(chosen) < len(queue)
-        return self._store.claim(
+        choice = self._capacity.choose(queue, load)
+        self._left = len(choice.chosen) < len(queue)
+        claimed = self._store.claim(
             self._fingerprint,
             self._id,
             max_running=self._engine.home.limits.running,
             absent=absent,
-            among=chosen,
+            among=choice.chosen,
+            held_back=choice.held_back,
         )
+        self._held_back = frozenset(choice.held_back)
+        if self._held_back - held_before:
+            self._wake_others()  # the places that were kept for these are theirs now
+        return claimed
 
     def _tell(self, run_id: str, *, milestone: bool) -> None:
         """Something has happened in a run. It may be the end of a call that makes room for a run that waits; nobody
         looks more often than that is worth.
         """
         self._news_host.tell(run_id, milestone=milestone)
-        if self._held_back and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
+        if self._left and time.monotonic() > self._claimed_at + CLAIM_SECONDS:
             self._news.set()
 
     async def _index_ended(self) -> None:
@@ -259,7 +266,7 @@ async def _serve(engine: Engine, fingerprint: str, listens: Callable[[], None]) 
                         listens()
                         await Runner(engine, fingerprint, os.environ, news_host).work(listening)
                     # Wakers are refused from here on and start a successor; what came before that is in the queue.
-                    if not await anyio.to_thread.run_sync(engine.store.waiting, fingerprint):
+                    if not await anyio.to_thread.run_sync(engine.store.queue, fingerprint):
                         break
                 tasks.cancel_scope.cancel()
     engine.close()

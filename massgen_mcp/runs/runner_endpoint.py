@@ -15,6 +15,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import anyio
 
@@ -25,83 +26,10 @@ from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
 from massgen_mcp.runs.news import Follower, NewsHost, following, wake
 
+LEAVING_SECONDS = 10.0
+"""For so long a runner is waited for that is just leaving."""
 LOOKING_SECONDS = 0.5
 """For so long a lock is waited for that somebody may hold only to see whether the run is alive."""
-
-
-class RunnerEndpoint:
-    """The locks and the FIFO of the runner for one fingerprint."""
-
-    def __init__(self, home: Home, fingerprint: str) -> None:
-        self.lock = home.runners / f"{fingerprint}.lock"
-        self.fifo = home.runners / f"{fingerprint}.wake"
-        self.startup_lock = home.runners / f"{fingerprint}.starting"
-        self.log = home.runners / f"{fingerprint}.log"
-
-    def alive(self) -> bool:
-        """Whether a runner holds the lock."""
-        return is_held(self.lock)
-
-    def wake(self) -> bool:
-        """Wake the runner; False if there is none that listens."""
-        try:
-            descriptor = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno in (errno.ENXIO, errno.ENOENT):
-                return False
-            raise
-        try:
-            os.write(descriptor, b".")
-        except BlockingIOError:
-            return True  # a full pipe wakes, too
-        except BrokenPipeError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
-
-    @contextmanager
-    def hold(self, patience: float = 10.0) -> Generator[bool]:
-        """Take the lock for as long as the context lasts. A predecessor that is just leaving is waited for; False if
-        there is still a runner after `patience` seconds.
-        """
-        deadline = time.monotonic() + patience
-        while (descriptor := acquire(self.lock)) is None:
-            if time.monotonic() >= deadline or self.wake():
-                yield False
-                return
-            time.sleep(POLL_SECONDS)
-        try:
-            yield True
-        finally:
-            os.close(descriptor)
-
-    @contextmanager
-    def start_alone(self) -> Generator[int | None]:
-        """The descriptor of a lock that the process to be started inherits; None if another one is just starting.
-        That one listens before it looks at the queue, so it finds what was queued before this was asked.
-        """
-        descriptor = acquire(self.startup_lock)
-        if descriptor is None:
-            yield None
-            return
-        try:
-            yield None if self.wake() else descriptor
-        finally:
-            os.close(descriptor)
-
-    @contextmanager
-    def listen(self) -> Generator["Listening"]:
-        """Hear wakers for as long as the context lasts. Only for the holder of the lock."""
-        with suppress(FileExistsError):
-            os.mkfifo(self.fifo, 0o600)
-        reader = os.open(self.fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        writer = os.open(self.fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, a waker's close reads EOF
-        try:
-            yield Listening(reader)
-        finally:
-            os.close(writer)
-            os.close(reader)
 
 
 class Listening:
@@ -122,29 +50,68 @@ class LocalLiveness:
     def __init__(self, home: Home) -> None:
         self._home = home
 
+    def _of(self, fingerprint: str, what: Literal["lock", "wake", "starting", "log"]) -> Path:
+        return self._home.runners / f"{fingerprint}.{what}"
+
     def runner_alive(self, fingerprint: str) -> bool:
-        return RunnerEndpoint(self._home, fingerprint).alive()
+        return is_held(self._of(fingerprint, "lock"))
 
     def runners(self) -> set[str]:
         directory = self._home.runners
         return {path.stem for path in directory.glob("*.lock")} if directory.is_dir() else set()
 
     def wake(self, fingerprint: str) -> bool:
-        return RunnerEndpoint(self._home, fingerprint).wake()
+        try:
+            descriptor = os.open(self._of(fingerprint, "wake"), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.ENXIO, errno.ENOENT):
+                return False
+            raise
+        try:
+            os.write(descriptor, b".")
+        except BlockingIOError:
+            return True  # a full pipe wakes, too
+        except BrokenPipeError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
 
     def ensure_runner(self, fingerprint: str, environ: Mapping[str, str]) -> None:
-        endpoint = RunnerEndpoint(self._home, fingerprint)
-        if endpoint.wake():
+        """One that is just starting listens before it looks at the queue, so it finds what was queued before this."""
+        if self.wake(fingerprint) or (lock := acquire(self._of(fingerprint, "starting"))) is None:
             return
-        with endpoint.start_alone() as lock:
-            if lock is not None:
-                _start(self._home, fingerprint, endpoint.log, environ, lock)
+        try:
+            if not self.wake(fingerprint):
+                _start(self._home, fingerprint, self._of(fingerprint, "log"), environ, lock)
+        finally:
+            os.close(lock)
 
-    def hold(self, fingerprint: str) -> AbstractContextManager[bool]:
-        return RunnerEndpoint(self._home, fingerprint).hold()
+    @contextmanager
+    def hold(self, fingerprint: str) -> Generator[bool]:
+        deadline = time.monotonic() + LEAVING_SECONDS
+        while (descriptor := acquire(self._of(fingerprint, "lock"))) is None:
+            if time.monotonic() >= deadline or self.wake(fingerprint):
+                yield False
+                return
+            time.sleep(POLL_SECONDS)
+        try:
+            yield True
+        finally:
+            os.close(descriptor)
 
-    def listen(self, fingerprint: str) -> AbstractContextManager[Listening]:
-        return RunnerEndpoint(self._home, fingerprint).listen()
+    @contextmanager
+    def listen(self, fingerprint: str) -> Generator[Listening]:
+        fifo = self._of(fingerprint, "wake")
+        with suppress(FileExistsError):
+            os.mkfifo(fifo, 0o600)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # without it, a waker's close reads EOF
+        try:
+            yield Listening(reader)
+        finally:
+            os.close(writer)
+            os.close(reader)
 
     def foreground_alive(self, run: RunFiles) -> bool:
         return is_held(_foreground_lock(run))

@@ -55,7 +55,7 @@ class RunService:
         self._store, self._files, self._liveness = engine.store, engine.files, engine.liveness
         self._environ = environ
         self._dispatch = Dispatch(engine, environ)
-        self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watch(run_id).look())
+        self.sessions = SessionTurns(engine.store, self._look_or_row, lambda run_id: self._watches.of(run_id).look())
         self._watches = KeptWatches(lambda run_id: RunWatch(engine, run_id, self._dispatch.held_up), WATCHES)
         self._waiting_ends = False
         self._waits: set[anyio.CancelScope] = set()
@@ -95,7 +95,7 @@ class RunService:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,
         expired, store_unavailable.
         """
-        watch = self._watch(run_id)
+        watch = self._watches.of(run_id)
 
         def looked() -> RunView:
             view = watch.look()
@@ -146,12 +146,12 @@ class RunService:
                 self._waits.discard(scope)
         return await self.look(run_id)
 
-    async def follow(self, run_id: str) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
+    async def follow(self, run_id: str, *, text: bool = True) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
         """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
-        new piece the run as it was before.
+        new piece the run as it was before. `text`: with what agents write while they write it (see `EventLog.follow`).
         """
         view = await self.look(run_id)
-        events = view.directory.event_log.follow()
+        events = view.directory.event_log.follow(text=text)
         yield view, await anyio.to_thread.run_sync(events.read)
         if view.stands_still:
             return
@@ -161,6 +161,18 @@ class RunService:
                 if (records := await anyio.to_thread.run_sync(events.read)) or last:
                     yield view, records
                 if last:
+                    return
+
+    async def watch(self, run_id: str) -> AsyncGenerator[RunView]:
+        """The run as it is now, and again whenever there is something new, until it has ended. Raises as `look`."""
+        view = await self.look(run_id)
+        yield view
+        if view.ended:
+            return
+        async with aclosing(self._looks(view)) as looks:
+            async for view in looks:
+                yield view
+                if view.ended:
                     return
 
     async def _looks(self, view: RunView, *, milestones: bool = False) -> AsyncGenerator[RunView]:
@@ -239,16 +251,16 @@ class RunService:
         if session_id is not None:
             check_text("session_id", session_id)
 
-        def page(before: int | None) -> list[RunView]:
-            known = "running" if state == "input_required" else state  # the store does not tell these two apart
-            found = self._store.recent(state=known, session_id=session_id, since=since, before=before, limit=limit)
-            return [self._look_or_row(row) for row in found]
+        known = "running" if state == "input_required" else state  # the store does not tell these two apart
 
         def rows() -> list[RunView]:
             views, last = list[RunView](), before
-            while len(views) < limit and (found := page(last)):
-                views += [view for view in found if _is_so(view, state)]
-                last = found[-1].row.number
+            while len(views) < limit and (
+                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=limit)
+            ):
+                seen = map(self._look_or_row, found)
+                views += [view for view in seen if known != "running" or view.state == state]
+                last = found[-1].number
             return views[:limit]
 
         return await anyio.to_thread.run_sync(rows)
@@ -259,7 +271,7 @@ class RunService:
         def found() -> Iterator[RunView]:
             for row in self._store.unfinished_below(directory):
                 with suppress(MassgenError):  # its files are gone, or cannot be read
-                    yield self._watch(row.run_id).look()
+                    yield self._watches.of(row.run_id).look()
 
         views = await anyio.to_thread.run_sync(lambda: list(found()))
         return [view for view in views if view.state == "interrupted" and not (view.damage or view.newer)]
@@ -277,7 +289,7 @@ class RunService:
         """Delete everything of these runs (see `retention.prune_named`). Raises `MassgenError` unknown_run."""
 
         def pruned() -> Pruned:
-            rows = [self._watch(run_id).row() for run_id in run_ids]
+            rows = [self._watches.of(run_id).row() for run_id in run_ids]
             return prune_named(self._engine, rows, dry_run=dry_run)
 
         return await anyio.to_thread.run_sync(pruned)
@@ -288,14 +300,6 @@ class RunService:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""
         if row.state not in TERMINAL_STATES:
             with suppress(MassgenError):
-                return self._watch(row.run_id).look()
+                return self._watches.of(row.run_id).look()
         snapshot = RunState(run_id=row.run_id, question=row.question, store_state=row.state)
         return RunView(row, snapshot, self._files.of(row))
-
-    def _watch(self, run_id: str) -> RunWatch:
-        return self._watches.of(run_id)
-
-
-def _is_so(view: RunView, state: RunStatus | None) -> bool:
-    """Whether a run that the store gave for this state is in it; it alone knows that it waits for its caller."""
-    return state not in ("running", "input_required") or view.state == state

@@ -10,12 +10,11 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
@@ -33,37 +32,31 @@ from massgen_mcp.workspace.snapshot import take_snapshot
 _TURN = re.compile(r"turn_([1-9][0-9]{0,5})")
 
 
-class _Metadata(BaseModel):
-    """`turn_N/metadata.json`. The first five keys are MassGen's."""
+class Turn(BaseModel):
+    """A turn that has ended, as `turn_N/metadata.json` tells it. The first five keys are MassGen's."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
 
-    turn: int
-    timestamp: str
-    """When it began, in UTC."""
-    winning_agent: str | None = None
+    number: int = Field(alias="turn")
+    began: str = Field(alias="timestamp")
+    """In UTC."""
+    winner: str | None = Field(default=None, alias="winning_agent")
     """As the config calls it."""
-    task: str
+    question: str = Field(alias="task")
     session_id: str
     state: str
     outcome: str | None = None
     seconds: float | None = None
-    log_dir: str
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A turn that has ended. `answer` is the final answer, or the best one of a turn that was cut short, or None."""
-
-    number: int
-    question: str
-    answer: str | None
-    state: str
-    winner: str | None
-    seconds: float
-    began: str
     log_dir: Path
-    path: Path
+    path: Path = Field(default=Path(), exclude=True)
+    """The directory that this is kept in."""
+
+    @property
+    def answer(self) -> str | None:
+        """The final answer, or the best one of a turn that was cut short, or None."""
+        with suppress(FileNotFoundError):
+            return (self.path / "answer.txt").read_text(encoding="utf-8", errors="replace")
+        return None
 
     @property
     def workspace(self) -> Path | None:
@@ -119,15 +112,14 @@ class SessionRecords:
     @property
     def turns(self) -> list[Turn]:
         """In order. Damaged ones are left out."""
-        known = [(path, _read_metadata(path)) for path in self._directories()]
-        return [_turn(path, metadata) for path, metadata in known if metadata and metadata.state in TERMINAL_STATES]
+        known = map(_read, self._directories())
+        return [turn for turn in known if turn and turn.state in TERMINAL_STATES]
 
     @property
     def history(self) -> tuple[EarlierTurn, ...]:
         """What agents are shown of a session that no run store knows: every turn with an answer."""
-        return tuple(
-            EarlierTurn(question=turn.question, answer=turn.answer) for turn in self.turns if turn.answer is not None
-        )
+        said = ((turn.question, turn.answer) for turn in self.turns)
+        return tuple(EarlierTurn(question=question, answer=answer) for question, answer in said if answer is not None)
 
     def lay_out_files(self, run: RunFiles, agents: int) -> None:
         """Put what the newest turn left into the workspaces of a run that has not begun. Raises `MassgenError`
@@ -168,13 +160,13 @@ class SessionRecords:
             _write_outputs(path, run, snapshot)
             if snapshot.best_answer is not None:
                 write_durably(path / "answer.txt", snapshot.best_answer.encode("utf-8", "replace"))
-            metadata = _metadata(number, self.session_id, run, snapshot)
-            write_durably(path / "metadata.json", metadata.model_dump_json(indent=2).encode("utf-8", "replace"))
+            turn = _turn(path, number, self.session_id, run, snapshot)
+            write_durably(path / "metadata.json", turn.model_dump_json(indent=2).encode("utf-8", "replace"))
             sync_directory(self.path)
             replace_file(self.path / "SESSION_SUMMARY.txt", _summary(self).encode("utf-8", "replace"))
         except OSError as error:
             raise MassgenError("store_unavailable", f"cannot keep the turn: {error.strerror}") from error
-        return _turn(path, metadata)
+        return turn
 
     def _directories(self) -> list[Path]:
         if not self.exist:
@@ -200,40 +192,27 @@ def is_session_id(text: str) -> bool:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _turn(directory: Path, metadata: _Metadata) -> Turn:
-    answer = directory / "answer.txt"
-    return Turn(
-        number=metadata.turn,
-        question=metadata.task,
-        answer=answer.read_text(encoding="utf-8", errors="replace") if answer.is_file() else None,
-        state=metadata.state,
-        winner=metadata.winning_agent,
-        seconds=metadata.seconds or 0.0,
-        began=metadata.timestamp,
-        log_dir=Path(metadata.log_dir),
-        path=directory,
-    )
-
-
-def _read_metadata(directory: Path) -> _Metadata | None:
+def _read(directory: Path) -> Turn | None:
     try:
-        return _Metadata.model_validate_json((directory / "metadata.json").read_bytes())
+        turn = Turn.model_validate_json((directory / "metadata.json").read_bytes())
     except (OSError, ValidationError):
         return None
+    return turn.model_copy(update={"path": directory})
 
 
-def _metadata(number: int, session_id: str, run: RunFiles, snapshot: RunState) -> _Metadata:
+def _turn(path: Path, number: int, session_id: str, run: RunFiles, snapshot: RunState) -> Turn:
     began = datetime.fromtimestamp(snapshot.started_at or time.time(), UTC)
-    return _Metadata(
+    return Turn(
         turn=number,
         timestamp=began.isoformat(timespec="seconds"),
-        winning_agent=_winner(snapshot),
+        winning_agent=snapshot.author,
         task=snapshot.question,
         session_id=session_id,
         state=snapshot.state,
         outcome=snapshot.outcome,
         seconds=round(snapshot.elapsed(snapshot.updated_at or 0.0), 3),
-        log_dir=str(run.path),
+        log_dir=run.path,
+        path=path,
     )
 
 
@@ -247,7 +226,7 @@ def _write_outputs(directory: Path, run: RunFiles, snapshot: RunState) -> None:
         ]
         whole = "\n".join(texts) or "no answer\n"
         write_durably(outputs / f"{view.info.id}.txt", whole.encode("utf-8", "replace"))
-    log = coordination_events(snapshot, run.event_log.read())
+    log = coordination_events(snapshot, run.event_log.read(text=False))
     write_durably(directory / "coordination_log.json", json.dumps(log, indent=2).encode())
     files = run.final_of(snapshot.winner.agent) / "workspace" if snapshot.winner else None
     if files is not None and files.is_dir() and any(files.iterdir()):
@@ -260,12 +239,6 @@ def _copy_files(source: Path, target: Path) -> None:
     shutil.copytree(source, target, copy_function=shutil.copyfile)
     for directory in (target, *(path for path in target.rglob("*") if path.is_dir())):
         directory.chmod(0o700)
-
-
-def _winner(snapshot: RunState) -> str | None:
-    """Who wrote the turn's answer, as the config calls it."""
-    name = getattr(snapshot.end, "winner", None)
-    return snapshot.agents[name].info.id if name in snapshot.agents else None
 
 
 # -- for people -------------------------------------------------------------------------------------------------------
@@ -281,12 +254,12 @@ def _summary(session: SessionRecords) -> str:
 def _told(turn: Turn) -> list[str]:
     by = f", answered by {turn.winner}" if turn.winner else ""
     return [
-        f"Turn {turn.number} · {turn.began} · {turn.state}{by}, {turn.seconds:.1f} s",
+        f"Turn {turn.number} · {turn.began} · {turn.state}{by}, {turn.seconds or 0:.1f} s",
         f"Run: {turn.log_dir}",
         "",
         *(f"You: {line}" if at == 0 else f"     {line}" for at, line in enumerate(turn.question.splitlines())),
         "",
-        *("(no answer)" if turn.answer is None else turn.answer.rstrip()).splitlines(),
+        *("(no answer)" if (answer := turn.answer) is None else answer.rstrip()).splitlines(),
         "",
         "-" * 40,
         "",

@@ -7,7 +7,7 @@ when there are such, works in the place of the run that waits for it and is not 
 import json
 import sqlite3
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -35,7 +35,7 @@ QUESTION_PREVIEW = 200
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground"
+    " resumes, directory, foreground, held_back_by"
 )
 _WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 _ENDED = tuple(sorted(TERMINAL_STATES))
@@ -73,20 +73,7 @@ class Store:
             if run.session_id is not None:
                 _check_session(db, run, leaving=earlier)
             _check_queue(db, max_queued)
-            db.execute(
-                "INSERT INTO runs (run_id, state, question, config, fingerprint, idempotency_key, request_hash,"
-                " created, session_id) VALUES (?, 'queued', ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    run.run_id,
-                    run.question[:QUESTION_PREVIEW],
-                    run.config,
-                    run.fingerprint,
-                    run.idempotency_key,
-                    run.request_hash,
-                    time.time(),
-                    run.session_id,
-                ),
-            )
+            _insert(db, run, state="queued", created=time.time())
             return Added(_existing(db, run.run_id), replaced=earlier)
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -94,21 +81,7 @@ class Store:
             if run.session_id is not None:
                 _check_session(db, run, leaving=None)
             now = time.time()
-            db.execute(
-                "INSERT INTO runs (run_id, state, question, config, fingerprint, request_hash, created, started,"
-                " directory, session_id, foreground) VALUES (?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, 1)",
-                (
-                    run.run_id,
-                    run.question[:QUESTION_PREVIEW],
-                    run.config,
-                    run.fingerprint,
-                    run.request_hash,
-                    now,
-                    now,
-                    str(directory),
-                    run.session_id,
-                ),
-            )
+            _insert(db, run, state="running", created=now, started=now, directory=str(directory), foreground=1)
 
     def take_foreground(self, run_id: str, fingerprint: str) -> bool:
         with self._database.transaction() as db:
@@ -165,7 +138,8 @@ class Store:
 
     def ahead(self, row: RunRow) -> int:
         with self._database.reading() as db:
-            return _count(db, f"{_WAITING} AND number < ?", row.number)
+            others = "1" if row.held_back_by else "held_back_by IS NULL"
+            return _count(db, f"{_WAITING} AND {others} AND number < ?", row.number)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         with self._database.reading() as db:
@@ -187,17 +161,19 @@ class Store:
         max_running: int,
         absent: Collection[str] = (),
         among: Collection[str] | None = None,
+        held_back: Mapping[str, str] | None = None,
     ) -> list[RunRow]:
         only = None if among is None else json.dumps(list(among))
         with self._database.transaction() as db:
+            _note_held_back(db, fingerprint, held_back or {})
             room = max_running - _count(db, _RUNNING)
-            queues = [queue for queue in _queues(db) if queue.fingerprint not in absent]
+            queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]
             turns = allocate(room, queues).get(fingerprint, 0)
             if turns == 0:
                 return []
             rows = db.execute(
                 "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
-                " started = ?2, ended = NULL, aged_from = NULL"
+                " started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
                 f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?3"
                 " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
                 f" ORDER BY number LIMIT ?5) RETURNING {_COLUMNS}",
@@ -209,10 +185,6 @@ class Store:
         query = f"SELECT {_WORK_COLUMNS} FROM runs WHERE {_WAITING} AND fingerprint = ? ORDER BY number"
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
-
-    def waiting(self, fingerprint: str) -> int:
-        with self._database.reading() as db:
-            return _count(db, f"{_WAITING} AND fingerprint = ?", fingerprint)
 
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:
         with self._database.reading() as db:
@@ -231,27 +203,17 @@ class Store:
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         with self._database.transaction() as db:
-            rows = db.execute(
-                f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {_RUNNING} AND fingerprint = ?2"
-                " AND (?3 IS NULL OR runner = ?3) RETURNING run_id",
-                (time.time(), fingerprint, of_runner),
-            ).fetchall()
-        return [row[0] for row in rows]
+            return _interrupt(
+                db, f"{_RUNNING} AND fingerprint = ?2 AND (?3 IS NULL OR runner = ?3)", fingerprint, of_runner
+            )
 
     def lose(self, run_id: str) -> None:
         with self._database.transaction() as db:
-            db.execute(
-                "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running'"
-                " AND foreground = 1",
-                (time.time(), run_id),
-            )
+            _interrupt(db, "state = 'running' AND foreground = 1 AND run_id = ?2", run_id)
 
     def pause(self, run_id: str, runner: str) -> None:
         with self._database.transaction() as db:
-            query = (
-                "UPDATE runs SET state = 'interrupted', ended = ? WHERE run_id = ? AND state = 'running' AND runner = ?"
-            )
-            db.execute(query, (time.time(), run_id, runner))
+            _interrupt(db, "state = 'running' AND run_id = ?2 AND runner = ?3", run_id, runner)
 
     def set_aside(self, run_id: str) -> None:
         with self._database.transaction() as db:
@@ -296,7 +258,8 @@ class Store:
         with self._database.transaction() as db:
             _check_alone(db, run_id)
             db.execute(
-                "UPDATE runs SET fingerprint = ?, foreground = 0 WHERE run_id = ? AND state = 'interrupted'",
+                "UPDATE runs SET fingerprint = ?, foreground = 0, held_back_by = NULL"
+                " WHERE run_id = ? AND state = 'interrupted'",
                 (fingerprint, run_id),
             )
 
@@ -414,14 +377,49 @@ def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
 # -- plumbing ---------------------------------------------------------------------------------------------------------
 
 
-def _queues(db: sqlite3.Connection) -> list[QueueDepth]:
+def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping[str, str]) -> None:
+    """Writes only what has changed."""
+    query = f"SELECT number, run_id, held_back_by FROM runs WHERE {_WAITING} AND fingerprint = ?"
+    waiting = db.execute(query, (fingerprint,)).fetchall()
+    changed = [(held_back.get(run_id), number) for number, run_id, told in waiting if told != held_back.get(run_id)]
+    db.executemany("UPDATE runs SET held_back_by = ? WHERE number = ?", changed)
+
+
+def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list[QueueDepth]:
+    """Of the runs that can be taken now: for this fingerprint those `among` (JSON; None: all), for others what their
+    runners do not hold back.
+    """
     rows = db.execute(
         "SELECT fingerprint, count(*), min(number),"
         f" (SELECT count(*) FROM runs AS r WHERE {_RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
-        f" FROM runs AS q WHERE {_WAITING} GROUP BY fingerprint"
+        f" FROM runs AS q WHERE {_WAITING} AND iif(fingerprint = ?1 AND ?2 IS NOT NULL,"
+        " run_id IN (SELECT value FROM json_each(?2)), held_back_by IS NULL) GROUP BY fingerprint",
+        (fingerprint, among),
     )
     return [QueueDepth(*row) for row in rows]
+
+
+def _insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
+    """`further`: columns that `run` does not tell."""
+    columns: dict[str, object] = {
+        "run_id": run.run_id,
+        "question": run.question[:QUESTION_PREVIEW],
+        "config": run.config,
+        "fingerprint": run.fingerprint,
+        "idempotency_key": run.idempotency_key,
+        "request_hash": run.request_hash,
+        "session_id": run.session_id,
+        **further,
+    }
+    places = ", ".join("?" * len(columns))
+    db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
+
+
+def _interrupt(db: sqlite3.Connection, condition: str, *values: object) -> list[str]:
+    """Mark these runs as interrupted now; `values` are ?2, ?3, ... Returns their ids."""
+    query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
+    return [run_id for (run_id,) in db.execute(query, (time.time(), *values)).fetchall()]
 
 
 def _existing(db: sqlite3.Connection, run_id: str) -> RunRow:

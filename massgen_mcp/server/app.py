@@ -4,10 +4,9 @@ import inspect
 import logging
 import secrets
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
-from mcp.server import MCPServer
+from anyio.abc import TaskGroup
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
@@ -20,9 +19,12 @@ from pydantic import ValidationError
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.server.asking import ClientAsked
+from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.schemas import compacted, reply_schema
+from massgen_mcp.server.surface import SurfaceServer
 from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 
 logger = logging.getLogger(__name__)
@@ -31,8 +33,9 @@ ABOUT_KEYS = ("missing_key", "no_default_team")
 CUT = " (cut here; mend this first)"
 
 INSTRUCTIONS = """\
-Delegate a question that is too hard or too important for one model: start_run gives it to a team of LLM agents that \
-answer independently, read each other's answers without names, and vote. \
+Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \
+architecture decision): start_run asks a team of other models that answer independently, read each other's answers \
+without names, and vote until there is a consensus or the limits are reached. \
 The run goes on in the background and survives this session: call start_run, go on with your work, and call wait_run \
 when you need the result instead of polling. \
 get_result returns the final answer first, then the votes with their reasons and the dissent; read the dissent before \
@@ -40,16 +43,16 @@ you rely on a close vote. \
 Put everything the team must know into the question, or name files in context_paths: the team sees nothing else."""
 
 
-class MassgenServer(MCPServer[None]):
+class MassgenServer(SurfaceServer):
     """Refuses unknown arguments by name, and answers every failure with `ERROR <code>: <message>`. No reply holds a key
     that `redactor` knows.
     """
 
     def __init__(self, redactor: Redactor = NO_KEYS) -> None:
-        self._redactor = redactor
         self._tools: dict[str, Tool] = {}
         """As they are listed; made when they are first asked for."""
         super().__init__(
+            redactor,
             "massgen-mcp",
             title="massgen-mcp",
             version=__version__,
@@ -78,15 +81,12 @@ class MassgenServer(MCPServer[None]):
             tool.fn_metadata = _SentReply(arg_model=arguments, output_schema=reply_schema(reply))
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+        self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        reply = await self._call(name, arguments, context)
-        if not self._redactor.finds(reply.model_dump_json()):
-            return reply
-        return type(reply).model_validate(self._redactor.value(reply.model_dump(mode="json", by_alias=True)))
+        return self.without_keys(await self._call(name, arguments, context))
 
     async def _call(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None
+        self, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None
     ) -> CallToolResult | InputRequiredResult:
         try:
             await self._refuse_unknown(name, arguments)
@@ -94,6 +94,8 @@ class MassgenServer(MCPServer[None]):
         except MCPError:  # the protocol's own, such as a client that is gone
             raise
         except Exception as error:  # noqa: BLE001 - the boundary of every call
+            if isinstance(asked := error.__cause__, ClientAsked):
+                return asked.result
             refusal = _refusal(error) or _fault(name, error)
             hint = f" {keys_of_client(context)}" if refusal.code in ABOUT_KEYS else ""
             return _error(refusal.code, f"{refusal}{hint}")
@@ -102,11 +104,11 @@ class MassgenServer(MCPServer[None]):
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
         tools = await self._listed()
         if name not in tools:
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{_nearest(name, list(tools))}")
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, list(tools))}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{_nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(
@@ -130,11 +132,6 @@ def keys_of_client(context: Context[Any, Any] | None) -> str:
         return OVER_HTTP
     params = context.session.client_params if context is not None else None
     return where_keys_go(params.client_info.name if params is not None else None)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    nearest = get_close_matches(name, known, 1)
-    return f", did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _refusal(error: BaseException | None) -> MassgenError | None:

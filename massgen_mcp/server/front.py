@@ -1,8 +1,9 @@
 """Answers a client's first questions on standard input and output while the server is still being imported behind it.
 
-Some clients give a server one second; the import takes longer on a busy machine. What clients ask first never changes
-with runs: `initialize`, `server/discover`, `ping` and the lists. The answers are a snapshot that the real server of the
-same code made (see `start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
+Some clients give a server one second; the import takes longer on a busy machine. What clients ask first hardly changes
+with runs: `initialize`, `server/discover`, `ping` and the lists (of resources those that are no runs); and some wait
+until `subscriptions/listen` is acknowledged. The answers are a snapshot that the real server of the same code made (see
+`start_snapshot`). Only a request that looks exactly as expected is answered here; everything else
 waits, in order, for the server. Imports nothing but small parts of the standard library.
 """
 
@@ -18,10 +19,14 @@ from typing import NoReturn, cast
 
 Json = dict[str, object]
 Snapshot = dict[str, dict[str, Json]]
-"""By protocol version and method: the result."""
+"""By protocol version and method: the result; of `LISTEN` the kinds of news that a listener can have."""
 
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+LIST_CHANGES = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 QUIET_SECONDS = 0.2
 """The import begins when a list was answered, when a message has to wait for it, or after so long."""
 READ_BYTES = 64 * 1024
@@ -38,6 +43,8 @@ class Front:
         """What was agreed on in a handshake; None before one."""
         self.handshake_id: int | str | None = None
         """Of the `initialize` that was answered here. The server is sent it, too; nobody must see its answer."""
+        self.acknowledged: set[int | str] = set()
+        """The listeners that were acknowledged here. The server is sent their requests, too, and does it again."""
         self.unread = b""
         """What the server has to read before it reads standard input."""
         self._rest = b""
@@ -120,8 +127,15 @@ class Front:
         result = self._result(request)
         if result is None:
             return False
+        identity = cast("int | str", request["id"])
         try:
-            _write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+            if request["method"] == LISTEN:
+                about = {"_meta": {SUBSCRIPTION_ID: identity}, "notifications": result}
+                _write({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": about})
+                self.acknowledged.add(identity)
+                self.unread += _line(request)
+            else:
+                _write({"jsonrpc": "2.0", "id": identity, "result": result})
         except UnicodeEncodeError:  # half a character as an id
             return False
         self._needed = self._needed or str(request["method"]).endswith("/list")
@@ -136,14 +150,15 @@ class Front:
         given = cast("Json", params)
         if method == "initialize":
             return self._handshake(identity, given)
-        meta = given.get("_meta", {})
-        if given.keys() - {"_meta"} or not isinstance(meta, dict):
+        meta, wanted = given.get("_meta", {}), given.get("notifications")
+        if given.keys() - {"_meta", *(["notifications"] if method == LISTEN else [])} or not isinstance(meta, dict):
             return None
         about = cast("Json", meta)
         if PROTOCOL_VERSION in about and not isinstance(about.get(CLIENT_CAPABILITIES), dict):
             return None
         version = about.get(PROTOCOL_VERSION, self._version)
-        return self._snapshot.get(str(version), {}).get(str(method))
+        known = self._snapshot.get(str(version), {}).get(str(method))
+        return _honored(known, wanted) if known is not None and method == LISTEN else known
 
     def _handshake(self, identity: int | str, params: Json) -> Json | None:
         known = self._snapshot.get(str(params.get("protocolVersion")), {}).get("initialize")
@@ -152,6 +167,16 @@ class Front:
         self._version, self.handshake_id = str(params["protocolVersion"]), identity
         self.unread += _line({"jsonrpc": "2.0", "id": identity, "method": "initialize", "params": params})
         return known
+
+
+def _honored(known: Json, wanted: object) -> Json | None:
+    """What the server would acknowledge; None where more is asked for than whether lists have changed."""
+    if not isinstance(wanted, dict) or wanted.keys() - set(LIST_CHANGES):
+        return None
+    asked = cast("Json", wanted)
+    if not all(isinstance(value, bool) for value in asked.values()):
+        return None
+    return {kind: True for kind in known if asked.get(kind)}
 
 
 def _leave(*_: object) -> NoReturn:

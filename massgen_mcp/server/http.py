@@ -80,7 +80,6 @@ async def serve_http(
         shown, hosts = _names(address, listener.getsockname()[1], settings)
         origins = _origins(hosts, settings)
         app = server.streamable_http_app(
-            stateless_http=True,
             streamable_http_path=PATH,
             host=LOOPBACK,
             max_request_body_size=MAX_BODY_BYTES,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 import platformdirs
 
 from massgen_mcp.home import HOME_VARIABLE
-from massgen_mcp.server.front import CLIENT_CAPABILITIES, PROTOCOL_VERSION, Json, Snapshot
+from massgen_mcp.server.front import CLIENT_CAPABILITIES, LIST_CHANGES, LISTEN, PROTOCOL_VERSION, Json, Snapshot
 
 if TYPE_CHECKING:
     from massgen_mcp.server.app import MassgenServer
@@ -65,7 +65,9 @@ async def make_snapshot(server: "MassgenServer") -> Snapshot:
         snapshot[version] = await _answers(server, [("initialize", opening), *((method, {}) for method in ASKED)])
     for version in MODERN_PROTOCOL_VERSIONS:
         params: Json = {"_meta": {PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: {}}}
-        snapshot[version] = await _answers(server, [(method, params) for method in ("server/discover", *ASKED)])
+        listen: Json = {**params, "notifications": dict.fromkeys(LIST_CHANGES, True)}
+        questions = [(method, params) for method in ("server/discover", *ASKED)]
+        snapshot[version] = await _answers(server, [*questions, (LISTEN, listen)])
     return snapshot
 
 
@@ -86,12 +88,23 @@ async def _answers(server: "MassgenServer", questions: list[tuple[str, Json]]) -
             reply = await from_server.receive()
             answer: Json = json.loads(reply.message.model_dump_json(by_alias=True, exclude_unset=True))
             if isinstance(result := answer.get("result"), dict):
-                results[method] = cast("Json", result)
+                shown = cast("Json", result)
+                results[method] = _without_runs(shown) if method == "resources/list" else shown
+            elif method == LISTEN and isinstance(acknowledged := answer.get("params"), dict):
+                results[method] = cast("Json", cast("Json", acknowledged)["notifications"])
             if method == "initialize":
                 done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
                 await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(done)))
         tasks.cancel_scope.cancel()
     return results
+
+
+def _without_runs(listed: Json) -> Json:
+    """What never changes: whoever was answered so early is told of the runs when the server is there (`Listening`)."""
+    from massgen_mcp.server.addresses import run_in
+
+    resources = cast("list[Json]", listed["resources"])
+    return {**listed, "resources": [one for one in resources if run_in(str(one["uri"])) is None]}
 
 
 def _path(environ: Mapping[str, str]) -> Path:
@@ -122,6 +135,6 @@ def _files(directory: Path) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
                 yield from _files(Path(entry.path))
-            elif entry.name.endswith(".py"):
+            elif entry.name.endswith((".py", ".toml")):
                 found = entry.stat()
                 yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"

@@ -12,18 +12,18 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
+from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCResponse
 from pydantic import ValidationError
 from typing_extensions import Buffer
 
 from massgen_mcp.server.app import MassgenServer
-from massgen_mcp.server.front import Front
+from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
 from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
 from massgen_mcp.server.start_snapshot import keep_snapshot
 
@@ -40,7 +40,7 @@ async def serve_stdio(server: MassgenServer, front: Front | None = None) -> None
 
     `front` has spoken for the server before: it goes on from there.
     """
-    unread, handshake = (front.unread, front.handshake_id) if front else (b"", None)
+    unread = front.unread if front else b""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_on_signal, signals)
@@ -49,20 +49,23 @@ async def serve_stdio(server: MassgenServer, front: Front | None = None) -> None
                 to_server, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
                 tasks.start_soon(_answer_what_is_no_message, incoming, to_server, outgoing.clone())
                 tasks.start_soon(keep_snapshot, server)
-                await server.serve(messages, outgoing if handshake is None else _Answered(outgoing, handshake))
+                await server.serve(messages, _Answered(outgoing, front) if front else outgoing)
             tasks.cancel_scope.cancel()
 
 
 class _Answered:
-    """A stream without the answer to a request that was answered before."""
+    """A stream without what `front` has said before."""
 
-    def __init__(self, stream: WriteStream[SessionMessage], request_id: int | str) -> None:
+    def __init__(self, stream: WriteStream[SessionMessage], front: Front) -> None:
         self._stream = stream
-        self._request_id: int | str | None = request_id
+        self._handshake_id = front.handshake_id
+        self._listeners: set[object] = set(front.acknowledged)
 
     async def send(self, item: SessionMessage, /) -> None:
-        if isinstance(item.message, JSONRPCResponse) and item.message.id == self._request_id:
-            self._request_id = None
+        if isinstance(item.message, JSONRPCResponse) and item.message.id == self._handshake_id:
+            self._handshake_id = None
+        elif (listener := _acknowledged(item)) in self._listeners:
+            self._listeners.discard(listener)
         else:
             await self._stream.send(item)
 
@@ -77,6 +80,13 @@ class _Answered:
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> bool | None:
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+def _acknowledged(item: SessionMessage) -> object:
+    """The listener to whom a message says that it is heard; None for any other message."""
+    if not isinstance(item.message, JSONRPCNotification) or item.message.method != ACKNOWLEDGED:
+        return None
+    return cast("dict[str, object]", (item.message.params or {}).get("_meta", {})).get(SUBSCRIPTION_ID)
 
 
 class _Input(io.FileIO):

@@ -45,12 +45,19 @@ RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+FOUND = {
+    "anthropic/alwaysLoad": True,
+    "anthropic/searchHint": "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, "
+    "consensus, root cause, architecture decision",
+}
+"""How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
+finds it where a person switched that off. No model reads them."""
 
 
 def add_tools(server: MassgenServer, service: RunService) -> None:
     """Register every tool on `server`, answered by `service`."""
 
-    @server.tool(title="Start a team run", annotations=STARTS_WORK)
+    @server.tool(title="Ask a team of other models", annotations=STARTS_WORK, meta=FOUND)
     async def start_run(
         context: Context,
         question: Annotated[str, Field(description="The whole task; the team sees nothing else.", min_length=1)],
@@ -80,8 +87,10 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
         dry_run: Annotated[bool, Field(description="Only show the team.")] = False,
     ) -> results.Started:
-        """Give a hard question to a team of LLM agents that answer, read each other and vote. Returns at once with a
-        run_id; the run continues in the background, even if you or this server end. Results are kept."""
+        """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
+        answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
+        architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
+        server end."""
         paths = [_existing(path) for path in context_paths or ()]
         request = await build_request(
             Given(
@@ -106,6 +115,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             return results.planned(team, source, reach, expected, os.environ, keys_of_client(context))
         view, reused = await service.start(request)
         note = view.note
+        await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team, request.question, os.environ)
@@ -124,7 +134,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     ) -> results.Waited:
         """Wait for a run, or until the timeout, without spending tokens. A timeout is no error."""
         before = (await service.look(run_id)).snapshot.seq if cursor is None else cursor
-        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor)
+        view = await wait_with_progress(context, service, run_id, until, timeout_seconds, cursor, repeatable=True)
         return results.waited(view, before)
 
     @server.tool(title="Status of a run", annotations=READ_ONLY)

@@ -4,8 +4,8 @@ import re
 
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.figures import clock, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.spent import clock, spent_figures
 from massgen_mcp.views.styled import Line, Span, Style, wrap
 
 MAX_WIDTH = 100
@@ -55,7 +55,7 @@ def outcome_line(run: RunState) -> Line:
     figures = " · ".join([clock(run.elapsed(run.updated_at or 0.0)), *spent_figures(run.spent)])
     match run.state:
         case "completed":
-            return (Span(f"★ {_author(run)}", "good"), Span(f" · {_agreement(run)} · {figures}", "dim"))
+            return (Span(f"★ {run.author}", "good"), Span(f" · {_agreement(run)} · {figures}", "dim"))
         case "cancelled":
             return (Span(f"Cancelled{_best(run)}", "busy"), Span(f" · {figures}", "dim"))
         case "timed_out":
@@ -67,11 +67,6 @@ def outcome_line(run: RunState) -> Line:
             return (Span(plain(f"✗ Failed{best}{why}"), "bad"),)
 
 
-def _author(run: RunState) -> str:
-    name = getattr(run.end, "winner", None)
-    return run.agents[name].info.id if name in run.agents else "the team"
-
-
 def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
@@ -80,4 +75,4 @@ def _agreement(run: RunState) -> str:
 
 
 def _best(run: RunState) -> str:
-    return "; there is no answer yet" if run.best_answer is None else f"; the best answer so far is {_author(run)}'s"
+    return "; there is no answer yet" if run.best_answer is None else f"; the best answer so far is {run.author}'s"

@@ -1,7 +1,7 @@
 """What the interactive mode shows when it begins: the name, the team, the way to talk to it. Pure."""
 
-from massgen_mcp.config.models import AgentConfig, Config
-from massgen_mcp.views.styled import Line, Span, clip_line, fit_line, text_of, width_of
+from massgen_mcp.config.models import Config
+from massgen_mcp.views.styled import Line, Span, box, text_of, width_of
 
 _ART = """\
 ███╗   ███╗ █████╗ ███████╗███████╗ ██████╗ ███████╗███╗   ██╗
@@ -35,7 +35,7 @@ def mode_of(config: Config) -> str:
 def team_box(config: Config, width: int) -> list[Line]:
     """The mode and every agent with its model."""
     labels = ["🤝 Mode:", *(_branch(place, config) + agent.id + ":" for place, agent in enumerate(config.agents))]
-    values = [mode_of(config), *(_model(agent) for agent in config.agents)]
+    values = [mode_of(config), *(f"{agent.backend.model} ({agent.backend.type})" for agent in config.agents)]
     column = max(width_of(label) for label in labels) + 4
     rows = [
         (Span("   "), Span(label + " " * (column - width_of(label)), "strong"), Span(value))
@@ -46,10 +46,6 @@ def team_box(config: Config, width: int) -> list[Line]:
 
 def _branch(place: int, config: Config) -> str:
     return "  └─ " if place == len(config.agents) - 1 else "  ├─ "
-
-
-def _model(agent: AgentConfig) -> str:
-    return f"{agent.backend.model} ({agent.backend.type})"
 
 
 def _hints(width: int) -> list[Line]:
@@ -68,8 +64,4 @@ def _box(rows: list[str | Span] | list[Line] | list[str], width: int, *, centred
     inner = width - 4
     if centred:
         lines = [(Span(" " * ((inner - width_of(text_of(row))) // 2)), *row) for row in lines]
-    return [
-        (Span(f"╭{'─' * (width - 2)}╮", "frame"),),
-        *((Span("│ ", "frame"), *fit_line(clip_line(row, inner), inner), Span(" │", "frame")) for row in lines),
-        (Span(f"╰{'─' * (width - 2)}╯", "frame"),),
-    ]
+    return box((), lines, (), width, corners="╭╮╰╯")

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from massgen_mcp.events import AgentInfo, LogRecord, TextDelta
+from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, counted, sentence_of
@@ -64,7 +64,8 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
     """The run as a table of at most `width` columns (between 40 and 100): seconds since its start, who, and what."""
     width = max(MIN_WIDTH, min(WIDTH, width))
     lines = [f"Question: {preview(run.question, width - 10)}"]
-    lines += [_member(view.info, width) for view in run.agents.values()]
+    infos = (view.info for view in run.agents.values())
+    lines += [preview(f"{info.name} = {info.id} ({info.backend}/{info.model})", width) for info in infos]
     lines += ["", f"{'seconds':>{_TIME}}  {'agent':<{_AGENT}}  what happened", "-" * width]
     for record in records:
         if (said := sentence_of(record.event)).record:
@@ -76,10 +77,6 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
     lines.append(f"Spent: {spent_text(run.spent)}")
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _member(info: AgentInfo, width: int) -> str:
-    return preview(f"{info.name} = {info.id} ({info.backend}/{info.model})", width)
 
 
 def _row(seconds: str, agent: str, text: str, width: int) -> list[str]:

@@ -2,9 +2,9 @@
 
 from massgen_mcp.events import LogRecord
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.figures import clock
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import Tone, sentence_of
+from massgen_mcp.views.spent import clock
 from massgen_mcp.views.styled import Line, Span, Style, columns, line, width_of
 
 _MAX_NAME = 20

@@ -7,8 +7,8 @@ from massgen_mcp.events import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.figures import clock, cost_of, spent_figures
 from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.spent import clock, cost_of, spent_figures
 from massgen_mcp.views.styled import (
     Line,
     Span,
@@ -99,12 +99,8 @@ def _figures(run: RunState, now: float) -> list[str]:
     """Time, votes and costs, the most important first."""
     figures = [clock(run.elapsed(now))]
     if len(run.agents) > 1:
-        figures.append(f"{len(run.votes)}/{_live(run)} voted")
+        figures.append(f"{len(run.votes)}/{len(run.coordination.live)} voted")
     return [*figures, *spent_figures(run.spent)]
-
-
-def _live(run: RunState) -> int:
-    return sum(1 for view in run.agents.values() if view.dropped is None)
 
 
 def _foot(run: RunState, typed: str | None, width: int) -> Line:
@@ -189,7 +185,7 @@ def _vote(run: RunState, view: AgentState) -> str:
     vote = run.votes.get(view.info.name)
     if vote is None:
         return "-"
-    author = next(answer.agent for answer in run.current_answers if answer.label == vote.label)
+    author = run.coordination.author(vote.label)
     return "Self" if author == view.info.name else run.agents[author].info.id
 
 

@@ -7,10 +7,10 @@ from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import sentence_of
 
 
-def log_line(record: LogRecord) -> str | None:
-    """The line for a record; None for events that only matter to live displays."""
+def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
+    """The line for a record; None for events that only matter to live displays, or (without `debug`) to debugging."""
     said = sentence_of(record.event)
-    if said.level is None:
+    if said.level is None or (said.level == "DEBUG" and not debug):
         return None
     moment = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     agent = getattr(record.event, "agent", None)

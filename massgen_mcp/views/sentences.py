@@ -8,51 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from massgen_mcp.events import (
-    OWN_QUEUE,
-    ActionForm,
-    AgentDropped,
-    AnswerEvaluated,
-    AnswerPresented,
-    AnswerSubmitted,
-    AnyEvent,
-    AttemptStarted,
-    BallotChanged,
-    BallotEntry,
-    BudgetMark,
-    BudgetRaised,
-    BudgetReached,
-    CallerSaid,
-    FinishRequested,
-    FirstAnswersClosed,
-    InputGiven,
-    InputRequired,
-    MessagesShown,
-    ModelCallAborted,
-    ModelCallAdmitted,
-    ModelCallFailed,
-    ModelCallRetried,
-    ModelCallStarted,
-    ModelCallWaiting,
-    ModelReplied,
-    PresentationFailed,
-    PresentationStarted,
-    ReservationExceeded,
-    RoundStarted,
-    RuleViolated,
-    RunCancelled,
-    RunCompleted,
-    RunFailed,
-    RunOffStarted,
-    RunResumed,
-    RunStarted,
-    RunTimedOut,
-    TextDelta,
-    ToolFinished,
-    UnknownEvent,
-    VoteCast,
-    WinnerChosen,
-)
+from massgen_mcp import events
 from massgen_mcp.views.spent import dollars
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -85,68 +41,68 @@ class Sentence:
     """What the agent is doing from now on, in a few words; "" nothing known; None: this event does not tell."""
 
 
-def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one case per event, nothing else
+def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # noqa: C901 - one case per event, nothing else
     """The sentence of an event."""
     match event:
-        case RunStarted():
+        case events.RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
             return Sentence(f"the run starts with {team}", event.question, record="session_start")
-        case AttemptStarted():
+        case events.AttemptStarted():
             again = event.attempt > 1
             detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason
             record = "restart" if again else "attempt_start"
             return Sentence(f"attempt {event.attempt} starts", detail, record=record, live="busy" if again else None)
-        case RunResumed():
+        case events.RunResumed():
             repeated = f"; model calls to repeat: {', '.join(event.in_flight)}" if event.in_flight else ""
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
-        case RunCompleted():
+        case events.RunCompleted():
             text = f"completed with the answer of {event.winner} ({_words(event.outcome)})"
             if event.unkept:
                 return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
             return Sentence(text, event.answer, record="session_end")
-        case RunFailed():
+        case events.RunFailed():
             text = f"failed ({event.reason}); {_best(event.winner)}"
             return Sentence(text, event.message, "ERROR", record="session_end")
-        case RunCancelled():
+        case events.RunCancelled():
             return Sentence(f"cancelled; {_best(event.winner)}", level="WARNING", record="session_end")
-        case RunTimedOut():
+        case events.RunTimedOut():
             return Sentence(f"timed out; {_best(event.winner)}", event.message, "ERROR", record="session_end")
-        case FinishRequested():
+        case events.FinishRequested():
             text = "request to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
-        case CallerSaid():
+        case events.CallerSaid():
             return Sentence("message to the team", event.message, record="asker_message", live="notice")
-        case InputRequired():
+        case events.InputRequired():
             text = f"needs a decision ({_words(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
-        case InputGiven():
+        case events.InputGiven():
             text = f"decision given ({_words(event.kind)})"
             return Sentence(text, event.text, record="input_given", live="notice")
-        case BudgetMark():
+        case events.BudgetMark():
             spent = _sum(event.usd, event.tokens)
             return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
-        case BudgetReached():
+        case events.BudgetReached():
             text = "the budget is used up: no new answers, the team votes on the existing ones"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
-        case BudgetRaised():
+        case events.BudgetRaised():
             return Sentence(f"the budget is raised to {dollars(event.max_usd)}", record="budget_raised", live="notice")
-        case ReservationExceeded():
+        case events.ReservationExceeded():
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
             return Sentence(f"{event.call_id} used {used}, more than the {reserved} reserved for it", level="WARNING")
-        case ModelCallStarted():
+        case events.ModelCallStarted():
             repeated = ", repeated after a lost process" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
-        case ModelCallWaiting():
-            where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
+        case events.ModelCallWaiting():
+            where = "waits in our own queue" if event.obstacle in events.OWN_QUEUE else "waits"
             why = _words(event.obstacle)
             return Sentence(f"model call {event.call_id} {where} ({why})", level="DEBUG", doing=f"{where}: {why}")
-        case ModelCallAdmitted():
+        case events.ModelCallAdmitted():
             queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
             return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")
-        case TextDelta():
+        case events.TextDelta():
             return Sentence("writes", event.text, level=None, doing="writing")
-        case ModelCallRetried():
+        case events.ModelCallRetried():
             wait = f"next attempt in {event.wait_seconds:.1f} s"
             return Sentence(
                 f"attempt {event.attempt} of model call {event.call_id} failed ({event.reason}); {wait}",
@@ -156,70 +112,70 @@ def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one
                 mark="!",
                 doing=f"{event.reason}; {wait}",
             )
-        case ModelReplied():
+        case events.ModelReplied():
             return _replied(event)
-        case ModelCallFailed():
+        case events.ModelCallFailed():
             text = f"model call {event.call_id} failed ({event.reason})"
             return Sentence(text, event.message, "ERROR", doing="")
-        case ModelCallAborted():
+        case events.ModelCallAborted():
             text = f"model call {event.call_id} was stopped: its result could no longer count"
             return Sentence(text, level="DEBUG", doing="")
-        case ToolFinished():
+        case events.ToolFinished():
             state = "failed" if event.is_error else "finished"
             return Sentence(f"tool {event.name} {state}", level="DEBUG", doing="reads the result")
-        case RoundStarted():
+        case events.RoundStarted():
             text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
             return Sentence(text, record="context_received")
-        case MessagesShown():
+        case events.MessagesShown():
             return Sentence("reads the message to the team", level="DEBUG")
-        case BallotChanged():
+        case events.BallotChanged():
             return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
-        case RuleViolated():
+        case events.RuleViolated():
             live = "quiet" if event.counts else None
             text = f"action refused ({event.code})"
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
-        case AnswerSubmitted():
+        case events.AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
             text = f"new answer {event.label}{_in_form(event.form)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
-        case VoteCast():
+        case events.VoteCast():
             again = " in the run-off" if event.run_off else ""
             same = f", the same as {' and '.join(event.same_as)}" if event.same_as else ""
             text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
-        case FirstAnswersClosed():
+        case events.FirstAnswersClosed():
             text = f"the team continues without the first answers of {', '.join(event.awaited)}"
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
-        case RunOffStarted():
+        case events.RunOffStarted():
             text = f"the votes are tied: {', '.join(event.voters)} vote once more, for {' or '.join(event.candidates)}"
             return Sentence(text, record="run_off_started", live="busy")
-        case AgentDropped():
+        case events.AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             text = f"dropped ({event.reason})"
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
-        case WinnerChosen():
+        case events.WinnerChosen():
             early = ", decided early" if event.early else ""
             text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {counted(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
-        case PresentationStarted():
+        case events.PresentationStarted():
             return Sentence("writes the final answer", record="final_round_start", live="plain")
-        case AnswerPresented():
+        case events.AnswerPresented():
             text = "its answer becomes the final answer" if event.reused else "has written the final answer"
             return Sentence(text, event.answer, record="final_answer")
-        case AnswerEvaluated():
+        case events.AnswerEvaluated():
             text = f"judges the final answer {'sufficient' if event.sufficient else 'insufficient'}"
             live = None if event.sufficient else "busy"
             return Sentence(text, event.reason, record="final_answer_judged", live=live)
-        case PresentationFailed():
+        case events.PresentationFailed():
             text = f"could not write the final answer ({event.reason})"
             return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
-        case UnknownEvent():
+        case events.UnknownEvent():
             return Sentence(f"{event.type}: an event of a newer massgen-mcp, unknown here", level="WARNING")
         case _:
             assert_never(event)
 
 
-def _replied(event: ModelReplied) -> Sentence:
+def _replied(event: events.ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
     price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, price from {event.cost.source}"
     called = f"calls {', '.join(names)}" if names else "no tool call"
@@ -228,12 +184,12 @@ def _replied(event: ModelReplied) -> Sentence:
     return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
 
 
-def counted(event: WinnerChosen) -> str:
+def counted(event: events.WinnerChosen) -> str:
     """The votes by label, and what decided beyond them."""
     return "; ".join([_counts(event.votes), *decided_beyond_votes(event)])
 
 
-def decided_beyond_votes(event: WinnerChosen) -> list[str]:
+def decided_beyond_votes(event: events.WinnerChosen) -> list[str]:
     """Which answers say the same, the votes of a run-off, and what was drawn by lot; nothing where there was none."""
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
     parts = [f"the voters say that {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
@@ -248,7 +204,7 @@ def _counts(votes: Mapping[str, int]) -> str:
     return ", ".join(f"{label}: {count}" for label, count in votes.items()) or "none"
 
 
-def _in_form(form: ActionForm) -> str:
+def _in_form(form: events.ActionForm) -> str:
     """How an action came, where it was no call of a tool."""
     match form:
         case "tool_call":
@@ -275,5 +231,5 @@ def _sum(usd: float | None, tokens: int) -> str:
     return f"{'an unknown amount' if usd is None else dollars(usd)} and {tokens:,} tokens"
 
 
-def _ballot(entries: Sequence[BallotEntry]) -> str:
+def _ballot(entries: Sequence[events.BallotEntry]) -> str:
     return ", ".join(f"{entry.name} = {entry.label}" for entry in entries) or "no answers yet"

@@ -44,6 +44,7 @@ from massgen_mcp.events import (
     RuleViolated,
     RunCancelled,
     RunCompleted,
+    RunEnd,
     RunFailed,
     RunOffStarted,
     RunResumed,
@@ -128,7 +129,7 @@ class Spans:
         }
         return self._tracer.start_span("invoke_workflow massgen", start_time=now, attributes=attributes)
 
-    def _close_run(self, event: RunCompleted | RunFailed | RunCancelled | RunTimedOut, run: Span, now: int) -> None:
+    def _close_run(self, event: RunEnd, run: Span, now: int) -> None:
         for span in [*self._calls.values(), *self._rounds.values()]:
             span.end(now)
         run.set_attribute("massgen.state", event.type.removeprefix("run_"))

@@ -74,7 +74,7 @@ def _agent(run: RunState, view: AgentState) -> dict[str, Any]:
         "latest_answer_label": view.latest_label,
         "vote_cast": vote
         and {
-            "voted_for_agent": next(a.agent for a in run.current_answers if a.label == vote.label),
+            "voted_for_agent": run.coordination.author(vote.label),
             "voted_for_label": vote.label,
             "reason_preview": vote.reason[:REASON_PREVIEW],
         },

@@ -4,6 +4,7 @@ Must not know escape codes or colours: a style is a word for what the text means
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, takewhile
 from typing import Literal, NamedTuple
 
 from wcwidth import wcwidth
@@ -41,21 +42,18 @@ def clip(text: str, width: int) -> str:
     """`text` in at most `width` columns; what is cut off ends in an ellipsis."""
     if width_of(text) <= width:
         return text
-    kept, room = "", width - 1
-    for character in text:
-        room -= max(0, wcwidth(character))
-        if room < 0:
-            break
-        kept += character
-    return f"{kept}…" if width > 0 else ""
+    return f"{text[: _fitting(text, width - 1)]}…" if width > 0 else ""
 
 
 def clip_start(text: str, width: int) -> str:
     """The end of `text` in at most `width` columns."""
-    begin, room = len(text), width
-    while begin and (room := room - max(0, wcwidth(text[begin - 1]))) >= 0:
-        begin -= 1
-    return text[begin:]
+    return text[len(text) - _fitting(reversed(text), width) :]
+
+
+def _fitting(text: Iterable[str], width: int) -> int:
+    """How many characters fit into so many columns."""
+    widths = accumulate(max(0, wcwidth(character)) for character in text)
+    return sum(1 for _ in takewhile(lambda taken: taken <= width, widths))
 
 
 def fit(text: str, width: int) -> str:
@@ -98,24 +96,18 @@ def wrap(text: str, width: int, *, indent: int = 0) -> list[str]:
 
 def _head(text: str, width: int) -> str:
     """As much of `text` as fits, up to its last space if there is one after something else."""
-    end, room = 0, width
-    for character in text:
-        room -= max(0, wcwidth(character))
-        if room < 0:
-            break
-        end += 1
-    end = max(1, end)
+    end = max(1, _fitting(text, width))
     at = text.rfind(" ", 0, end + 1)
     return text[: at + 1] if at > 0 and text[:at].strip() else text[:end]
 
 
-def box(title: Line, body: Iterable[Line], foot: Line, width: int) -> list[Line]:
+def box(title: Line, body: Iterable[Line], foot: Line, width: int, *, corners: str = "┌┐└┘") -> list[Line]:
     """`body` in a frame of `width` columns, with a line of text in its upper and in its lower edge."""
     inner = width - 4
     return [
-        _edge("┌", title, "┐", width),
+        _edge(corners[0], title, corners[1], width),
         *((Span("│ ", "frame"), *fit_line(row, inner), Span(" │", "frame")) for row in body),
-        _edge("└", foot, "┘", width),
+        _edge(corners[2], foot, corners[3], width),
     ]
 
 

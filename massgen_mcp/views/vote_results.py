@@ -13,11 +13,11 @@ def vote_results(run: RunState) -> dict[str, Any]:
     """The standing votes: vote_counts by agent (of everybody with an answer), voter_details, winner, is_tie (between
     answers that say different things), total_votes, agents_with_answers, agents_voted.
     """
-    authors = {answer.label: answer.agent for answer in run.current_answers}
-    counts = {authors[label]: votes for label, votes in run.tally.items()}
+    author = run.coordination.author
+    counts = {author(label): votes for label, votes in run.tally.items()}
     details: dict[str, list[dict[str, str]]] = {}
     for vote in run.votes.values():
-        details.setdefault(authors[vote.label], []).append({"voter": vote.voter, "reason": vote.reason})
+        details.setdefault(author(vote.label), []).append({"voter": vote.voter, "reason": vote.reason})
     in_camps = [camp.votes for camp in run.camps] or list(counts.values())
     top = max(in_camps, default=0)
     return {

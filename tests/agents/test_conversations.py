@@ -9,9 +9,9 @@ import pytest
 from massgen_mcp import ConfigurableAgent, MassgenError, MessageTemplates, StreamChunk, get_templates
 from massgen_mcp.agent_config import AgentConfig
 from massgen_mcp.backends.base import ModelRequest
+from massgen_mcp.config.models import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import materials
-from massgen_mcp.orchestration.team import RunPolicy
 from tests.stage import perform
 
 QUESTION = "What is six times seven?"
@@ -44,7 +44,7 @@ def uncoded(*texts: str) -> list[str]:
 
 @pytest.mark.parametrize("sensitivity", ["lenient", "balanced", "strict"])
 async def test_an_agent_is_told_what_agents_of_a_run_are_told(sensitivity: Any) -> None:
-    policy = RunPolicy(voting_sensitivity=sensitivity)
+    policy = OrchestratorConfig(voting_sensitivity=sensitivity)
     run = await perform(
         [{"answer": "42"}, {"vote": "own"}],
         [{"answer": "Six sevens."}],

@@ -428,7 +428,7 @@ async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> No
         )
         await wait_until(alive)
         await wait_until(lambda: silent.heads)
-        handles[0].cancel()
+        handles[0].do("cancel")
         await wait_until(lambda: alive_at_the_end)
         assert alive_at_the_end == [False]
         await wait_until(lambda: not directory.private_of("agent_a").exists())

@@ -269,7 +269,76 @@ async def test_a_pause_that_a_provider_asks_one_caller_for_is_kept_by_all(reason
     first, *others = provider.arrived
     assert len(others) == 5
     assert min(others) - first >= pause * 0.9
-    assert "concurrency" in waits
+    assert {"concurrency", "retry_after"} <= set(waits)
+
+
+async def test_who_stands_in_line_hears_what_is_in_the_way_and_does_not_wait_for_it_in_vain() -> None:
+    busy = BackendError("rate_limited", "slow down", retryable=True, retry_after=30)
+    provider = Provider([busy])
+    provider.seconds = 3
+    waits: dict[str, list[Obstacle | None]] = {name: [] for name in ("patient", "hasty", "calm")}
+    failed: list[tuple[str, float, str]] = []
+    with ProviderLimiters().limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
+
+        async def one(name: str, seconds: float) -> None:
+            try:
+                await ask(provider, limiter, name=name, seconds=seconds, on_wait=waits[name].append)
+            except BackendError as error:
+                failed.append((name, anyio.current_time(), str(error)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: ask(provider, limiter, retries=RetryPolicy(), seconds=100))
+            await anyio.sleep(1)
+            for name, seconds in (("patient", 50), ("hasty", 20), ("calm", 60)):
+                tasks.start_soon(one, name, seconds)
+    # A hasty one stands in line behind a patient one, and would else wait for what it has no time for.
+    ((name, at, told),) = failed
+    assert (name, at) == ("hasty", pytest.approx(3))
+    assert "asked all callers to wait for 30 s more" in told
+    assert waits["hasty"] == ["concurrency", "retry_after"]
+    assert waits["calm"][:2] == ["concurrency", "retry_after"]
+    assert provider.names[1:] == ["patient", "calm", "somebody"]
+
+
+async def test_calls_in_line_are_not_told_each_time_another_limit_of_ours_is_in_the_way() -> None:
+    provider = Provider()
+    provider.seconds = 5
+    waits: list[list[Obstacle | None]] = [[] for _ in range(12)]
+    limits = ProviderLimits(concurrency=1, requests_per_minute=2)
+    with ProviderLimiters().limiter(HERE, limits) as limiter:
+        async with anyio.create_task_group() as tasks:
+            for told in waits:
+                tasks.start_soon(lambda on_wait=told.append: ask(provider, limiter, on_wait=on_wait))
+    assert len(provider.arrived) == 12
+    assert max(map(len, waits)) <= 3
+    assert waits[11][0] == "concurrency"
+
+
+async def test_calls_in_line_hear_that_their_provider_is_down_and_fail_as_soon_as_that_is_certain() -> None:
+    provider = Provider(well=False)
+    provider.seconds = 1
+    heard: list[tuple[float, Obstacle | None]] = []
+    failed: list[tuple[float, str]] = []
+    policy = LimiterPolicy(first_break=2, patience=5)
+    with ProviderLimiters(policy).limiter(HERE, ProviderLimits(concurrency=1)) as limiter:
+
+        def hears(obstacle: Obstacle | None) -> None:
+            heard.append((anyio.current_time(), obstacle))
+
+        async def one(on_wait: Callable[[Obstacle | None], None]) -> None:
+            try:
+                await ask(provider, limiter, seconds=15, on_wait=on_wait)
+            except BackendError as error:
+                failed.append((anyio.current_time(), str(error)[:12]))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(9):
+                tasks.start_soon(one, not_told)
+            tasks.start_soon(one, hears)
+    assert heard == [(0, "concurrency"), (pytest.approx(5), "circuit")]
+    # Five fail, after 1 s each; a probe after 2 s more, which takes 1 s; then the next one lies too far away.
+    assert [at for at, text in failed if text != "circuit open"] == pytest.approx([1, 2, 3, 4, 5, 8])
+    assert [at for at, text in failed if text == "circuit open"] == pytest.approx([8] * 4)
 
 
 async def test_no_pause_is_longer_than_a_minute_and_none_is_begun_that_there_is_no_time_for() -> None:
@@ -362,7 +431,7 @@ async def test_while_a_probe_is_under_way_nobody_else_is_let_through() -> None:
                 tasks.start_soon(lambda: ask(provider, limiter, on_wait=waits.append))
             await until(lambda: len(provider.arrived) == 6 and len(waits) >= 9)  # the probe itself may not wait
             assert provider.at_once == 1
-            assert set(waits) - {None} == {"concurrency", "circuit"}, "of who stands in line, and of who is next"
+            assert set(waits) - {None} == {"circuit"}, "also those hear it who are not next"
             provider.hold.set()
     assert len(provider.arrived) == 5 + 10
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.cli import exits
 from massgen_mcp.cli.massgen.options import MANUAL
 from massgen_mcp.cli.massgen_mcp.options import MANUAL as VERBS_MANUAL
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.engine.rows import NewRun
 from massgen_mcp.runs.local import local_engine
+from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, without_escapes
 from tests.typist import typist
@@ -52,8 +52,8 @@ def test_help_names_the_exit_codes_that_there_are() -> None:
         section = manual.partition("exit codes:\n")[2].partition("\n\n")[0]
         return {int(number) for number in re.findall(r"^  (\d+) ", section, re.MULTILINE)}
 
-    assert listed(MANUAL) == exits.CODES_OF_MASSGEN
-    assert listed(VERBS_MANUAL) == exits.CODES_OF_VERBS
+    assert listed(MANUAL) == CODES_OF_MASSGEN
+    assert listed(VERBS_MANUAL) == CODES_OF_VERBS
 
 
 # -- completion -------------------------------------------------------------------------------------------------------

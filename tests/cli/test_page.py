@@ -6,17 +6,17 @@ import shlex
 
 import pytest
 
-from massgen_mcp.cli import exits
 from massgen_mcp.cli.massgen.options import make_parser
 from massgen_mcp.cli.massgen_mcp.options import make_parser as make_verb_parser
 from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
+from tests.cli.codes import CODES_OF_MASSGEN, CODES_OF_VERBS
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, ROOT, TempHome
 
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
-VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h"}
+VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h", "CLIENT": "codex"}
 """What stands for the words in capitals that are not any text."""
 
 
@@ -49,7 +49,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
     assert verbs is not None
     assert written == list(verbs)
     for cell in first_cells(section("massgen-mcp")):
-        words = re.sub(r"summary\|full\|votes", "full", re.sub(r"[\[\]]", "", cell)).split()
+        words = re.sub(r"[a-z|]+\|(full|project)(\|votes)?", r"\1", re.sub(r"[\[\]]", "", cell)).split()
         given = [VALUES.get(word, word) for word in words]
         if "--view" in given:
             given = given[: given.index("--agent")]
@@ -58,7 +58,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
 
 @pytest.mark.parametrize(
     ("title", "codes"),
-    [("Exit codes of massgen", exits.CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", exits.CODES_OF_VERBS)],
+    [("Exit codes of massgen", CODES_OF_MASSGEN), ("Exit codes of massgen-mcp", CODES_OF_VERBS)],
 )
 def test_the_page_has_the_exit_codes_that_there_are(title: str, codes: frozenset[int]) -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", section(title), re.MULTILINE)} == codes

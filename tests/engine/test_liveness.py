@@ -109,7 +109,7 @@ def test_a_killed_process_is_gone_at_once_and_what_it_was_told_is_durable_stays(
             process.wait()
     assert (liveness.runner_alive(OURS), liveness.wake(OURS), liveness.foreground_alive(run)) == (False,) * 3
     assert engine.store.get(run_id) == row
-    texts = [getattr(record.event, "text", "") for record in run.event_log.read_to_continue()]
+    texts = [getattr(record.event, "text", "") for record in run.event_log.read()]
     assert texts[:2] == ["settled", "settled, too"]
     with machine.open().liveness.hold(OURS) as held:
         assert held

@@ -198,7 +198,7 @@ def test_a_queued_run_knows_how_many_are_before_it(engine: Engine) -> None:
 def test_a_runner_takes_what_its_credentials_fit_oldest_first(engine: Engine) -> None:
     store = engine.store
     ours, theirs = added(store, 2), added(store, 1, of=THEIRS)
-    assert (store.waiting(OURS), store.waiting(THEIRS), store.waiting("nobody's")) == (2, 1, 0)
+    assert [len(store.queue(who)) for who in (OURS, THEIRS, "nobody's")] == [2, 1, 0]
     assert claimed(store) == ours
     assert claimed(store) == []
     assert claimed(store, THEIRS) == theirs
@@ -253,7 +253,7 @@ def test_an_end_is_in_the_list_and_frees_the_place(engine: Engine) -> None:
     assert (row.state, row.outcome, row.winner, row.events) == ("completed", "consensus", "agent_a", 7)
     assert row.ended is not None
     assert claimed(store, room=1) == [two]
-    assert store.waiting(OURS) == 0
+    assert store.queue(OURS) == []
 
 
 # -- lost runners -----------------------------------------------------------------------------------------------------
@@ -270,6 +270,41 @@ def test_a_runner_may_take_some_of_its_queue_and_leave_the_rest_in_order(engine:
     assert [row.run_id for row in store.queue(OURS)] == [first, third]
     assert store.claim(OURS, "runner", max_running=9, among=[]) == []
     assert claimed(store) == [first, third]
+
+
+def test_no_place_is_held_free_for_runs_that_their_runner_holds_back(machine: Machine) -> None:
+    store, elsewhere = machine.open().store, machine.open().store
+    ours, theirs = added(store, 3), added(store, 4, of=THEIRS)
+
+    def taken(of: str, among: Sequence[str], held_back: dict[str, str]) -> list[str]:
+        rows = store.claim(of, f"runner of {of}", max_running=2, among=among, held_back=held_back)
+        return [row.run_id for row in rows]
+
+    assert claimed(elsewhere, THEIRS, room=2) == theirs[:1], "the other place is ours, who came first"
+    assert taken(OURS, [], dict.fromkeys(ours, "their provider")) == []
+    assert claimed(elsewhere, THEIRS, room=2) == theirs[1:2]
+    store.end(theirs[0], completed())
+    assert taken(OURS, ours[2:], dict.fromkeys(ours[:2], "their provider")) == ours[2:], "who asks knows best"
+    assert elsewhere.get(ours[2]).held_back_by is None
+
+
+def test_everybody_sees_what_a_run_is_held_back_by_until_its_turn_comes(machine: Machine) -> None:
+    store, elsewhere = machine.open().store, machine.open().store
+    first, second, third = added(store, 3)
+
+    def told() -> list[str | None]:
+        return [elsewhere.get(run_id).held_back_by for run_id in (first, second, third)]
+
+    store.claim(OURS, "runner", max_running=9, among=[], held_back={first: "one", second: "two"})
+    assert told() == ["one", "two", None]
+    assert [elsewhere.ahead(elsewhere.get(run_id)) for run_id in (second, third)] == [1, 0], "those are in nobody's way"
+    before = machine.contents()
+    store.claim(OURS, "runner", max_running=9, among=[], held_back={first: "one", second: "two"})
+    assert machine.contents() == before, "what has not changed is not written"
+    store.claim(OURS, "runner", max_running=9, among=[first], held_back={second: "two again"})
+    assert told() == [None, "two again", None]
+    store.interrupt(OURS)
+    assert told() == [None, "two again", None]
 
 
 def test_runs_of_a_lost_runner_wait_for_the_next_one_which_counts_as_a_resume(engine: Engine) -> None:
@@ -313,7 +348,7 @@ def test_a_run_that_a_newer_version_worked_on_is_left_alone_by_this_one(engine: 
     claimed(store)
     store.set_aside(run_id)
     assert store.get(run_id).state == "interrupted"
-    assert (claimed(store), store.waiting(OURS), store.at_work()) == ([], 0, [])
+    assert (claimed(store), store.queue(OURS), store.at_work()) == ([], [], [])
     store.end(run_id, completed())
     store.set_aside(run_id)
     assert store.get(run_id).state == "completed", "what has ended stays so"

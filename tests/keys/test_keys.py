@@ -342,7 +342,7 @@ async def finished(
 
     def started(handle: RunHandle) -> None:
         if steer:
-            handle.steer(1, steer)
+            handle.do("steer", steer, 1)
 
     snapshot = await execute_run(directory, "run-test", environ=environ, on_start=started)
     return Finished(directory, snapshot.best_answer or "", snapshot.state)

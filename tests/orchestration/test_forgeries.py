@@ -111,7 +111,7 @@ async def play(path: Path, attack: str) -> Models:
         directory = RunDirectory.create(path / "run", f"{QUESTION}{attack}", config, [turn])
 
         def steer(handle: RunHandle) -> None:
-            handle.steer(1, attack)
+            handle.do("steer", attack, 1)
 
         ended = await execute_run(directory, "run-test", environ={}, on_start=steer)
     assert ended.state == "completed", ended

@@ -6,10 +6,9 @@ from typing import Literal
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.config.models import CoordinationConfig, EarlierTurn, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import Material, materials
-from massgen_mcp.orchestration.team import RunPolicy
 from massgen_mcp.tools.planning import planning_tools
 from tests.stage import perform, text_of
 
@@ -43,7 +42,12 @@ def reasons_in(request: ModelRequest) -> list[tuple[str, str]]:
 async def test_the_framing_of_a_call_is_under_two_kilobytes(
     sensitivity: Literal["lenient", "balanced", "strict"],
 ) -> None:
-    policy = RunPolicy(voting_sensitivity=sensitivity, planning_instruction="Describe what you would do." * 5)
+    policy = OrchestratorConfig(
+        voting_sensitivity=sensitivity,
+        coordination=CoordinationConfig(
+            enable_planning_mode=True, planning_mode_instruction="Describe what you would do." * 5
+        ),
+    )
     performance = await perform([], [], [], policy=policy)
     for request in (request for listener in performance.listeners for request in listener.requests):
         assert len(request.system.encode()) < 2048
@@ -65,7 +69,7 @@ async def test_the_vote_offers_exactly_the_names_on_the_ballot() -> None:
 async def test_at_its_limit_an_agent_is_offered_only_the_vote_and_told_of_nothing_else(
     sensitivity: Literal["lenient", "balanced", "strict"],
 ) -> None:
-    rules, policy = Rules(max_answers=1, early_decision="off"), RunPolicy(voting_sensitivity=sensitivity)
+    rules, policy = Rules(max_answers=1, early_decision="off"), OrchestratorConfig(voting_sensitivity=sensitivity)
     request = (await perform([], [], rules=rules, policy=policy)).asked(0)[1]
     assert tool_names(request) == ["vote"]
     assert "answer instead" not in text_of(request)
@@ -73,7 +77,7 @@ async def test_at_its_limit_an_agent_is_offered_only_the_vote_and_told_of_nothin
 
 
 async def test_the_first_round_explains_neither_votes_nor_other_answers() -> None:
-    performance = await perform([], [], policy=RunPolicy(voting_sensitivity="strict"))
+    performance = await perform([], [], policy=OrchestratorConfig(voting_sensitivity="strict"))
     assert not any(word in text_of(performance.asked(0)[0]) for word in ("vote", "peers", "other answers", "names"))
 
 
@@ -130,7 +134,7 @@ async def test_reasons_of_void_votes_are_shown_to_who_may_improve_only_if_that_i
         voter,
         reviser,
         [{"answer": "c"}, {"vote": "c", "delay_seconds": 0.1}],
-        policy=RunPolicy(show_reasons=show_reasons),
+        policy=OrchestratorConfig(show_reasons=show_reasons),
     )
     later = [request for place in range(3) for request in performance.asked(place) if "better b" in text_of(request)]
     ballots = [request for request in later if "vote" in tool_names(request)]
@@ -146,7 +150,7 @@ async def test_reasons_of_void_votes_stay_hidden_from_who_may_only_vote() -> Non
     reason = "it forgets the units"
     voter = [{"answer": "a"}, {"vote": "own", "reason": reason}]
     reviser = [{"answer": "b"}, {"answer": "better b", "delay_seconds": 0.05}, {"vote": "own"}]
-    policy, rules = RunPolicy(show_reasons=True), Rules(max_answers=2, seed="test")
+    policy, rules = OrchestratorConfig(show_reasons=True), Rules(max_answers=2, seed="test")
     limited = [{"answer": "c"}, {"answer": "c again"}, {"vote": "c again", "delay_seconds": 0.2}]
     performance = await perform(voter, reviser, limited, policy=policy, rules=rules)
     vote_only = [r for place in range(3) for r in performance.asked(place) if tool_names(r) == ["vote"]]
@@ -233,13 +237,13 @@ async def test_the_presenter_is_told_which_answer_is_its_own() -> None:
 
 
 async def test_without_a_coordination_the_final_answer_is_asked_for_without_a_word_of_experts_and_answers() -> None:
-    performance = await perform([], [], policy=RunPolicy(skip_coordination=True))
+    performance = await perform([], [], policy=OrchestratorConfig(skip_coordination_rounds=True))
     assert not any(word in text_of(performance.asked(0)[0]) for word in ("experts", "chosen", "own answer"))
 
 
 async def test_strict_voting_says_more_than_lenient_voting() -> None:
     systems = {
-        (await perform([], [], policy=RunPolicy(voting_sensitivity=level))).asked(0)[1].system
+        (await perform([], [], policy=OrchestratorConfig(voting_sensitivity=level))).asked(0)[1].system
         for level in ("lenient", "balanced", "strict")
     }
     assert len(systems) == 3

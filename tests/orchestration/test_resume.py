@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest
+from massgen_mcp.config.models import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import (
     TERMINAL,
@@ -31,7 +32,6 @@ from massgen_mcp.events import (
 )
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
-from massgen_mcp.orchestration.team import RunPolicy
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.workspace.directory import Workspace
@@ -79,7 +79,10 @@ async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord
     return await perform(
         *scripts,
         rules=Rules(seed="test", max_answers=2),
-        policy=RunPolicy(max_restarts=1 if scripts is AGAIN else 0, show_reasons=scripts is RUN_OFF),
+        policy=OrchestratorConfig(
+            coordination=CoordinationConfig(max_orchestration_restarts=1 if scripts is AGAIN else 0),
+            show_reasons=scripts is RUN_OFF,
+        ),
         tools=planning_tools(max_tasks=5, workspace=None),
         past=past,
     )

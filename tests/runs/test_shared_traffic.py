@@ -16,7 +16,8 @@ from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import JournalReader
 from tests.busy_double import busy_server
-from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, call, home, wait_until
+from tests.commands import run_command
+from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, SERVER_MODULE, TempHome, call, home, wait_until
 from tests.raw_double import reply, sse
 
 __all__ = ["home"]
@@ -130,6 +131,11 @@ async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home:
                 await anyio.sleep(POLL_SECONDS)
         third = await call(client, "get_status", run_id=behind[3])
         assert "One run has to start before it" in third["next_step"]
+        full = f"calls of other runs fill the limit (1 at once) of {server.url}/v1"
+        assert third["reason"] == f"provider_limit: {full}"
+        assert {row["reason"] for row in queued["runs"]} == {f"provider_limit: {full}"}
+        listed = run_command(home, SERVER_MODULE, "runs", "--state", "queued").stdout.splitlines()
+        assert [line.endswith(f"(waits: {full})") for line in listed] == [True] * 4
         assert (await call(client, "control_run", run_id=behind[3], action="cancel"))["status"] == "cancelled"
         hold.set()
         for run_id in (*behind[:3], *behind[4:]):
@@ -137,6 +143,27 @@ async def test_runs_behind_a_full_limit_stay_queued_and_are_in_nobodys_way(home:
             assert ended["status"] == "completed"
     asked = [body.split(b"number ")[1][:1] for body in server.bodies]
     assert (sorted(asked[:2]), sorted(asked[2:])) == ([b"0", b"1"], [b"2", b"4", b"5"])
+
+
+async def test_places_that_a_full_limit_leaves_unused_go_to_other_credentials(home: TempHome) -> None:
+    home = home.with_variables(MASSGEN_MCP_MAX_RUNNING="6")
+    hold = anyio.Event()
+    rich, poor = home.with_variables(OPENAI_API_KEY="sk-rich-0001"), home.with_variables(OPENAI_API_KEY="sk-poor-0002")
+    async with busy_server(answering(), hold=hold) as server, rich.client() as one, poor.client() as other:
+        config = home.config("team", *agents(server.url), limits={"chatcompletion": {"concurrency": 1}})
+        behind = [(await call(one, "start_run", question=f"number {n}?", config=config))["run_id"] for n in range(6)]
+        stuck = home.config("stuck", {"id": "solo", "backend": {"type": "scripted", "script": [{"hang": True}]}})
+        theirs = [(await call(other, "start_run", question="q", config=stuck))["run_id"] for _ in range(4)]
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while len((await call(one, "list_runs", state="running"))["runs"]) < 6:
+                await anyio.sleep(POLL_SECONDS)
+        running = {row["run_id"] for row in (await call(one, "list_runs", state="running"))["runs"]}
+        assert running == {*behind[:2], *theirs}
+        for run_id in theirs:
+            await call(other, "control_run", run_id=run_id, action="cancel")
+        hold.set()
+        for run_id in behind:
+            assert (await call(one, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
 
 
 async def agents_of(client: Client, run_id: str) -> list[str]:

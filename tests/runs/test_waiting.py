@@ -1,13 +1,18 @@
 """Whoever waits for a run is told when there is something new, and looks once: waiting costs nothing."""
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from mcp import Client
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.home import find_home
@@ -19,6 +24,10 @@ from massgen_mcp.runs.foreground import run_here
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server import waiting
+from massgen_mcp.server.app import MassgenServer
+from massgen_mcp.server.tools import add_tools
+from tests.faults import ROOT, can_mount
 from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, end, happened, home, wait_until
 
 __all__ = ["home"]
@@ -123,6 +132,40 @@ async def test_a_queued_run_that_somebody_cancels_is_no_longer_waited_for(place:
         assert (await runs.wait(first, until="terminal", seconds=1000, cursor=None)).state == "cancelled"
 
 
+async def test_a_client_that_wants_no_progress_waits_without_a_look_until_there_is_news(
+    place: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does want it is looked for again and again, here a hundred times a second."""
+    monkeypatch.setattr(waiting, "PROGRESS_SECONDS", 0.01)
+    looks: list[str] = []
+    look = RunService.look
+
+    async def counted(runs: RunService, run_id: str) -> RunView:
+        looks.append(run_id)
+        return await look(runs, run_id)
+
+    async def not_read(progress: float, total: float | None, message: str | None) -> None:
+        """Nobody cares what it says."""
+
+    monkeypatch.setattr(RunService, "look", counted)
+    async with service_in(place) as runs:
+        server = MassgenServer()
+        add_tools(server, runs)
+        async with Client(server, mode="legacy") as client:
+            counts: list[int] = []
+            for on_progress in (None, not_read):
+                run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 2}))
+                await wait_until(partial(happened, place.run_directory(run_id), "model_call_started"))
+                arguments = {"run_id": run_id, "timeout_seconds": 50}
+                waited = await client.call_tool("wait_run", arguments, progress_callback=on_progress)
+                assert waited.structured_content
+                assert waited.structured_content["status"] == "completed"
+                counts.append(looks.count(run_id))
+    quiet, eager = counts
+    assert quiet < 10
+    assert eager > 3 * quiet
+
+
 async def test_a_run_in_the_foreground_hears_at_once_what_is_wanted_of_it(place: TempHome, tmp_path: Path) -> None:
     states: list[RunState] = []
     async with service_in(place) as runs:
@@ -167,6 +210,29 @@ async def test_a_hundred_who_wait_when_the_runner_is_killed_see_the_run_go_on(pl
             end(runner, signal.SIGKILL)
     assert {(view.state, view.snapshot.resumed) for view in ended} == {("completed", 1)}
     assert len(ended) == 100
+
+
+def test_where_no_socket_can_be_made_runs_end_and_are_cancelled_all_the_same(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip(
+            "a directory that is full for nobody else takes a file system of its own, which this user may not mount"
+        )
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    command = ["unshare", "--mount", *user, sys.executable, "-W", "error", "-m", "tests.runs.no_sockets", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "outlived" in done.stdout
+
+
+async def test_a_socket_that_somebody_removed_costs_time_and_no_event(place: TempHome) -> None:
+    """As when the runtime directory goes with the end of a login."""
+    async with service_in(place) as runs:
+        run_id = await start(runs, place, agent("solo", {"answer": "late", "delay_seconds": 2}))
+        await wait_until(lambda: happened(place.run_directory(run_id), "model_call_started"))
+        (address,) = (place.path / "runners").glob("*.news")
+        Path(address.read_text()).unlink()
+        ended = await runs.wait(run_id, until="terminal", seconds=1000, cursor=None)
+    assert ended.state == "completed"
 
 
 async def test_a_wait_that_is_told_to_stop_returns_with_the_run_as_it_is(place: TempHome) -> None:

@@ -120,6 +120,48 @@ async def test_first_questions_are_answered_without_the_server_and_calls_are_ref
     )
 
 
+def listening(name: str, **kinds: Any) -> dict[str, Any]:
+    return {"id": name, "method": "subscriptions/listen", "params": {"_meta": ABOUT, "notifications": kinds}}
+
+
+LISTENERS = [
+    listening("all", toolsListChanged=True, promptsListChanged=True, resourcesListChanged=True),
+    listening("one", resourcesListChanged=True, toolsListChanged=False),
+    listening("none"),
+    listening("a kind of tomorrow, too", resourcesListChanged=True, somethingElse=True),
+    listening("a resource, too", resourcesListChanged=True, resourceSubscriptions=["massgen://configs/scripted"]),
+]
+
+
+async def acknowledgements(home: TempHome, **environ: str) -> list[str]:
+    """Whatever comes before the answer to a call that the server itself answers, sorted."""
+    messages = [*LISTENERS, asked("tools/call", _meta=ABOUT, name="list_runs", arguments={})]
+    sent = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages)
+    variables = (f"{name}={value}" for name, value in environ.items())
+    async with spawned(home, "env", *variables, sys.executable, "-m", SERVER_MODULE) as server:
+        assert server.stdin
+        assert server.stdout
+        text = b""
+        await server.stdin.send(sent)
+        with anyio.fail_after(60):
+            while json.dumps(messages[-1]["id"]) not in text.decode():
+                text += await server.stdout.receive()
+        return sorted(line for line in text.decode().splitlines() if "acknowledged" in line)
+
+
+async def test_a_listener_is_acknowledged_once_and_before_the_server_is_there(home: TempHome) -> None:
+    """Claude Code asks for no list before that."""
+    first = await acknowledgements(home)
+    assert len(first) == len(LISTENERS)
+    await wait_until(lambda: snapshots(home))
+    assert await acknowledgements(home) == first
+    broken = home.work / "broken"
+    broken.mkdir()
+    (broken / "anyio.py").write_text(NO_SERVER)
+    at_once = await acknowledgements(home, PYTHONPATH=str(broken))
+    assert at_once == [line for line in first if ", too" not in line], "the rest is for the server to say"
+
+
 async def test_a_changed_tool_is_seen_at_the_very_next_start(home: TempHome) -> None:
     package = home.work / "changed" / "massgen_mcp"
     source = Path(massgen_mcp.__file__).parent

@@ -141,6 +141,8 @@ async def test_sigterm_answers_the_calls_that_wait_and_heeds_no_slow_client(home
         await half_open(server, open_ones, f"{request}Content-Length: 1000\r\n\r\n{{".encode())
         await half_open(server, open_ones, request.encode())
         async with httpx2.AsyncClient(trust_env=False, timeout=60, headers={**ACCEPT, **server.credentials}) as http:
+            opened = await http.post(server.url, json=INITIALIZE)
+            http.headers["Mcp-Session-Id"] = opened.headers["Mcp-Session-Id"]
             started = await http.post(server.url, json=tool_call("start_run", question="q", config=config))
             run_id = re.search(r"run-[0-9a-z-]+", started.text)
             assert run_id

@@ -64,6 +64,36 @@ async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
     assert hints["control_run"]["idempotentHint"] is True
 
 
+PHRASES = (
+    "second opinion",
+    "ask other models",
+    "ask GPT and Gemini",
+    "review",
+    "debate",
+    "consensus",
+    "delegate",
+    "root cause",
+    "architecture decision",
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_asks_for_other_models_finds_start_run_by_their_words(home: TempHome, mode: Mode) -> None:
+    """As Claude Code searches: whole words, in what a tool says of itself and in the hint that it gives to the search
+    (`make clients` asks the real search). It is loaded without a search where the client allows that.
+    """
+    async with home.client(mode) as client:
+        tools = {tool["name"]: tool for tool in await published(client)}
+    start = tools.pop("start_run")
+    assert start["_meta"]["anthropic/alwaysLoad"] is True
+    assert not any("_meta" in tool for tool in tools.values()), "the others are loaded when they are needed"
+    hint = start["_meta"]["anthropic/searchHint"].lower()
+    for phrase in PHRASES:
+        assert all(re.search(rf"\b{word}\b", hint) for word in phrase.lower().split()), phrase
+        said = f"{start['title']} {start['description']}".lower()
+        assert any(re.search(rf"\b{word}\b", said) for word in phrase.lower().split()), phrase
+
+
 async def test_descriptions_carry_no_indentation_of_the_source(home: TempHome) -> None:
     async with home.client() as client:
         tools = await published(client)

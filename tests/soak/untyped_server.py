@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
@@ -14,7 +15,7 @@ guarded = MassgenServer.call_tool
 
 
 async def call_tool(
-    self: MassgenServer, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    self: MassgenServer, name: str, arguments: dict[str, Any], context: Context[TaskGroup, Any] | None = None
 ) -> CallToolResult | InputRequiredResult:
     if name == TOOL:
         return await MCPServer.call_tool(self, name, arguments, context)

@@ -11,9 +11,9 @@ from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
-from massgen_mcp.views.figures import clock, cost_of, count
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
 from tests.harness import without_escapes
 from tests.teams import Ended, Script, run_team, team

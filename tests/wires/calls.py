@@ -7,12 +7,13 @@ from functools import cache
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, ToolSpec, UserMessage
 from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
+from massgen_mcp.config.models import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import AgentDropped, AnswerSubmitted, ModelCallRetried, RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 
 AT_ONCE = RetryPolicy(first_wait=0.0)
 """The policy of the product without its random waits; what a provider asks for is waited for."""
@@ -102,7 +103,7 @@ async def run_alone(
         Rules(seed="wires"),
         limits,
         NullAnswerStore(),
-        RunPolicy(skip_coordination=presenting),
+        OrchestratorConfig(skip_coordination_rounds=presenting),
     )
     try:
         await Conductor(run_spec, journal).conduct()

@@ -13,13 +13,13 @@ from typing import Any
 
 import anyio
 
-from massgen_mcp.config.models import Price
+from massgen_mcp.config.models import CoordinationConfig, OrchestratorConfig, Price
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentDropped, ModelReplied, RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
-from massgen_mcp.orchestration.team import Limits, Member, RunPolicy, RunSpec
+from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from tests.raw_double import Seen, answering, reply
 from tests.wires.calls import AT_ONCE, load_sdks
 from tests.wires.dialects import ABSENT
@@ -193,7 +193,9 @@ async def _play(row: Row, member: Member, cell: Cell, tally: Tally) -> None:
     """Planning, so that the agent writes the final answer even though nobody else has one."""
     end, usage, text = cell
     journal = EventList()
-    policy = RunPolicy(planning_instruction="Only plan.")
+    policy = OrchestratorConfig(
+        coordination=CoordinationConfig(enable_planning_mode=True, planning_mode_instruction="Only plan.")
+    )
     limits = Limits(call_seconds=20, retry=AT_ONCE)
     await Conductor(RunSpec("?", (member,), Rules(seed="e"), limits, NullAnswerStore(), policy), journal).conduct()
     tally.cells += 1

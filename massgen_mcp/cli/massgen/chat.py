@@ -6,7 +6,7 @@ A person at a terminal gets a line editor and the live view, a pipe gets plain l
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.cli.asking import on_terminal
@@ -15,7 +15,7 @@ from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Acti
 from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.display import person_at_terminal
-from massgen_mcp.cli.massgen.editor import NothingToEdit, edit, editable
+from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
@@ -60,22 +60,15 @@ async def chat(options: Options) -> int:
         return await _Conversation(options, team, terminal, project, session).hold()
 
 
+@dataclass
 class _Conversation:
-    def __init__(
-        self,
-        options: Options,
-        team: Team,
-        terminal: Terminal | None,
-        project: Path,
-        session: SessionRecords | None,
-    ) -> None:
-        self._options = options
-        self._team = team
-        self._terminal = terminal
-        self._project = project
-        self._session = session
-        """None until the first question: a conversation without one leaves nothing behind."""
-        self._last: tuple[RunState, RunFiles] | None = None
+    options: Options
+    team: Team
+    terminal: Terminal | None
+    project: Path
+    session: SessionRecords | None
+    """None until the first question: a conversation without one leaves nothing behind."""
+    last: tuple[RunState, RunFiles] | None = None
 
     async def hold(self) -> int:
         self._greet()
@@ -88,18 +81,18 @@ class _Conversation:
             except MassgenError as error:
                 self._show([(Span(plain(part), "bad"),) for part in str(error).splitlines()])
         self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
-        if self._terminal is not None or self._last is None:
+        if self.terminal is not None or self.last is None:
             return EXIT_OK
-        return _CODES.get(self._last[0].state, EXIT_EXECUTION)
+        return _CODES.get(self.last[0].state, EXIT_EXECUTION)
 
     def _reader(self) -> Reader:
-        if self._terminal is None:
+        if self.terminal is None:
             return PipeReader()
-        history = None if self._options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
-        return TerminalReader(self._terminal, MEANINGS, history, self._without_keys)
+        history = None if self.options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
+        return TerminalReader(self.terminal, MEANINGS, history, self._without_keys)
 
     def _without_keys(self, text: str) -> str:
-        return redactor_for(os.environ, [agent.backend for agent in self._team.config.agents]).text(text)
+        return redactor_for(os.environ, [agent.backend for agent in self.team.config.agents]).text(text)
 
     async def _answer(self, text: str) -> bool:
         """Heed one input; False if it was to leave."""
@@ -113,51 +106,51 @@ class _Conversation:
     # -- a turn -------------------------------------------------------------------------------------------------------
 
     async def _take_turn(self, question: str) -> None:
-        cwd, team = Path.cwd(), self._team
+        cwd, team = Path.cwd(), self.team
         paths = mentioned_paths(question, team.config, cwd)
         given = given_of(
-            self._options,
+            self.options,
             question,
             cwd=cwd,
             environ=os.environ,
             team=team,
             context_paths=paths,
-            session_id=self._session.session_id if self._session else None,
-            begins_session=self._session is None,
-            project=self._project,
+            session_id=self.session.session_id if self.session else None,
+            begins_session=self.session is None,
+            project=self.project,
         )
         with run_here(await build_request(given)) as run:
-            self._session = run.session
+            self.session = run.session
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
-            snapshot = await execute_shown(run, self._options)
-        self._last = (snapshot, run.directory)
+            snapshot = await execute_shown(run, self.options)
+        self.last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     async def _resume(self, beginning: str) -> None:
         """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
         goes on with its session.
         """
-        if self._options.no_logs:
+        if self.options.no_logs:
             raise MassgenError("invalid_action", "--no-logs keeps nothing; /resume needs a conversation without it")
         view = await run_to_continue(beginning, Path.cwd())
         with continue_here(view.row, environ=os.environ) as run:
-            if self._session is None and run.session is not None and run.directory.path.is_relative_to(self._project):
-                self._session = run.session
+            if self.session is None and run.session is not None and run.directory.path.is_relative_to(self.project):
+                self.session = run.session
                 self._show([self._going_on(run.session)])
-            snapshot = await execute_shown(run, self._options)
-        self._last = (snapshot, run.directory)
+            snapshot = await execute_shown(run, self.options)
+        self.last = (snapshot, run.directory)
         self._show_result(snapshot)
 
     def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
         self._show([outcome_line(run)])
-        if answer is not None and self._terminal is not None:
-            self._show([(), *answer_lines(answer, self._terminal.width), ()])
+        if answer is not None and self.terminal is not None:
+            self._show([(), *answer_lines(answer, self.terminal.width), ()])
         elif answer is not None:
             print_text(f"\n{answer}\n")
-        if answer is not None and self._options.output_file is not None:
-            write_durably(self._options.output_file.absolute(), answer.encode("utf-8", "replace"))
+        if answer is not None and self.options.output_file is not None:
+            write_durably(self.options.output_file.absolute(), answer.encode("utf-8", "replace"))
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
@@ -179,68 +172,64 @@ class _Conversation:
                 pass
 
     def _status(self) -> list[Line]:
-        turns = self._session.turns if self._session else ()
+        turns = self.session.turns if self.session else ()
         rows = [
-            ("Mode", mode_of(self._team.config)),
-            *zip(["Agents", *([""] * 9)], (_member(agent) for agent in self._team.config.agents), strict=False),
-            ("Config", str(self._team.path or self._team.source)),
-            ("Session", self._session.session_id if self._session else "begins with your first question"),
+            ("Mode", mode_of(self.team.config)),
+            *zip(["Agents", *([""] * 9)], (_member(agent) for agent in self.team.config.agents), strict=False),
+            ("Config", str(self.team.path or self.team.source)),
+            ("Session", self.session.session_id if self.session else "begins with your first question"),
             ("Conversation", _turns(len(turns))),
             *((f"  {turn.number}", _told(turn, self._width - 13)) for turn in turns),
         ]
         return [(Span(f"{name:<13}", "dim"), Span(plain(value))) for name, value in rows]
 
     def _show_history(self) -> None:
-        if self._last is None:
+        if self.last is None:
             self._show([(Span("There is no coordination yet.", "dim"),)])
             return
-        snapshot, run = self._last
-        table = coordination_table(snapshot, run.event_log.read(), width=self._width)
+        snapshot, run = self.last
+        table = coordination_table(snapshot, run.event_log.read(text=False), width=self._width)
         self._show([(Span(row),) for row in table.splitlines()])
 
     def _reset(self) -> None:
         """The next question begins a session of its own; this one stays, and can be resumed."""
-        left = self._session
-        self._session = None
-        self._last = None
-        kept = f" {left.session_id} is kept." if left is not None and not self._options.no_logs else ""
+        left = self.session
+        self.session = None
+        self.last = None
+        kept = f" {left.session_id} is kept." if left is not None and not self.options.no_logs else ""
         self._show([(Span(f"Conversation cleared.{kept}", "good"),)])
 
     async def _edit_config(self) -> None:
         """Open the config in the person's editor and take over what has become of it, if it is right."""
-        if self._terminal is None:
+        if self.terminal is None:
             raise MassgenError("invalid_action", "/config needs a terminal")
-        try:
-            path = editable(self._team, Path.cwd())
-        except NothingToEdit as nothing:
-            self._show([(Span(str(nothing), "dim"),)])
-            return
+        path = editable(self.team, Path.cwd())
         edit(path, os.environ)
-        options = replace(self._options, config=str(path))
+        options = replace(self.options, config=str(path))
         try:
             team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
         except MassgenError as error:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
-        self._options, self._team = options, team
-        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self._terminal.width), self._start()]
+        self.options, self.team = options, team
+        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width), self._start()]
         self._show(told)
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
     def _greet(self) -> None:
-        config = self._team.config
-        if self._terminal is None:
+        config = self.team.config
+        if self.terminal is None:
             print_line(f"massgen · {mode_of(config)}: {', '.join(map(_member, config.agents))}")
         else:
-            size = self._terminal.width, self._terminal.height
-            self._terminal.print([*banner(config, width=size[0], height=size[1], unicode=self._terminal.unicode), ()])
+            size = self.terminal.width, self.terminal.height
+            self.terminal.print([*banner(config, width=size[0], height=size[1], unicode=self.terminal.unicode), ()])
         self._show([self._start()])
-        if self._session is not None:
-            self._show([self._going_on(self._session)])
+        if self.session is not None:
+            self._show([self._going_on(self.session)])
 
     async def _tell_interrupted(self) -> None:
-        if on_terminal() and not self._options.no_logs and (runs := await interrupted_here(Path.cwd())):
+        if on_terminal() and not self.options.no_logs and (runs := await interrupted_here(Path.cwd())):
             self._show([(Span(plain(describe_interrupted(runs, "/resume")), "busy"),)])
 
     @staticmethod
@@ -248,16 +237,16 @@ class _Conversation:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
     def _start(self) -> Line:
-        start = describe_start(self._team.config, self._team.source, os.environ, Path.cwd())
+        start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
         return (Span(plain(f"Team: {start}"), "dim"),)
 
     @property
     def _width(self) -> int:
-        return self._terminal.width if self._terminal else PIPE_WIDTH
+        return self.terminal.width if self.terminal else PIPE_WIDTH
 
     def _show(self, lines: Sequence[Line]) -> None:
-        if self._terminal is not None:
-            self._terminal.print(lines)
+        if self.terminal is not None:
+            self.terminal.print(lines)
             return
         for line in lines:
             print_line(text_of(line))

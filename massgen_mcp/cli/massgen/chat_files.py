@@ -13,21 +13,14 @@ def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPa
     """Every path that the question names as `@path`, besides the config's own.
 
     An @ before something that is no path stays a word. Raises `MassgenError` invalid_action if the agents have no file
-    tools, or if there are more paths than a config takes.
+    tools.
     """
     known = {context.path for context in config.orchestrator.context_paths}
     found = [str(path) for word in MENTION.findall(question) if (path := _path(word, cwd))]
     new = [path for path in dict.fromkeys(found) if path not in known]
     if new and not config.orchestrator.enable_filesystem:
         raise MassgenError("invalid_action", f"@{new[0]}: these agents have no file tools (enable_filesystem: false)")
-    if len(known) + len(new) > MAX_PATHS:
-        count = len(known) + len(new)
-        raise MassgenError("invalid_action", f"a turn takes at most {MAX_PATHS} context paths, not {count}")
     return tuple(ContextPath(path=path) for path in new)
-
-
-MAX_PATHS = 20
-"""As in `OrchestratorConfig.context_paths`."""
 
 
 def _path(word: str, cwd: Path) -> Path | None:

@@ -5,7 +5,6 @@ Must not know what is printed before and after a run; that is the report's busin
 
 import sys
 from collections.abc import Mapping
-from typing import Protocol
 
 import anyio
 
@@ -16,52 +15,32 @@ from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.log_text import log_line
 
 
-class Display(Protocol):
-    """Everything here is called in the run's own event loop; nothing may block it."""
+class Display:
+    """Shows nothing. Everything here is called in the run's own event loop; nothing may block it."""
 
     def started(self, run: RunHandle) -> None:
         """The run begins; `run.state` is always up to date."""
-        ...
 
     def record(self, record: LogRecord) -> None:
         """Something happened."""
-        ...
 
     async def refresh(self) -> None:
         """Runs beside the run and is cancelled when it has ended: for clocks and keys."""
-        ...
-
-    def close(self) -> None:
-        """The run has ended, well or not. Leaves the terminal as it was."""
-        ...
-
-
-class Silent:
-    """Nothing at all."""
-
-    def started(self, run: RunHandle) -> None:
-        pass
-
-    def record(self, record: LogRecord) -> None:
-        pass
-
-    async def refresh(self) -> None:
         await anyio.sleep_forever()
 
     def close(self) -> None:
-        pass
+        """The run has ended, well or not. Leaves the terminal as it was."""
 
 
-class PlainLines(Silent):
+class PlainLines(Display):
     """One line per event that a person following a run wants to read: for pipes and files."""
 
     def record(self, record: LogRecord) -> None:
-        line = log_line(record)
-        if line is not None and " | DEBUG | " not in line:
+        if line := log_line(record, debug=False):
             print_line(line)
 
 
-class DebugLines(Silent):
+class DebugLines(Display):
     """Every line of the log on standard error, so that standard output stays what it is."""
 
     def record(self, record: LogRecord) -> None:
@@ -90,4 +69,4 @@ def choose_display(options: Options, environ: Mapping[str, str]) -> Display:
         return LiveView(Terminal(environ))
     if options.debug:
         return DebugLines()
-    return Silent() if options.automation or options.no_display else PlainLines()
+    return Display() if options.automation or options.no_display else PlainLines()

@@ -13,17 +13,13 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.runs.project import PROJECT_FILES, own_place
 
 
-class NothingToEdit(Exception):
-    """The team came from no file. The message says from where."""
-
-
 def editable(team: Team, cwd: Path) -> Path:
     """The config to open. A packaged one is copied into the project first, so that an update does not undo the edit.
 
-    Raises `NothingToEdit`, or `MassgenError` store_unavailable if it cannot be copied.
+    Raises `MassgenError` invalid_action if the team came from no file, store_unavailable if it cannot be copied.
     """
     if team.path is None:
-        raise NothingToEdit(f"There is no config to open: the team was named on the command line ({team.source}).")
+        raise MassgenError("invalid_action", f"there is no config to open; the team is {team.source}")
     name = example_name(team.path)
     if name is None:
         return team.path

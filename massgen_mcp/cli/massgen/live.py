@@ -20,6 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.renderer import CPR_Support
 
+from massgen_mcp.cli.massgen.display import Display
 from massgen_mcp.cli.massgen.live_words import Words
 from massgen_mcp.cli.massgen.terminal import Terminal
 from massgen_mcp.events import InputRequired, LogRecord, TextDelta
@@ -36,8 +37,8 @@ SETTLE_SECONDS = 0.2
 """A window that has not changed for so long is taken as settled."""
 
 
-class LiveView:
-    """A `Display`. Ctrl-C is passed on as the signal that it stands for; who executes the run heeds it."""
+class LiveView(Display):
+    """Ctrl-C is passed on as the signal that it stands for; who executes the run heeds it."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal

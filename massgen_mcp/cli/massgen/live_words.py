@@ -58,15 +58,15 @@ class Words:
             return
         match self._asked():
             case "question" if said:
-                self._run.answer(said)
+                self._run.do("answer", said)
             case "budget_reached" if not said:
-                self._run.finish_now()
+                self._run.do("finish_now")
             case "budget_reached" if dollars := _dollars(said):
                 self._order -= 1
-                self._run.raise_budget(self._order, dollars)
+                self._run.do("raise_budget", repr(dollars), self._order)
             case None if said:
                 self._order -= 1
-                self._run.steer(self._order, said)
+                self._run.do("steer", said, self._order)
             case _:
                 pass
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,9 @@ def _do(options: Options) -> int:
 
         return show_sessions(Path.cwd())
     if options.resume is not None:
-        return _resume(options)
+        from massgen_mcp.cli.massgen.one_run import resume_run
+
+        return _run(resume_run, options)
     if options.select:
         from massgen_mcp.cli.massgen.choosing import choose_config
 
@@ -44,7 +46,17 @@ def _do(options: Options) -> int:
         if options.init and options.question is None:
             return EXIT_OK
         options = replace(options, config=str(config))
-    return _converse(options) if options.question is None else _ask(options)
+    if options.question is not None:
+        from massgen_mcp.cli.massgen.one_run import run_once
+
+        return _run(run_once, options)
+    if options.automation:
+        from massgen_mcp.errors import MassgenError
+
+        raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
+    from massgen_mcp.cli.massgen.chat import chat
+
+    return _run(chat, options)
 
 
 def _first_run(options: Options) -> bool:
@@ -57,35 +69,10 @@ def _first_run(options: Options) -> bool:
     return on_terminal() and not any(is_config(place) for place in config_places(Path.cwd(), os.environ))
 
 
-def _ask(options: Options) -> int:
-    """One question, one answer."""
+def _run(work: Callable[[Options], Awaitable[int]], options: Options) -> int:
     import anyio
 
-    from massgen_mcp.cli.massgen.one_run import run_once
-
-    return anyio.run(run_once, options)
-
-
-def _resume(options: Options) -> int:
-    """An interrupted run, to its end."""
-    import anyio
-
-    from massgen_mcp.cli.massgen.one_run import resume_run
-
-    return anyio.run(resume_run, options)
-
-
-def _converse(options: Options) -> int:
-    """The interactive mode, for people."""
-    if options.automation:
-        from massgen_mcp.errors import MassgenError
-
-        raise MassgenError("invalid_arguments", "--automation needs a QUESTION")
-    import anyio
-
-    from massgen_mcp.cli.massgen.chat import chat
-
-    return anyio.run(chat, options)
+    return anyio.run(work, options)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
                 display.close()
                 run.forget()
                 os._exit(EXIT_INTERRUPTED)
-            handles[0].cancel()
+            handles[0].do("cancel")
             cancelled = True
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:

@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
@@ -72,7 +72,7 @@ files:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One field per option; what was not given is None, empty or False."""
+    """One field per option, of its name; what was not given is None, empty or False."""
 
     question: str | None = None
     """None: the interactive mode. `-` is still to be read from standard input (`questions.whole_question`)."""
@@ -111,29 +111,9 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser = make_parser()
     answer_shell(parser)
     given = parser.parse_args(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
-    models: list[str] = [given.model] if given.model else []
-    models += given.models
-    _check_together(parser, given, named_team=bool(models or given.backend))
-    return Options(
-        question=given.question,
-        config=given.config,
-        models=tuple(models),
-        backend=given.backend,
-        num_agents=given.num_agents,
-        system_message=given.system_message,
-        automation=given.automation,
-        output_file=given.output_file,
-        no_display=given.no_display,
-        no_logs=given.no_logs,
-        debug=given.debug,
-        session_id=given.session_id,
-        list_sessions=given.list_sessions,
-        resume=given.resume,
-        validate=given.validate,
-        select=given.select,
-        init=given.init,
-        trust=given.trust,
-    )
+    _check_together(parser, given, named_team=bool(given.model or given.models or given.backend))
+    given.models = (*filter(None, [given.model]), *given.models)
+    return Options(**{one.name: getattr(given, one.name) for one in fields(Options)})
 
 
 def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, *, named_team: bool) -> None:

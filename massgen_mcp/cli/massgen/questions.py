@@ -10,10 +10,8 @@ STANDARD_INPUT = "-"
 
 def whole_question(given: str) -> str:
     """Raises `MassgenError` invalid_arguments for what is no text."""
-    return _from_standard_input() if given == STANDARD_INPUT else given
-
-
-def _from_standard_input() -> str:
+    if given != STANDARD_INPUT:
+        return given
     data = sys.stdin.buffer.read(4 * MAX_QUESTION_CHARACTERS + 1)
     try:
         return data.decode()

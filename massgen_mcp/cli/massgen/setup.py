@@ -57,7 +57,8 @@ def _team(models: Sequence[str], servers: Sequence[LocalServer], environ: Mappin
     """The text of the config that a person wants."""
     offers: list[tuple[str, Callable[[], str]]] = []
     if models:
-        offers.append((f"The strongest model of each key: {', '.join(models)}", lambda: _text(_team_of(models))))
+        strongest = config_from_models(models, num_agents=None)
+        offers.append((f"The strongest model of each key: {', '.join(models)}", partial(_text, strongest)))
     offers += [(f"The model server {one.name}: {one.models[0]}", partial(_text_of_server, one)) for one in servers]
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
@@ -87,17 +88,13 @@ def _three_questions(models: Sequence[str]) -> str:
         print_line("2. How many agents? Models are dealt out in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:
-            config = _team_of([name.strip() for name in named.split(",")], int(count))
+            config = config_from_models([name.strip() for name in named.split(",")], num_agents=int(count))
         except (MassgenError, ValueError) as error:
             print_line(f"That does not work: {error}")
             continue
         print_line("3. May the team read the files of the directory that it is asked from?")
         readable = confirm("Read", default=False)
         return _text(_reading(config) if readable else config)
-
-
-def _team_of(models: Sequence[str], count: int | None = None) -> Config:
-    return config_from_models(models, num_agents=count)
 
 
 def _reading(config: Config) -> Config:

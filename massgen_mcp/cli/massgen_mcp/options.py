@@ -131,7 +131,7 @@ def make_parser() -> argparse.ArgumentParser:
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
     about_run("status", "show what a run is doing now")
     wait = about_run("wait", "wait until a run has ended or needs an answer")
-    wait.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="wait no longer than this; default: no limit")
+    wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
     about_run("watch", "follow a run; leaving does not end it")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
@@ -149,11 +149,6 @@ def make_parser() -> argparse.ArgumentParser:
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
-    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
-    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
-    prune.add_argument("--older-than", type=_days, metavar="DAYS", help="in place of both limits; not with ID")
     for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
         made = verb(name, told)
         made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
@@ -163,6 +158,13 @@ def make_parser() -> argparse.ArgumentParser:
             meant = "pass this variable on, too; known ones that are set here are anyway"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
+    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
+    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
+    prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
+    hook = verbs.add_parser("hook", help="for the hooks of the Claude Code plugin", allow_abbrev=False)
+    hook.add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
     return parser
 
@@ -214,13 +216,6 @@ def _positive(text: str) -> int:
     return number
 
 
-def _days(text: str) -> float:
-    try:
-        return _seconds(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError("expected a number of days") from None
-
-
 def _moment(text: str) -> float:
     """Seconds since the epoch, of a day or time in ISO form (local unless it says otherwise), or of some time ago."""
     if ago := re.fullmatch(r"(\d{1,6})([mhd])", text):
@@ -231,11 +226,11 @@ def _moment(text: str) -> float:
         raise argparse.ArgumentTypeError("expected a day such as 2026-11-21, or a time ago such as 36h or 7d") from None
 
 
-def _seconds(text: str) -> float:
+def _number(text: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError("expected a number of seconds")
-    return seconds
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError("expected a number, 0 or more")
+    return number

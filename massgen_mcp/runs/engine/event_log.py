@@ -74,17 +74,18 @@ class EventLog(Protocol):
         """Goes on after the last whole event. Raises `OSError`."""
         ...
 
-    def follow(self, after: int = 0) -> EventReader:
-        """Gives the events whose `seq` is above `after`."""
+    def follow(self, after: int = 0, *, text: bool = True) -> EventReader:
+        """Gives the events whose `seq` is above `after`. Without `text` those of streamed text are left out, which are
+        for display only, but for the last record of a read: how far the log goes is known.
+        """
         ...
 
-    def read(self) -> list[LogRecord]:
-        """Every record there is now. Raises as `EventReader.read` does."""
+    def read(self, *, text: bool = True) -> list[LogRecord]:
+        """Every record there is now; `text` as in `follow`. Raises as `EventReader.read` does."""
         ...
 
-    def read_to_continue(self, *, text: bool = True) -> list[LogRecord]:
-        """Every record, for whoever continues or ends the run. Without `text` those of streamed text, which are for
-        display only, are left out, but for the very last record. Raises as `EventReader.read` does, and `JournalNewer`
-        where a newer version wrote a part.
+    def read_to_continue(self) -> list[LogRecord]:
+        """Every record, for whoever continues or ends the run; streamed text is left out as in `follow`. Raises as
+        `EventReader.read` does, and `JournalNewer` where a newer version wrote a part.
         """
         ...

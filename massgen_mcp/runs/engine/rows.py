@@ -25,7 +25,8 @@ class RunRow:
     `outcome`, `winner` (an id) and `events` (how many there are in its journal) are known once the run has ended. Of an
     expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
     taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
-    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it.
+    `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it. `held_back_by`:
+    why its runner leaves it in the queue although there may be a free place.
     """
 
     number: int
@@ -48,6 +49,7 @@ class RunRow:
     resumes: int
     directory: str | None
     foreground: bool
+    held_back_by: str | None = None
 
     @property
     def busy(self) -> bool:

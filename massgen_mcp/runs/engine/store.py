@@ -1,6 +1,6 @@
 """The index of all runs: what a start, a runner, a look and a pruning ask of it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -88,21 +88,20 @@ class RunStore(Protocol):
         max_running: int,
         absent: Collection[str] = (),
         among: Collection[str] | None = None,
+        held_back: Mapping[str, str] | None = None,
     ) -> list[RunRow]:
-        """Take the queued or interrupted runs whose turn it is (see `turns`) and that this runner's credentials fit,
-        oldest first. `runner`: its id.
+        """Take the queued or interrupted runs whose turn it is (see `fair_queue`) and that this runner's credentials
+        fit, oldest first. `runner`: its id.
 
         At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
-        in `absent`, which have no runner. `among`: ids of the only runs that may be taken; None: any.
+        in `absent`, which have no runner. `among`: ids of the only runs that may be taken; None: any. `held_back`: by
+        id, what else those wait for that their runner leaves in the queue, in words (`RunRow.held_back_by`); no place
+        is held free for them either.
         """
         ...
 
     def queue(self, fingerprint: str) -> list[WorkRow]:
         """The runs that a runner with these credentials could take, oldest first."""
-        ...
-
-    def waiting(self, fingerprint: str) -> int:
-        """How many runs a runner with these credentials could take."""
         ...
 
     def at_work(self) -> list[tuple[str, RunStatus, str | None]]:

@@ -137,7 +137,7 @@ def _text(view: RunView, what: View, agent: str | None) -> str | None:
     run = view.snapshot
     match what:
         case "agent":
-            answers = run.agents[agent].answers if agent is not None else []
+            answers = run.agents[agent].answers if agent is not None else ()
             if agent is None or not answers:
                 raise MassgenError("not_finished", f"{id_of(run, agent) if agent else 'it'} has not answered yet")
             return answers[-1].content

@@ -7,6 +7,7 @@ from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
+from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
@@ -19,13 +20,16 @@ class RunLine(Part):
     source: str
     started: float
     """Seconds since the epoch."""
+    reason: str | None = None
+    """Of a queued run that a provider's limit holds back."""
     winner: str | None = None
     expired: bool | None = None
 
     def text(self) -> str:
         winner = f"won by {self.winner}" if self.winner is not None else None
         facts = listed(f"{self.run_id}: {self.status}", winner, "expired" if self.expired else None)
-        return f"{facts}, {self.source}, {number(self.started)}: {self.question}"
+        why = f" ({self.reason})" if self.reason is not None else ""
+        return f"{facts}, {self.source}, {number(self.started)}: {self.question}{why}"
 
 
 class RunList(Reply):
@@ -56,6 +60,7 @@ def _line(view: RunView) -> RunLine:
         question=preview(view.row.question, QUESTION_CHARACTERS),
         source=preview(view.row.config, QUESTION_CHARACTERS),
         started=math.floor(view.row.created * 1000) / 1000,  # so that `since` of it includes it
+        reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" else None,
         winner=_winner(view),
         expired=view.row.expired or None,
     )

@@ -105,6 +105,8 @@ def reason_of(view: RunView, limit: int | None = REASON_CHARACTERS) -> str | Non
         case _:
             if asked := view.snapshot.input_required:
                 return f"{asked.kind}: {shortened(asked.text, limit)}"
+            if view.held_back_by is not None:
+                return f"provider_limit: {shortened(view.held_back_by, limit)}"
             if view.state != "interrupted":
                 return None
             if view.newer is not None:

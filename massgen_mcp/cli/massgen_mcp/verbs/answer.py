@@ -2,13 +2,8 @@
 
 import argparse
 
-from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.massgen_mcp.verbs.common import print_controlled
-from massgen_mcp.cli.run_service import run_service
+from massgen_mcp.cli.massgen_mcp.verbs.common import control
 
 
 async def run(options: argparse.Namespace) -> int:
-    with run_service() as service:
-        view = await service.control(await service.find(options.run_id), "answer", options.text)
-        print_controlled(view, as_json=options.json)
-    return EXIT_OK
+    return await control(options, "answer", options.text)

@@ -8,7 +8,7 @@ from pathlib import Path
 from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.config.acceptances import Acceptance, acceptances, forget
+from massgen_mcp.config.acceptances import acceptances, forget
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_path, config_places
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import outside
@@ -30,7 +30,7 @@ async def run(options: argparse.Namespace) -> int:
             print_line("Nothing was accepted.")
             return EXIT_FAILED
     accepted = remember(file, os.environ)
-    print_line(json.dumps(_document(accepted)) if options.json else f"Accepted as it is now: {accepted.digest}")
+    print_line(accepted.model_dump_json() if options.json else f"Accepted as it is now: {accepted.digest}")
     return EXIT_OK
 
 
@@ -53,7 +53,7 @@ def _show(file: ConfigFile) -> None:
 def _list(*, as_json: bool) -> int:
     found = acceptances(os.environ)
     if as_json:
-        print_line(json.dumps({"accepted": [_document(one) for one in found]}))
+        print_line(json.dumps({"accepted": [one.model_dump(mode="json") for one in found]}))
         return EXIT_OK
     for one in found:
         print_line(f"{one.path}  {one.digest}")
@@ -72,7 +72,3 @@ def _forget(path: str, *, as_json: bool) -> int:
     else:
         print_error(f"{file} was not accepted before")
     return EXIT_OK if forgotten else EXIT_FAILED
-
-
-def _document(acceptance: Acceptance) -> dict[str, object]:
-    return acceptance.model_dump(mode="json")

@@ -1,0 +1,34 @@
+"""The Inspector, strict, in both eras: no error and no warning about the portability of our schemas."""
+
+import os
+import subprocess
+
+from tests.clients.places import BINARIES, OURS, Missing, hold, new_place, say
+from tests.harness import node_modules
+from tests.server.test_inspector import ERAS
+
+LAUNCHER = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+
+def show() -> None:
+    launcher, node = node_modules() / LAUNCHER, BINARIES / "node"
+    if not launcher.exists() or not node.exists():
+        raise Missing("the Inspector or its Node is not there: npm ci, and npm ci --prefix tests/clients")
+    with new_place() as place:
+        variable = f"MASSGEN_MCP_HOME={place.home.path}"
+        for era in ERAS:
+            command = [str(node), str(launcher), "--cli", "-e", variable, str(OURS), "--protocol-era", era]
+            done = subprocess.run(
+                [*command, "--method", "tools/list", "--strict"],
+                cwd=place.work,
+                env={**os.environ, **place.environ, "NO_COLOR": "1"},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            told = [line for line in done.stderr.splitlines() if "error" in line.lower() or "warning" in line.lower()]
+            for line in told[:5]:
+                say(f"  {line}")
+            hold(done.returncode == 0, f"{era}: no error")
+            hold(not told, f"{era}: no warning")

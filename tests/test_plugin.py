@@ -1,0 +1,88 @@
+"""The Claude Code plugin says the truth: its version, its hooks, and the tools that it names."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from massgen_mcp import __version__
+from massgen_mcp.cli.massgen_mcp.options import parse
+from tests.commands import ROOT
+from tests.harness import TempHome, home
+
+__all__ = ["home"]
+
+MARKETPLACE = ROOT / ".claude-plugin" / "marketplace.json"
+PLUGIN = ROOT / "plugins" / "massgen"
+COMMANDS = ("delegate", "review-changes", "runs", "second-opinion")
+SAID_IN_REPLIES = ("input_required", "next_offset", "run_id")
+TEXTS = sorted(PLUGIN.rglob("*.md"))
+
+
+def read(name: str) -> Any:
+    return json.loads((PLUGIN / name).read_text())
+
+
+def test_the_marketplace_offers_the_plugin_in_the_version_of_the_package() -> None:
+    (offered,) = json.loads(MARKETPLACE.read_text())["plugins"]
+    manifest = read(".claude-plugin/plugin.json")
+    assert (ROOT / offered["source"]).resolve() == PLUGIN
+    assert (offered["name"], offered["description"]) == (manifest["name"], manifest["description"])
+    assert manifest["version"] == __version__
+
+
+def test_every_hook_and_the_server_are_commands_that_we_have() -> None:
+    hooks = [
+        hook for matchers in read("hooks/hooks.json")["hooks"].values() for one in matchers for hook in one["hooks"]
+    ]
+    assert len(hooks) == 3
+    for hook in hooks:
+        assert hook["command"] == "massgen-mcp"
+        assert parse(hook["args"]).verb == "hook"
+    (server,) = read(".mcp.json")["mcpServers"].values()
+    assert server["command"] == "massgen-mcp"
+    assert parse(server.get("args", [])).verb == "serve"
+
+
+def test_what_waits_for_days_waits_in_the_background() -> None:
+    """A hook without `asyncRewake` would hold the session up, and one with it can wake it."""
+    hooks = read("hooks/hooks.json")["hooks"]
+    assert {event: [one["hooks"][0].get("asyncRewake", False) for one in hooks[event]] for event in hooks} == {
+        "PostToolUse": [False],
+        "Stop": [True],
+        "SessionStart": [True],
+    }
+
+
+async def test_the_tools_that_it_watches_and_names_are_there(home: TempHome) -> None:
+    async with home.client() as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    arguments = {name for tool in tools.values() for name in tool.input_schema["properties"]}
+    (after,) = read("hooks/hooks.json")["hooks"]["PostToolUse"]
+    watched = [
+        tool
+        for tool in sorted(tools)
+        if all(
+            re.fullmatch(after["matcher"], f"{prefix}__{tool}")
+            for prefix in ("mcp__massgen", "mcp__plugin_massgen_massgen")
+        )
+    ]
+    assert watched == ["control_run", "get_result", "get_status", "start_run", "wait_run"]
+    for text in TEXTS:
+        named = set(re.findall(r"`([a-z]+_[a-z_]+)`", text.read_text()))
+        assert named <= {*tools, *arguments, *SAID_IN_REPLIES}, text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_the_users_and_is_named_in_the_page_of_the_plugin(name: str) -> None:
+    text = (PLUGIN / "commands" / f"{name}.md").read_text()
+    assert "disable-model-invocation: true" in text, "the model has the skill; a command would cost it tokens"
+    assert "$ARGUMENTS" in text
+    assert f"`/massgen:{name}`" in (PLUGIN / "README.md").read_text()
+
+
+def test_the_skill_has_the_name_of_its_directory() -> None:
+    (skill,) = (PLUGIN / "skills").iterdir()
+    assert f"\nname: {skill.name}\n" in (skill / "SKILL.md").read_text()
+    assert sorted(path.stem for path in (PLUGIN / "commands").iterdir()) == list(COMMANDS)
