@@ -1,4 +1,5 @@
-"""What a run sends to its models, against re-sending everything: `python -m benchmarks.prompt_tokens`.
+"""What a run sends to its models, against re-sending everything: `python -m benchmarks.prompt_tokens`. With `--show`
+the requests of the first round, of a ballot, of a run-off and of the presentation are printed whole.
 
 The real orchestrator with scripted agents, in memory; nothing is timed. Counted in characters of system message,
 messages and tool schemas, given as tokens at four characters each. "Everything re-sent" is the same run with one
@@ -7,16 +8,17 @@ same agent's request before it was: what a provider's prompt cache can serve.
 """
 
 import json
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import anyio
 
-from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part
+from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events import AgentInfo, RunStarted, public_agent_name
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
@@ -33,8 +35,12 @@ class Eavesdropper:
     inner: ScriptedBackend
     requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
     model: str = "scripted"
+    thoughts: str = ""
+    """What it thinks before its first reply."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        if self.thoughts and not self.requests:
+            yield ReasoningPart(self.thoughts)
         self.requests.append(request)
         async for part in self.inner.stream(request):
             yield part
@@ -50,7 +56,9 @@ async def run(agents: int, answers: int) -> list[Eavesdropper]:
         steps = [ScriptStep(answer=f"{place}.{number} ".ljust(ANSWER, "x")) for number in range(answers)]
         spies.append(
             Eavesdropper(
-                ScriptedBackend(ScriptedBackendConfig(type="scripted", script=(*steps, ScriptStep(vote="own"))))
+                ScriptedBackend(
+                    ScriptedBackendConfig(type="scripted", script=(*steps, ScriptStep(vote=f"0.{answers - 1} ")))
+                )
             )
         )
     team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
@@ -93,7 +101,60 @@ def _shared(one: str, other: str) -> int:
     return next((place for place, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
 
 
+QUESTION_SHOWN = "Which of two sorted lists holds a number that is missing in the other? Give the fastest way."
+SHOWN: tuple[tuple[dict[str, str], ...], ...] = (
+    (
+        {"answer": "Walk both lists at once and stop at the first difference: O(n), no memory."},
+        {"vote": "own", "reason": "It needs no memory."},
+    ),
+    ({"answer": "Put the shorter one into a set and look up every number of the other: O(n)."}, {"vote": "own"}),
+    ({"answer": "Compare them by halves: the first half that differs holds the number, O(log n)."}, {"vote": "own"}),
+)
+"""Every agent votes for itself, so that there is a run-off."""
+THOUGHTS = "Both are sorted, so one pass is enough; sets would need memory. I check the ends of the lists."
+
+
+async def shown() -> list[tuple[str, ModelRequest]]:
+    """One request of every kind, each by the first agent that got one."""
+    spies = [
+        Eavesdropper(ScriptedBackend(ScriptedBackendConfig.model_validate({"type": "scripted", "script": steps})))
+        for steps in SHOWN
+    ]
+    spies[0].thoughts = THOUGHTS
+    team = tuple(Member(public_agent_name(place), spy) for place, spy in enumerate(spies))
+    journal = EventList()
+    conductor = Conductor(RunSpec(QUESTION_SHOWN, team, Rules(seed="shown"), Limits(), NullAnswerStore()), journal)
+    agents = tuple(AgentInfo(name=member.name, id=member.name, backend="scripted", model="scripted") for member in team)
+    journal.record(RunStarted(run_id="shown", question=QUESTION_SHOWN, agents=agents))
+    await conductor.conduct()
+    found: dict[str, ModelRequest] = {}
+    for request in (request for spy in spies for request in spy.requests):
+        found.setdefault(_kind(request), request)
+    return [(kind, found[kind]) for kind in ("first round", "ballot", "run-off", "presentation") if kind in found]
+
+
+def _kind(request: ModelRequest) -> str:
+    tools = {tool.name: tool for tool in request.tools}
+    if "new_answer" in tools:
+        return "ballot" if "vote" in tools else "first round"
+    return "run-off" if "vote" in tools else "presentation"
+
+
+def show() -> None:
+    for kind, request in anyio.run(shown):
+        tools = "\n".join(
+            json.dumps({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
+            for tool in request.tools
+        )
+        texts = [f"[system]\n{request.system}", *(f"[user]\n{_text(message)}" for message in request.messages)]
+        texts += [f"[tools]\n{tools}"] if tools else []
+        print(f"=== {kind}: {len(rendered(request))} characters ===\n\n" + "\n\n".join(texts) + "\n")
+
+
 def main() -> None:
+    if "--show" in sys.argv[1:]:
+        show()
+        return
     print(f"Answers of {ANSWER} characters to a question of {QUESTION}; tokens are characters / 4.\n")
     print(
         f"{'agents':>6} {'answers':>8} {'requests':>9} {'sent':>8} {'all re-sent':>12} {'saved':>6} {'same prefix':>12}"

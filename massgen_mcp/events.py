@@ -15,8 +15,10 @@ JOURNAL_VERSION = 1
 Raised with the release that adds an event, a field, or a value of a closed list.
 """
 
-Outcome = Literal["consensus", "plurality", "tie_broken", "single_survivor", "best_so_far"]
-"""How good a completed run's agreement was."""
+Outcome = Literal["consensus", "plurality", "tie_broken", "single", "single_survivor", "best_so_far"]
+"""How good a completed run's agreement was: all votes for one camp; most votes; decided by lot, because a run-off was
+tied, too; of a team of one; of the only agent that was left; the best there was when the run was cut short.
+"""
 
 CallPurpose = Literal["coordinate", "present", "evaluate"]
 
@@ -77,6 +79,22 @@ class BallotEntry(Event):
 
     name: str
     label: str
+
+
+class ShownReason(Event):
+    """A reason as a later reader of the answers saw it: `name` is the neutral name of the author's present answer on
+    the reader's own ballot.
+    """
+
+    name: str
+    reason: str
+
+
+class Camp(Event):
+    """Answers, by label, that say the same in the voters' eyes, and the votes for all of them together."""
+
+    answers: tuple[str, ...]
+    votes: int
 
 
 class Usage(Event):
@@ -268,6 +286,10 @@ class RoundStarted(Event):
     """The nonce of the markers around the question and what precedes it; an agent keeps it from round to round."""
     nonce: str = ""
     """The nonce of the markers around everything else that the round begins with."""
+    run_off: bool = False
+    """The ballot holds the answers of a run-off; only a vote for one of them ends the round."""
+    reasons: tuple[ShownReason, ...] = ()
+    """Those of void votes, where `show_reasons` lets the agent see them."""
 
 
 class MessagesShown(Event):
@@ -289,6 +311,8 @@ class BallotChanged(Event):
     ballot: tuple[BallotEntry, ...]
     nonce: str = ""
     """Of the markers around its answers."""
+    reasons: tuple[ShownReason, ...] = ()
+    """As in `RoundStarted`."""
 
 
 class ModelCallStarted(Event):
@@ -456,7 +480,24 @@ class VoteCast(Event):
     label: str
     reason: str
     revision: int
+    same_as: tuple[str, ...] | None = None
+    """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
+    run_off: bool = False
+    """It was cast in a run-off; the agent's vote before that stands beside it."""
     form: ActionForm = "tool_call"
+
+
+class RunOffStarted(Event):
+    """All votes are in and two or more camps are tied: `voters` vote once more, for one of `candidates`.
+
+    Candidates are the most voted answers of the tied camps, one of each. Voters are the live agents that wrote no
+    answer of a tied camp, or, where there are none, all live agents.
+    """
+
+    type: Literal["run_off_started"] = "run_off_started"
+    candidates: tuple[str, ...]
+    voters: tuple[str, ...]
+    camps: tuple[Camp, ...]
 
 
 class FirstAnswersClosed(Event):
@@ -484,6 +525,12 @@ class WinnerChosen(Event):
     votes: dict[str, int]
     early: bool = False
     """Decided although live agents had not voted."""
+    camps: tuple[Camp, ...] = ()
+    """The standing answers by what they say, in the order of the config. Empty in journals of before there were any."""
+    run_off: dict[str, int] | None = None
+    """Votes of the run-off, by label of its candidates; None: there was none."""
+    drawn: tuple[str, ...] = ()
+    """The labels among which the run's lots decided (see `coordination.count.lot`); empty: votes did."""
 
 
 class PresentationStarted(Event):
@@ -555,6 +602,7 @@ AnyEvent = Annotated[
     | RuleViolated
     | AnswerSubmitted
     | VoteCast
+    | RunOffStarted
     | FirstAnswersClosed
     | AgentDropped
     | WinnerChosen

@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 _NONCE_BYTES = 8
-_MATERIAL = re.compile(r'<(\w+)(?: name="([^"\n]*)")? ([0-9a-f]{16})>\n(.*?)\n</\1 \3>', re.DOTALL)
+_MATERIAL = re.compile(r'<(\w+)(?: name="([^"\n]*)")?( yours)? ([0-9a-f]{16})>\n(.*?)\n</\1 \4>', re.DOTALL)
 
 
 class Material(NamedTuple):
-    """What stands between a pair of markers. `name` is "" where the opening one has none."""
+    """What stands between a pair of markers. `name` is "" where the opening one has none; `yours`: it says so."""
 
     kind: str
     name: str
     nonce: str
     text: str
+    yours: bool = False
 
 
 def _random() -> str:
@@ -35,14 +36,18 @@ def draw_nonce(texts: Iterable[str], *, draw: Callable[[], str] = _random) -> st
             return nonce
 
 
-def marked(kind: str, text: str, nonce: str, *, name: str = "") -> str:
-    """`text`, unaltered, between two markers. An empty `nonce`, as events of older journals have, is drawn here."""
+def marked(kind: str, text: str, nonce: str, *, name: str = "", yours: bool = False) -> str:
+    """`text`, unaltered, between two markers; `yours` tells the reader that it is its own.
+
+    An empty `nonce`, as events of older journals have, is drawn here.
+    """
     nonce = nonce or draw_nonce([text])
     named = f' name="{name}"' if name else ""
-    return f"<{kind}{named} {nonce}>\n{text}\n</{kind} {nonce}>"
+    own = " yours" if yours else ""
+    return f"<{kind}{named}{own} {nonce}>\n{text}\n</{kind} {nonce}>"
 
 
 def materials(prompt: str) -> Iterator[Material]:
     """What a prompt marks, in order, as a reader should read it: markers within a material are part of it."""
     for found in _MATERIAL.finditer(prompt):
-        yield Material(found[1], found[2] or "", found[3], found[4])
+        yield Material(found[1], found[2] or "", found[4], found[5], bool(found[3]))

@@ -5,12 +5,13 @@ from statistics import fmean
 
 import pytest
 
-from examples.simulation import exact
-from examples.simulation.agents import Judging, Majority, Voting
+from examples.simulation import exact, substance
+from examples.simulation.agents import Judging, Loyal, Majority, Voting
 from examples.simulation.report import BAND, Figure, figures
 from examples.simulation.trial import Cell, run_cell
 from examples.simulation.world import World
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.state import Rules
 
 SEED = "test"
 
@@ -80,7 +81,8 @@ async def test_judges_decide_as_often_right_and_tied_and_at_one_as_they_should(*
 async def test_every_agent_is_asked_for_an_answer_and_a_vote_and_the_winner_for_the_presentation() -> None:
     for agents in (2, 3, 5):
         trials = await run_cell(jury(agents, 0.6, choices=4), 20, SEED)
-        assert {trial.model_calls for trial in trials} == {2 * agents + 1}
+        assert {trial.model_calls for trial in trials if not trial.tied} == {2 * agents + 1}
+        assert all(2 * agents + 1 < trial.model_calls <= 3 * agents + 1 for trial in trials if trial.tied)
     assert {trial.model_calls for trial in await run_cell(jury(1, 0.6), 5, SEED)} == {1}
 
 
@@ -105,6 +107,33 @@ async def test_shown_authors_raise_the_votes_for_oneself_and_shown_votes_unanimi
     votes = await run_cell(bench_of_judges(Judging(0.75, votes_visible=True, herding=0.8)), 150, SEED)
     assert fmean(trial.self_share for trial in authors) > fmean(trial.self_share for trial in hidden) + 0.15
     assert fmean(trial.unanimous for trial in votes) > fmean(trial.unanimous for trial in hidden) + 0.2
+
+
+# -- votes by substance, early decisions, lots ------------------------------------------------------------------------
+
+
+async def test_what_is_said_of_sameness_spares_run_offs_and_costs_no_call() -> None:
+    plain = await run_cell(substance.judges(5, None), 60, SEED, questions="the same")
+    pooled = await run_cell(substance.judges(5, 0.0), 60, SEED, questions="the same")
+    assert [trial.right_by_wording for trial in plain] == [trial.right_by_wording for trial in pooled]
+    assert sum(trial.tied for trial in pooled) < sum(trial.tied for trial in plain) / 2
+    assert fmean(trial.model_calls for trial in pooled) < fmean(trial.model_calls for trial in plain)
+    assert substance.gain(pooled).mean > -0.02
+
+
+async def test_by_default_no_decision_is_early_because_everybody_may_still_answer() -> None:
+    default = await run_cell(substance.judges(5, 0.05), 40, SEED, rules=Rules())
+    assert not any(trial.winner.early for trial in default)
+    limited = await run_cell(substance.judges(5, 0.05), 40, SEED, rules=Rules(max_answers=1))
+    assert any(trial.winner.early for trial in limited)
+
+
+async def test_two_agents_that_vote_for_themselves_are_decided_by_a_lot_that_is_recorded() -> None:
+    trials = await run_cell(Cell(World(0.5), 2, Loyal()), 100, SEED)
+    assert {(trial.winner.outcome, trial.winner.drawn) for trial in trials} == {
+        ("tie_broken", ("agent1.1", "agent2.1"))
+    }
+    assert 30 < sum(trial.winner.agent == "agent_a" for trial in trials) < 70
 
 
 # -- the band bites: defects that it must notice -----------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """The jury theorem, put through the real orchestrator.
 
-    python -m examples.simulation                 # a few minutes
+    python -m examples.simulation                 # the tables below, a few minutes
     python -m examples.simulation --trials 100    # a first look
     python -m examples.simulation --seed 7        # other random numbers; the same seed prints the same tables
+    python -m examples.simulation substance       # votes by substance against votes by wording
+    python -m examples.simulation early           # what early decisions save
+    python -m examples.simulation lots            # two agents that vote for themselves
 
 Every trial is a whole run of `massgen_mcp.orchestration.conduct.Conductor`: agents answer independently, ballots are
 shown under shuffled neutral names, votes are cast, counted and decided, the winner presents. Only the models are
@@ -21,9 +24,10 @@ The voters (`agents`).
 
 - Majority: everybody votes for the option it answered itself. An answer is a letter and unique noise, so agents that
   agree have different answers; they all vote for the one among theirs whose text sorts first. This is the Condorcet
-  jury with plurality voting; ties fall to the agent listed first, which favours no option.
+  jury with plurality voting. In a run-off, whoever's option is not tied votes at random.
 - Judges: with probability s (skill) a voter recognises right answers, and votes for one of those on the ballot, picked
   at random; if it does not recognise them, or if there are none, it votes for any answer on the ballot at random.
+- Loyal: everybody votes for its own answer.
 
 Two variants change the simulated judges, not the product; they tell what its design would lose if it were otherwise:
 

@@ -77,7 +77,7 @@ def measure(cell: Cell, trials: int, seed: str) -> Row:
 
 def figures(cell: Cell, trials: Sequence[Trial]) -> tuple[Figure, ...]:
     rights = [trial.right for trial in trials]
-    if isinstance(cell.voting, Majority):
+    if not isinstance(cell.voting, Judging):
         return (Figure.of_events(rights, exact.majority(cell.world, cell.agents)),)
     # All simulated calls take equally long, so the agents take turns in the same order in every trial.
     (order,) = {trial.voters for trial in trials}

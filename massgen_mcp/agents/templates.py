@@ -48,12 +48,12 @@ class MessageTemplates:
         return f"MessageTemplates({', '.join(f'{name}={text!r}' for name, text in self._overrides.items())})"
 
     def evaluation_system_message(self, voting_sensitivity: str = "lenient") -> str:
-        """What an agent is asked to do during coordination. `voting_sensitivity`: lenient, balanced or strict."""
+        """What an agent is asked to do that is shown answers. `voting_sensitivity`: lenient, balanced or strict."""
         criterion = prompts.CONTENT_WITH.get(voting_sensitivity)
         if criterion is None:
             known = ", ".join(prompts.CONTENT_WITH)
             raise MassgenError("config_invalid", f"voting_sensitivity {voting_sensitivity[:60]!a}: expected {known}")
-        task = self._overrides.get("evaluation_system_message", prompts.COORDINATE)
+        task = self._overrides.get("evaluation_system_message", prompts.JUDGE)
         return prompts.system_prompt(task, None, [criterion] if criterion else [])
 
     def final_presentation_system_message(self) -> str:
@@ -70,9 +70,10 @@ class MessageTemplates:
         """The question as agents see it, between markers with a new random code."""
         return prompts.question_block(task, draw_nonce([task]))
 
-    def format_current_answers(self, answers: Mapping[str, str]) -> str:
-        """The answers (neutral name → text) as agents see them; the reader's own one belongs last."""
-        return prompts.ballot_block(prompts.BALLOT_FIRST, list(answers.items()), draw_nonce(answers.values()))
+    def format_current_answers(self, answers: Mapping[str, str], own: str | None = None) -> str:
+        """The answers (neutral name → text) as agents see them. `own`: the name of the reader's own one."""
+        nonce = draw_nonce(answers.values())
+        return prompts.ballot_block(prompts.BALLOT_FIRST, list(answers.items()), nonce, own=own)
 
     def get_standard_tools(self, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """The workflow tools: `new_answer`, and with `names` of answers also a `vote` that takes one of them."""
@@ -93,16 +94,20 @@ class MessageTemplates:
         """The beginning of a round: without answers (case 1) or with them (case 2), which then may be voted for.
 
         `agent_summaries` are answers by agent id. In the conversation they have neutral names, dealt in the order of
-        the ids; the answer of `own_id` comes last. Returns `system_message`, `user_message`, `messages` (both as
-        dictionaries), `tools`, and `agent_mapping` (neutral name → id).
+        the ids; the answer of `own_id` is marked as the reader's own. Returns `system_message`, `user_message`,
+        `messages` (both as dictionaries), `tools`, and `agent_mapping` (neutral name → id).
         """
-        ids = sorted(agent_summaries or {}, key=lambda agent_id: (agent_id == own_id, agent_id))
-        mapping = {f"agent{place}": agent_id for place, agent_id in enumerate(ids, start=1)}
+        mapping = {f"agent{place}": agent_id for place, agent_id in enumerate(sorted(agent_summaries or {}), start=1)}
         user = self.format_original_message(task)
         if agent_summaries:
             answers = {name: agent_summaries[agent_id] for name, agent_id in mapping.items()}
-            user = f"{user}\n\n{self.format_current_answers(answers)}"
+            own = next((name for name, agent_id in mapping.items() if agent_id == own_id), None)
+            request = prompts.decide_block(may_answer=True, run_off=False)
+            user = f"{user}\n\n{self.format_current_answers(answers, own)}\n\n{request}"
         system = self.evaluation_system_message(voting_sensitivity)
+        if not agent_summaries:
+            task = self._overrides.get("evaluation_system_message", prompts.FIRST_ANSWER)
+            system = prompts.system_prompt(task, None, ())
         return {
             "system_message": system,
             "user_message": user,

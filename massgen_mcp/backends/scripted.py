@@ -100,7 +100,7 @@ class ScriptedBackend:
         if "new_answer" in offered and self._answer is None:
             return ScriptStep(answer=default)
         if "vote" in offered:
-            return ScriptStep(vote="first")
+            return ScriptStep(vote=min(entry.text for entry in _ballot(request)))
         return ScriptStep(answer=default)
 
     def _call(self, step: ScriptStep, request: ModelRequest) -> ToolCall | None:
@@ -108,7 +108,10 @@ class ScriptedBackend:
             self._answer = step.answer
             return self._tool_call("new_answer", {"content": step.answer})
         if step.vote is not None:
-            return self._tool_call("vote", {"agent_id": _vote_target(step.vote, request), "reason": step.reason})
+            vote: JsonObject = {"reason": step.reason, "agent_id": _vote_target(step.vote, request)}
+            if step.same_as is not None:
+                vote["same_as"] = [_vote_target(wish, request) for wish in step.same_as]
+            return self._tool_call("vote", vote)
         if step.call is not None:
             return self._tool_call(step.call, step.arguments)
         return None
@@ -129,8 +132,10 @@ def _is_presentation(request: ModelRequest) -> bool:
 def _vote_target(wish: str, request: ModelRequest) -> str:
     """The name on the ballot that a step's `vote` means; the wish itself where it means none."""
     ballot = _ballot(request)
-    if ballot and wish in ("first", "last", "own"):
-        return ballot[0 if wish == "first" else -1].name  # the own answer is the last one on every ballot
+    if ballot and wish in ("first", "last"):
+        return ballot[0 if wish == "first" else -1].name
+    if wish == "own":
+        return next((entry.name for entry in ballot if entry.yours), wish)
     return next((entry.name for entry in ballot if wish in entry.text), wish)
 
 

@@ -112,6 +112,8 @@ class ScriptStep(Settings, frozen=True):
     answer: str | None = None
     vote: str | None = None
     reason: str = "It answers the question best."
+    same_as: tuple[str, ...] | None = None
+    """With `vote`: the other answers that say the same, each named like the one that is voted for."""
     say: str | None = None
     call: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -142,7 +144,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody.
 
     `script` is worked off one step per model call; when it is used up (or absent) the agent answers once, votes for
-    the first answer on its ballot, and presents its own answer.
+    the answer that comes first in alphabetical order, and presents its own answer.
     """
 
     type: Literal["scripted"]
@@ -400,6 +402,10 @@ class OrchestratorConfig(Settings, frozen=True):
     """Model calls in one round; an agent that exceeds it is dropped."""
     first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
     """How long agents that have answered wait for the others' first answers before they judge what is there."""
+    show_reasons: bool = False
+    """Who may improve on the answers also reads the reasons of votes that a new answer voided."""
+    perspectives: bool = True
+    """In a team that asks one model only, each agent gets a perspective of its own for its first answer."""
     enable_filesystem: bool = True
     """False: agents have no workspace and no file tools."""
     allow_questions: bool = False

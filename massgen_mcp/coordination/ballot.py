@@ -7,7 +7,7 @@ from massgen_mcp.events import BallotEntry
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The answers shown to `viewer` at `revision`, under neutral names; the viewer's own answer is the last entry."""
+    """The answers shown to `viewer` at `revision`, under neutral names, the viewer's own among them."""
 
     viewer: str
     revision: int

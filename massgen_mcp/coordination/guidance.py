@@ -10,6 +10,7 @@ ViolationCode = Literal[
     "empty_answer",
     "answer_too_long",
     "answer_limit",
+    "only_votes",
     "duplicate_answer",
     "repeated_answer",
     "not_novel",

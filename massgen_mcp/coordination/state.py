@@ -1,4 +1,4 @@
-"""Who may answer, who may vote, which votes stand, who wins: the rules of coordination as a pure state machine.
+"""Who may answer, who may vote, which votes stand: the rules of coordination as a pure state machine.
 
 The theory. An attempt is one coordination; a further attempt begins from nothing, without those who fell out. In it N
 agents take part. Each accepted answer raises the *revision*; the answers that stand at a revision (the latest of every
@@ -6,11 +6,17 @@ agent) form the *ballot* of that revision. An agent's round begins with a ballot
 one accepted action:
 
 - a *new answer* stands at once. Nobody has voted knowing it, so every standing vote is void.
-- a *vote* names an answer on the ballot that the voter was shown. The state remembers what was shown to whom, so a vote
-  can only ever count for an answer its voter saw; a vote on an outdated ballot is refused as stale.
+- a *vote* names an answer on the ballot that the voter was shown, and the others on it that say the same. The state
+  remembers what was shown to whom, so a vote can only ever count for an answer its voter saw; a vote on an outdated
+  ballot is refused as stale.
 
 An agent's first round shows no ballot: first answers are independent. After that it judges only a complete field: it
 waits until every live agent has answered once, or until the stragglers were given up on.
+
+Votes are counted by *camp*: answers that say the same do not split the vote (see `camps`). The most voted answer of the
+camp with the most votes wins. If camps are tied when all votes are in, there is one *run-off* among their most voted
+answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that is
+decided by lot (see `count`; who wins, and when, is `deciding`).
 
 An action is asked for (`answer`, `vote`, ...) and answered by an event or a `Violation`; only `after(event)` changes
 anything, by returning the next state. Folding the events of a run therefore *is* its state.
@@ -18,11 +24,14 @@ anything, by returning the next state. Folding the events of a run therefore *is
 Knows no I/O, no models, no configs; needs no mock to be tested.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.camps import Choice
+from massgen_mcp.coordination.count import Count
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
@@ -35,10 +44,12 @@ from massgen_mcp.events import (
     BallotEntry,
     BudgetRaised,
     BudgetReached,
+    Camp,
     Event,
     FinishRequested,
     FirstAnswersClosed,
     RoundStarted,
+    RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
@@ -51,7 +62,7 @@ MAX_ANSWER_CHARACTERS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings that the rules depend on. `seed` decides the neutral names; a run uses its id."""
+    """The settings that the rules depend on. `seed` decides the neutral names and the lots; a run uses its id."""
 
     max_answers: int | None = 5
     early_decision: EarlyDecision = "proven"
@@ -69,6 +80,9 @@ class Seat:
     """The newest ballot that the agent was shown."""
     vote: str | None = None
     """Label of the answer its standing vote is for; a dropped agent has none."""
+    same_as: tuple[str, ...] | None = None
+    """What its standing vote says of sameness, as in `VoteCast`."""
+    run_off_vote: str | None = None
     dropped: AgentDropped | None = None
     """Why it takes part no more."""
 
@@ -87,6 +101,7 @@ class Coordination:
     finish_requested: bool = False
     closing: bool = False
     """The budget is reached: who has answered votes, and no answer is begun."""
+    run_off: RunOffStarted | None = None
     winner: WinnerChosen | None = field(default=None)
 
     def __deepcopy__(self, memo: object) -> "Coordination":
@@ -115,28 +130,41 @@ class Coordination:
     @property
     def tally(self) -> dict[str, int]:
         """Standing votes by answer label, every standing answer listed, in the order of the config."""
-        counts = dict.fromkeys((self.label(agent) for agent in self.answered), 0)
-        for seat in self.seats.values():
-            if seat.vote is not None:
-                counts[seat.vote] += 1
-        return counts
+        return dict(self.count.votes)
+
+    @property
+    def camps(self) -> tuple[Camp, ...]:
+        """The standing answers by what they say in the eyes of the standing votes, in the order of the config."""
+        return self.count.camps
+
+    @property
+    def count(self) -> Count:
+        """The standing votes, counted."""
+        authors = {self.label(agent): agent for agent in self.answered}
+        return Count.of(self.rules.seed, authors, self.choices)
+
+    @property
+    def choices(self) -> list[Choice]:
+        """The standing votes, in the order of the config."""
+        return [Choice(agent, seat.vote, seat.same_as) for agent, seat in self.seats.items() if seat.vote is not None]
 
     def label(self, agent: str) -> str:
         """Label of the agent's latest answer: agent{place}.{how many it had given}."""
         return self.seats[agent].answers[-1].label
 
-    def ballot(self, viewer: str) -> Ballot:
-        """The standing answers under this viewer's neutral names.
+    def ballot(self, viewer: str, *, whole: bool = False) -> Ballot:
+        """The standing answers under this viewer's neutral names; in a run-off its candidates, unless `whole`.
 
-        The names are dealt by a shuffle that is fixed for the viewer and differs between viewers, its own answer
-        coming last: neither a name nor a place tells who wrote what.
+        The names are dealt by a shuffle of all agents that is fixed for the viewer and differs between viewers: neither
+        a name nor a place tells who wrote what.
         """
-        others = [agent for agent in self.seats if agent != viewer]
-        Random(f"{self.rules.seed}/{viewer}").shuffle(others)
+        agents = list(self.seats)
+        Random(f"{self.rules.seed}/{viewer}").shuffle(agents)
+        candidates = None if whole or self.run_off is None else self.run_off.candidates
         entries = tuple(
             BallotEntry(name=f"agent{place}", label=self.label(agent))
-            for place, agent in enumerate([*others, viewer], start=1)
-            if self.seats[agent].answers
+            for place, agent in enumerate(agents, start=1)
+            if self.seats[agent].answers and (candidates is None or self.label(agent) in candidates)
         )
         return Ballot(viewer=viewer, revision=self.revision, entries=entries)
 
@@ -150,9 +178,10 @@ class Coordination:
 
     def may_answer(self, agent: str) -> bool:
         """Whether the agent may begin an answer now."""
-        return not self.closing and self._within_limit(agent)
+        return not self.closing and self.run_off is None and self.within_limit(agent)
 
-    def _within_limit(self, agent: str) -> bool:
+    def within_limit(self, agent: str) -> bool:
+        """Whether the agent has answers left."""
         limit = self.rules.max_answers
         return limit is None or len(self.seats[agent].answers) < limit
 
@@ -163,6 +192,9 @@ class Coordination:
             return Rest()
         if not seat.answers:
             return Work(Ballot(agent, 0, ()))
+        if self.run_off is not None:
+            asked = agent in self.run_off.voters and seat.run_off_vote is None
+            return Work(self.ballot(agent)) if asked else Wait()
         if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
         ballot = self.ballot(agent)
@@ -183,7 +215,9 @@ class Coordination:
             return Violation("empty_answer")
         if len(text) > MAX_ANSWER_CHARACTERS:
             return Violation("answer_too_long", {"length": len(text), "limit": MAX_ANSWER_CHARACTERS})
-        if not self._within_limit(agent):
+        if self.run_off is not None:
+            return Violation("only_votes")
+        if not self.within_limit(agent):
             return Violation("answer_limit")
         for entry in shown.entries:
             if self.content(entry.label).strip() == text:
@@ -213,8 +247,12 @@ class Coordination:
                 return Violation("not_novel", {"name": entry.name, "overlap": found, "limit": limit})
         return None
 
-    def vote(self, agent: str, name: str, reason: str) -> VoteCast | Violation:
-        """Vote for the answer that stands under `name` on the ballot that this agent was shown."""
+    def vote(self, agent: str, name: str, reason: str, same_as: Sequence[str] | None = None) -> VoteCast | Violation:
+        """Vote for the answer that stands under `name` on the ballot that this agent was shown.
+
+        `same_as`: names of the others on it that say the same; what names none of the others is left out. None: the
+        voter does not say.
+        """
         shown = self.seats[agent].shown
         if shown is None or not shown.entries:
             return Violation("nothing_to_vote_for")
@@ -226,90 +264,43 @@ class Coordination:
             return Violation("unknown_answer", {"name": name[:60], "choices": choices})
         if not is_visible(reason):
             return Violation("empty_reason")
-        return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision)
+        if self.run_off is not None:
+            return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, run_off=True)
+        named = None
+        if same_as is not None:
+            named = tuple(entry.label for entry in shown.entries if entry.name in same_as and entry.name != name)
+        return VoteCast(agent=agent, label=label, reason=reason, revision=shown.revision, same_as=named)
 
     def drop(self, agent: str, reason: DropReason, message: str) -> AgentDropped:
         return AgentDropped(agent=agent, reason=reason, message=message)
 
-    # -- the end ------------------------------------------------------------------------------------------------
-
-    def decision(self) -> WinnerChosen | None:
-        """The winner, as soon as the rules name one."""
-        if self.winner is not None or not self.answered:
-            return None
-        live = self.live
-        if not live or self.finish_requested:
-            return self.best_so_far()
-        if len(live) == 1 and self.answered == live:
-            return self._won("consensus" if len(self.seats) == 1 else "single_survivor")
-        undecided = [agent for agent in live if self.seats[agent].vote is None]
-        if not undecided or self._early(undecided):
-            return self._won("single_survivor" if len(live) == 1 else None)
-        return None
-
-    def best_so_far(self) -> WinnerChosen | None:
-        """The winner if everything ended now: by standing votes, ties and no votes going to the agent listed first."""
-        return self._won("best_so_far") if self.answered else None
-
-    def _won(self, outcome: Literal["consensus", "single_survivor", "best_so_far"] | None) -> WinnerChosen:
-        tally = self.tally
-        top = max(tally.values())
-        leaders = [label for label, votes in tally.items() if votes == top]
-        if outcome is None and top == len(self.live):
-            outcome = "consensus"
-        return WinnerChosen(
-            agent=self.author(leaders[0]),
-            label=leaders[0],
-            outcome=outcome or ("plurality" if len(leaders) == 1 else "tie_broken"),
-            votes=tally,
-            early=any(self.seats[agent].vote is None for agent in self.live),
-        )
-
-    def _early(self, undecided: list[str]) -> bool:
-        """Whether the undecided agents need not be waited for.
-
-        Proven: none of them may answer any more, so no standing vote can be voided, and even all their votes for one
-        rival would not overtake the leader. Majority: the leader has more than half of the live agents' votes.
-        """
-        mode = self.rules.early_decision
-        if mode == "off":
-            return False
-        tally = self.tally
-        leader = max(tally, key=lambda label: tally[label])
-        if mode == "majority":
-            return tally[leader] * 2 > len(self.live)
-        if any(self._within_limit(agent) for agent in undecided):
-            return False
-        order = list(tally)
-        return all(
-            tally[rival] + len(undecided) < tally[leader]
-            or (tally[rival] + len(undecided) == tally[leader] and order.index(leader) < order.index(rival))
-            for rival in order
-            if rival != leader
-        )
-
     # -- the fold -----------------------------------------------------------------------------------------------
 
-    def after(self, event: Event) -> "Coordination":
+    def after(self, event: Event) -> "Coordination":  # noqa: C901 - one case per event, nothing else
         """The state after an event; events that are not about coordination change nothing."""
         match event:
             case RoundStarted() | BallotChanged():
                 shown = Ballot(event.agent, event.revision, event.ballot)
                 return self._with(event.agent, replace(self.seats[event.agent], shown=shown))
             case AnswerSubmitted():
-                seats = {agent: replace(seat, vote=None) for agent, seat in self.seats.items()}
+                seats = {agent: _without_votes(seat) for agent, seat in self.seats.items()}
                 seat = seats[event.agent]
                 seats[event.agent] = replace(seat, answers=(*seat.answers, event))
                 return replace(self, seats=seats, revision=event.revision)
+            case VoteCast(run_off=True):
+                return self._with(event.agent, replace(self.seats[event.agent], run_off_vote=event.label))
             case VoteCast():
-                return self._with(event.agent, replace(self.seats[event.agent], vote=event.label))
+                seat = replace(self.seats[event.agent], vote=event.label, same_as=event.same_as)
+                return self._with(event.agent, seat)
+            case RunOffStarted():
+                return replace(self, run_off=event)
             case AgentDropped():
-                return self._with(event.agent, replace(self.seats[event.agent], dropped=event, vote=None))
+                return self._with(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
                 seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
-                return replace(self, seats=seats, revision=0, stragglers_given_up=False, winner=None)
+                return replace(self, seats=seats, revision=0, stragglers_given_up=False, run_off=None, winner=None)
             case FinishRequested():
                 return replace(self, finish_requested=True)
             case BudgetReached() | BudgetRaised():
@@ -321,3 +312,7 @@ class Coordination:
 
     def _with(self, agent: str, seat: Seat) -> "Coordination":
         return replace(self, seats={**self.seats, agent: seat})
+
+
+def _without_votes(seat: Seat) -> Seat:
+    return seat if seat.vote is None else replace(seat, vote=None, same_as=None, run_off_vote=None)

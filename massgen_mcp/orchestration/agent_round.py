@@ -17,6 +17,7 @@ from massgen_mcp.events import ActionForm, BallotChanged, Event, ModelReplied, R
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
@@ -37,8 +38,9 @@ class Round:
         self._member = member
         self._run_spec = attempt.run_spec
         self._live_run = attempt.live_run
-        self._attempt = attempt.number
+        self._attempt = attempt
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
+        self._run_off = opened.run_off
         self._violations = 0
         """In a row; a valid tool call sets it back."""
         self._reminded = False
@@ -49,13 +51,15 @@ class Round:
         self._talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.{opened.round}", opened)
         if opened.notes:
             self._talk.tell(opened.notes)
-        self._show_ballot(prompts.BALLOT_FIRST, opened.nonce)
+        heading = prompts.BALLOT_RUN_OFF if opened.run_off else prompts.BALLOT_FIRST
+        self._show_ballot(heading, opened, notes=attempt.live_run.state.agents[member.name].working_notes)
 
     @classmethod
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
         live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
-        shown = [live_run.coordination.content(entry.label) for entry in work.ballot.entries]
-        opening, nonce = attempt.nonces(member.name, [*shown, *live_run.caller.messages, notes("")])
+        reasons = shown_reasons(attempt, work.ballot)
+        texts = ballot_texts(live_run, work.ballot, reasons)
+        opening, nonce = attempt.nonces(member.name, [*texts, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
             agent=member.name,
             round=number,
@@ -65,6 +69,8 @@ class Round:
             notes=notes(nonce),
             opening=opening,
             nonce=nonce,
+            run_off=live_run.coordination.run_off is not None,
+            reasons=reasons,
         )
         live_run.record(opened)
         return cls(member, attempt, opened)
@@ -138,7 +144,7 @@ class Round:
         match event:
             case BallotChanged():
                 self._ballot = Ballot(self._member.name, event.revision, event.ballot)
-                self._show_ballot(prompts.BALLOT_CHANGED, event.nonce)
+                self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
                 self._reminded = self._reminded or event.code in _REMINDERS
@@ -150,22 +156,27 @@ class Round:
     # -- what the model sees ------------------------------------------------------------------------------------
 
     def _system(self) -> str:
-        alone = len(self._run_spec.team) == 1
+        alone, judges = len(self._run_spec.team) == 1, bool(self._ballot.entries)
         policy = self._run_spec.policy
         notes: list[str] = []
-        if not alone and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
+        may_improve = judges and self._live_run.coordination.may_answer(self._member.name)
+        if may_improve and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
             notes.append(criterion)
+        if not judges and self._member.perspective is not None:
+            notes.append(self._member.perspective)
+        if self._member.tools:
+            notes.append(prompts.USE_TOOLS)
         if plan := policy.coordination.planning_instruction:
             notes.append(plan)
         notes.extend(self._member.notes)
         if self._member.workspace is not None:
-            notes.append(prompts.FILES if alone else f"{prompts.FILES} {prompts.PEER_FILES}")
+            notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
             if names := self._run_spec.context_names:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
             if alone and (names := self._run_spec.writable_names):
                 notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
-        task = prompts.COORDINATE_ALONE if alone else prompts.COORDINATE
-        return prompts.system_prompt(task, self._member.system_message, notes)
+        task = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
+        return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
 
     def _tools(self) -> tuple[ToolSpec, ...]:
         """Only what is valid now: no vote without answers, no new answer beyond the limit."""
@@ -173,7 +184,7 @@ class Round:
         if self._live_run.coordination.may_answer(self._member.name):
             workflow.append(prompts.NEW_ANSWER)
         if self._ballot.entries:
-            workflow.append(prompts.vote_tool(self._ballot))
+            workflow.append(prompts.vote_tool(self._ballot, run_off=self._run_off))
         return (*(tool.spec for tool in self._member.tools), *workflow)
 
     def _catch_up(self) -> None:
@@ -182,18 +193,19 @@ class Round:
         name, state = self._member.name, self._live_run.coordination
         if state.outdated(name):
             ballot = state.ballot(name)
-            nonce = draw_nonce(state.content(entry.label) for entry in ballot.entries)
-            self._record(BallotChanged(agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce))
+            reasons = shown_reasons(self._attempt, ballot)
+            nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons))
+            changed = BallotChanged(
+                agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
+            )
+            self._record(changed)
 
-    def _show_ballot(self, heading: str, nonce: str) -> None:
+    def _show_ballot(self, heading: str, shown: RoundStarted | BallotChanged, *, notes: str = "") -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
-        state, entries = self._live_run.coordination, self._ballot.entries
+        entries = self._ballot.entries
         if not entries:
             return
-        answers = [(entry.name, state.content(entry.label)) for entry in entries]
-        text = prompts.ballot_block(heading, answers, nonce)
-        if not state.may_answer(self._member.name):
-            text = f"{text}\n\n{prompts.VOTE_ONLY}"
+        text = ballot_message(heading, self._ballot, self._live_run.coordination, shown, notes=notes)
         if self._writes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._names)}."
         self._talk.tell(text)
@@ -272,7 +284,8 @@ class Round:
         return await self._vote(call, action, form)
 
     async def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
-        vote = self._live_run.coordination.vote(self._member.name, action.agent_id, action.reason)
+        state, name = self._live_run.coordination, self._member.name
+        vote = state.vote(name, action.agent_id, action.reason, action.same_as)
         if isinstance(vote, Violation):
             return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form}))
@@ -289,7 +302,9 @@ class Round:
         path, fault = None, None
         if not isinstance(verdict, Violation):
             try:
-                path = await self._run_spec.answer_store.keep(self._attempt, name, content, self._member.workspace)
+                path = await self._run_spec.answer_store.keep(
+                    self._attempt.number, name, content, self._member.workspace
+                )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
                 fault = self._live_run.fault(error)
             verdict = self._live_run.coordination.answer(name, content)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from massgen_mcp.backends.base import Message, UserMessage
 from massgen_mcp.markers import draw_nonce
@@ -27,6 +28,12 @@ class Attempt:
     live_run: LiveRun
     number: int
     briefing: Briefing | None = None
+
+    @property
+    def today(self) -> str | None:
+        """The date on which the run began, in UTC; agents keep it, also after a resume. None: the record has none."""
+        started = self.live_run.state.started_at
+        return None if started is None else datetime.fromtimestamp(started, UTC).date().isoformat()
 
     def opening(self, nonce: str) -> tuple[Message, ...]:
         """What every conversation opens with: the question, and in a further attempt the briefing."""

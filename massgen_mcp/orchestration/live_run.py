@@ -10,6 +10,7 @@ from typing import Protocol
 
 import anyio
 
+from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
@@ -61,7 +62,7 @@ class LiveRun:
 
     def record(self, event: EventT) -> EventT:
         """Append an event to the journal, and so to the state. Continue with the event that is returned: a resumed run
-        will read that one. If it decides the coordination, the winner is recorded right after it.
+        will read that one. If it decides the coordination or calls for a run-off, that is recorded right after it.
         """
         coordination, asked = self.coordination, self.caller.asked
         event = self._journal.record(event)
@@ -76,8 +77,8 @@ class LiveRun:
 
     def decide(self) -> None:
         """Record a decision that is due: the process that should have done so may have been lost just then."""
-        if winner := self.coordination.decision():
-            self._journal.record(winner)
+        if decided := decision(self.coordination):
+            self._journal.record(decided)
 
     @contextmanager
     def limited(self, limit: Countdown, stands: Callable[[], bool]) -> Generator[None]:

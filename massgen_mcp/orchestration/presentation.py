@@ -55,7 +55,8 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     live_run = attempt.live_run
     answers = [
-        live_run.coordination.content(entry.label) for entry in live_run.coordination.ballot(member.name).entries
+        live_run.coordination.content(entry.label)
+        for entry in live_run.coordination.ballot(member.name, whole=True).entries
     ]
     reasons = [vote.reason for vote in _votes(live_run)]
     opening, nonce = attempt.nonces(member.name, [*answers, *reasons, *live_run.caller.messages])
@@ -65,7 +66,10 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
     notes = [*_file_notes(attempt.run_spec), *member.notes] if member.workspace is not None else [*member.notes]
-    system = prompts.system_prompt(prompts.PRESENT, member.system_message, notes)
+    chosen = attempt.live_run.coordination.answered
+    task = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    notes = [*([prompts.USE_TOOLS] if member.tools else []), *notes]
+    system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
     tools = tuple(tool.spec for tool in member.tools)
     while True:
         if reply := talk.reply:
@@ -114,20 +118,28 @@ def _complete(text: str, stop: str) -> str:
 
 
 def _record(member: Member, live_run: LiveRun, nonce: str) -> str:
-    """All answers and votes under the presenter's own neutral names."""
+    """All answers and votes under the presenter's own neutral names, and what to do with them."""
     state = live_run.coordination
-    ballot = state.ballot(member.name)
-    names = {entry.label: entry.name for entry in ballot.entries}
-    own = prompts.CHOSEN.format(name=names[state.label(member.name)])
-    answers = prompts.ballot_block("The answers:", [(e.name, state.content(e.label)) for e in ballot.entries], nonce)
-    votes = prompts.votes_block([(names[vote.label], vote.reason) for vote in _votes(live_run)], nonce)
-    return f"{answers}\n\n{votes}\n\n{own}"
+    entries = state.ballot(member.name, whole=True).entries
+    names = {entry.label: entry.name for entry in entries}
+    answers = [(entry.name, state.content(entry.label)) for entry in entries]
+    reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
+    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=names[state.label(member.name)])]
+    if reasons:
+        parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
+    parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))
+    return "\n\n".join(parts)
 
 
 def _votes(live_run: LiveRun) -> list[Vote]:
-    """The standing votes, in the order of the config."""
-    votes = live_run.state.votes
-    return [votes[agent] for agent in live_run.coordination.seats if agent in votes]
+    """The standing votes, in the order of the config, then those of a run-off."""
+    state = live_run.state
+    return [
+        votes[agent]
+        for votes in (state.votes, state.run_off_votes)
+        for agent in live_run.coordination.seats
+        if agent in votes
+    ]
 
 
 class _Restart(Arguments):
@@ -139,7 +151,7 @@ async def evaluate(member: Member, answer: str, attempt: Attempt) -> AnswerEvalu
     """The winner's judgement of the final answer, in one call. Whatever is no clear wish for a restart is content."""
     nonce = attempt.opening_nonce(member.name, [answer])
     request = ModelRequest(
-        prompts.system_prompt(prompts.EVALUATE, member.system_message, ()),
+        prompts.system_prompt(prompts.EVALUATE, member.system_message, (), today=attempt.today),
         (*attempt.opening(nonce), UserMessage(prompts.final_block(answer, nonce))),
         (prompts.SUBMIT, prompts.RESTART),
         must_call_tool=True,

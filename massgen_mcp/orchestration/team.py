@@ -26,6 +26,8 @@ class Member:
     name: str
     backend: Backend
     system_message: str | None = None
+    perspective: str | None = None
+    """From which side it looks at the question for its first answer."""
     tools: tuple[Tool, ...] = ()
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 
 from massgen_mcp.coordination.state import Seat
-from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted
+from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
 from massgen_mcp.run_state.status import AgentStatus
+
+WORKING_NOTES = 1_500
+"""Characters of an agent's working notes that it is shown again."""
+_KEPT_NOTES = 20_000
+"""Until the answer is known, which may be a part of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,26 @@ class AgentState:
     """Number of the one that it began last in this attempt."""
     opening: str = ""
     """The nonce of the markers around the question, as the agent was shown it last."""
+    working_notes: str = ""
+    """The end of what it wrote on the way to its first answer of this attempt, besides that answer."""
     acted_in: ActionForm | None = None
     """How it wrote its last answer or vote."""
     last_activity: float | None = None
     dropped_at: float | None = None
+
+    def note(self, event: ModelReplied) -> None:
+        """Keep what the agent writes before its first answer: its text, or else what it tells of its thoughts."""
+        written = event.text.strip() or event.reasoning.strip()
+        if not self.answers and event.purpose == "coordinate" and written:
+            self.working_notes = f"{self.working_notes}\n\n{written}".strip()[-_KEPT_NOTES:]
+
+    def answered(self, event: AnswerSubmitted) -> None:
+        """What of a first answer was written as the last paragraphs of plain text, too, is no note."""
+        if len(self.answers) == 1:
+            notes, content = self.working_notes, event.content.strip()[-_KEPT_NOTES:]
+            if f"\n\n{notes}".endswith(f"\n\n{content}"):
+                notes = notes.removesuffix(content).strip()
+            self.working_notes = notes[-WORKING_NOTES:]
 
     @property
     def answers(self) -> tuple[AnswerSubmitted, ...]:

@@ -6,11 +6,13 @@ A fact that the rules or the budget own is asked of them; a field here is a fact
 import math
 from dataclasses import dataclass, field
 
+from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.state import Coordination, Rules
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
     AttemptStarted,
+    Camp,
     InputRequired,
     Outcome,
     PresentationFailed,
@@ -61,6 +63,7 @@ class RunFacts:
     """Those of the attempts before this one."""
     cast: dict[str, Vote] = field(default_factory=dict[str, Vote])
     """Each agent's last vote in this attempt, in the order of voting; the rules know which of them stand."""
+    cast_in_run_off: dict[str, Vote] = field(default_factory=dict[str, Vote])
     final: Final | None = None
     """The latest final answer, of this attempt or an earlier one."""
     earlier_final: Final | None = None
@@ -136,9 +139,34 @@ class RunFacts:
         return {agent: vote for agent, vote in self.cast.items() if seats[agent].vote is not None}
 
     @property
+    def run_off_votes(self) -> dict[str, Vote]:
+        """The same of a run-off; empty where there was none."""
+        seats = self.coordination.seats
+        return {agent: vote for agent, vote in self.cast_in_run_off.items() if seats[agent].run_off_vote is not None}
+
+    @property
+    def void_votes(self) -> list[Vote]:
+        """Those that a new answer voided, whose voters still take part and have not voted since."""
+        seats = self.coordination.seats
+        return [vote for agent, vote in self.cast.items() if seats[agent].vote is None and not seats[agent].dropped]
+
+    @property
     def tally(self) -> dict[str, int]:
         """Standing votes by label of the current answers; superseded votes are not there."""
         return self.coordination.tally
+
+    @property
+    def camps(self) -> tuple[Camp, ...]:
+        """The current answers by what they say in the voters' eyes. Empty where the journal is older than camps."""
+        return self.coordination.camps if self.winner is None else self.winner.camps
+
+    @property
+    def agreed(self) -> tuple[str, ...]:
+        """Labels of the answers that say the same as the winner's, that one included; empty without a winner."""
+        if self.winner is None:
+            return ()
+        label = self.winner.label
+        return next((camp.answers for camp in self.winner.camps if label in camp.answers), (label,))
 
     @property
     def winner(self) -> WinnerChosen | None:
@@ -152,7 +180,7 @@ class RunFacts:
         """
         if self.final is not None:
             return self.final.agent, self.final.answer
-        winner = self.winner or self.coordination.best_so_far()
+        winner = self.winner or best_so_far(self.coordination)
         return (winner.agent, self.coordination.content(winner.label)) if winner else (None, None)
 
     @property

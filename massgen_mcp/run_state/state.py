@@ -65,6 +65,7 @@ class RunState(RunFacts):
                 self._call(event)
             case events.ModelReplied():
                 self.budget.spending.add_reply(event)
+                self.agents[event.agent].note(event)
             case events.ModelCallRetried():
                 self._lose(event)
             case events.ModelCallFailed() | events.ModelCallAborted():
@@ -73,10 +74,7 @@ class RunState(RunFacts):
             case events.AnswerSubmitted():
                 self._answered(event)
             case events.VoteCast():
-                self.cast.pop(event.agent, None)
-                self.cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
-                self.phase, self.agents[event.agent].status = "voting", "voted"
-                self.agents[event.agent].acted_in = event.form
+                self._voted(event, time)
             case events.AgentDropped():
                 agent = self.agents[event.agent]
                 agent.dropped_at = time
@@ -93,6 +91,8 @@ class RunState(RunFacts):
                 self.end_with(event)
                 self.ended_at = time
             case events.RunStarted() | events.WinnerChosen() | events.FirstAnswersClosed() | events.FinishRequested():
+                pass  # what there is to know of it, a part has folded in
+            case events.RunOffStarted():
                 pass  # what there is to know of it, a part has folded in
             case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
                 pass
@@ -121,9 +121,9 @@ class RunState(RunFacts):
     def _new_attempt(self, event: events.AttemptStarted) -> None:
         self.attempt_started, self.phase = event, "answering"
         self.earlier_final = self.final
-        self.cast = {}
+        self.cast, self.cast_in_run_off = {}, {}
         for agent in self.agents.values():
-            agent.round = 0
+            agent.round, agent.working_notes = 0, ""
 
     def _new_round(self, event: events.RoundStarted) -> None:
         agent = self.agents[event.agent]
@@ -145,8 +145,16 @@ class RunState(RunFacts):
             voted = self.coordination.seats[name].vote is not None
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
+    def _voted(self, event: events.VoteCast, time: float) -> None:
+        cast = self.cast_in_run_off if event.run_off else self.cast
+        cast.pop(event.agent, None)
+        cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
+        self.phase, self.agents[event.agent].status = "voting", "voted"
+        self.agents[event.agent].acted_in = event.form
+
     def _answered(self, event: events.AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
+        agent.answered(event)
         agent.status, agent.acted_in = "answered", event.form
         for voter in event.voided_votes:
             self.agents[voter].status = "restarting"

@@ -10,6 +10,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
+from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
@@ -37,14 +38,16 @@ def assemble(
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
+    views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
         replace(
             _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
             limiter=limiter,
             tariff=tariff,
+            perspective=perspective,
         )
-        for place, (agent, backend, limiter, tariff) in enumerate(
-            zip(config.agents, backends, provider_limiters, tariffs, strict=True)
+        for place, (agent, backend, limiter, tariff, perspective) in enumerate(
+            zip(config.agents, backends, provider_limiters, tariffs, views, strict=True)
         )
     )
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
@@ -103,7 +106,7 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
-    return Member(name, backend, agent.system_message, tuple(tools), notes, workspace)
+    return Member(name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace)
 
 
 def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:

@@ -3,6 +3,11 @@
 Parses only; whether an action is allowed is for the coordination rules to say.
 """
 
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.tools.base import Arguments, Text, decoded, parse_arguments
 
@@ -13,9 +18,17 @@ class NewAnswer(Arguments):
     content: Text
 
 
+def _listed(names: object) -> object:
+    """Names in one text, as some models write them, are names all the same."""
+    return re.findall(r"[\w.-]+", names) if isinstance(names, str) else names
+
+
 class Vote(Arguments):
-    agent_id: Text
+    """In the order in which a model should write it: whoever gives the reason first chooses by it."""
+
     reason: Text
+    agent_id: Text
+    same_as: Annotated[tuple[Text, ...] | None, BeforeValidator(_listed)] = None
 
 
 def parse_action(call: ToolCall) -> NewAnswer | Vote:

@@ -70,7 +70,8 @@ def outcome_line(run: RunState) -> Line:
 def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
-    return f"{run.winner.outcome}, {run.winner.votes.get(run.winner.label, 0)} of {len(run.agents)} votes"
+    count = sum(run.winner.votes.get(label, 0) for label in run.agreed)
+    return f"{run.winner.outcome}, {count} of {len(run.agents)} votes"
 
 
 def _best(run: RunState) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.sentences import Sentence, sentence_of
+from massgen_mcp.views.sentences import Sentence, counted, sentence_of
 from massgen_mcp.views.spent import spent_json, spent_text
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
@@ -27,8 +27,8 @@ def is_recorded(record: LogRecord) -> bool:
 
 
 def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str, Any]:
-    """`{session_metadata, vote_results, answers, events}`; an event has timestamp, event_type, agent_id (or null),
-    details (one sentence) and context (the facts). Paths are relative to the run directory.
+    """`{session_metadata, vote_results, camps, answers, events}`; an event has timestamp, event_type, agent_id (or
+    null), details (one sentence) and context (the facts). Paths are relative to the run directory.
     """
     return {
         "session_metadata": {
@@ -44,6 +44,7 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
             "spent": spent_json(run.spent),
         },
         "vote_results": vote_results(run),
+        "camps": [camp.model_dump(mode="json") for camp in run.camps],
         "answers": answers(run),
         "events": [
             {
@@ -72,8 +73,7 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
             lines += _row(f"{seconds:.2f}", getattr(record.event, "agent", None) or "", _details(said), width)
     lines.append("-" * width)
     if run.winner:
-        votes = ", ".join(f"{label}: {count}" for label, count in run.winner.votes.items())
-        lines += textwrap.wrap(f"Votes: {votes}", width)
+        lines += textwrap.wrap(f"Votes: {counted(run.winner)}", width)
     lines.append(f"Spent: {spent_text(run.spent)}")
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"

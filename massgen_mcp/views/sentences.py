@@ -4,7 +4,7 @@ The log, `watch`, the live view, the table and the records all take their words 
 its sentence here before the type checker and the tests pass.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -139,19 +139,23 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             text = f"new answer {event.label}{_in_form(event.form)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case events.VoteCast():
-            text = f"votes for {event.label}{_in_form(event.form)}"
+            again = " in the run-off" if event.run_off else ""
+            same = f", the same as {' and '.join(event.same_as)}" if event.same_as else ""
+            text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
         case events.FirstAnswersClosed():
             text = f"the team continues without the first answers of {', '.join(event.awaited)}"
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
+        case events.RunOffStarted():
+            text = f"the votes are tied: {', '.join(event.voters)} vote once more, for {' or '.join(event.candidates)}"
+            return Sentence(text, record="run_off_started", live="busy")
         case events.AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             text = f"dropped ({event.reason})"
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
         case events.WinnerChosen():
             early = ", decided early" if event.early else ""
-            votes = ", ".join(f"{label}: {count}" for label, count in event.votes.items()) or "none"
-            text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {votes}"
+            text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {counted(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
         case events.PresentationStarted():
             return Sentence("writes the final answer", record="final_round_start", live="plain")
@@ -178,6 +182,26 @@ def _replied(event: events.ModelReplied) -> Sentence:
     used = list(dict.fromkeys(name for name in names if name not in _WORKFLOW_TOOLS))
     text = f"{event.model} replied after {event.seconds:.2f} s ({price}): {called}"
     return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
+
+
+def counted(event: events.WinnerChosen) -> str:
+    """The votes by label, and what decided beyond them."""
+    return "; ".join([_counts(event.votes), *decided_beyond_votes(event)])
+
+
+def decided_beyond_votes(event: events.WinnerChosen) -> list[str]:
+    """Which answers say the same, the votes of a run-off, and what was drawn by lot; nothing where there was none."""
+    camps = [camp for camp in event.camps if len(camp.answers) > 1]
+    parts = [f"the voters say that {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
+    if event.run_off is not None:
+        parts.append(f"run-off: {_counts(event.run_off)}")
+    if event.drawn:
+        parts.append(f"drawn by lot among {', '.join(event.drawn)}")
+    return parts
+
+
+def _counts(votes: Mapping[str, int]) -> str:
+    return ", ".join(f"{label}: {count}" for label, count in votes.items()) or "none"
 
 
 def _in_form(form: events.ActionForm) -> str:

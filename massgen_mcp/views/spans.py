@@ -46,6 +46,7 @@ from massgen_mcp.events import (
     RunCompleted,
     RunEnd,
     RunFailed,
+    RunOffStarted,
     RunResumed,
     RunStarted,
     RunTimedOut,
@@ -108,6 +109,7 @@ class Spans:
                 ModelCallWaiting()
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
+                | RunOffStarted()
                 | WinnerChosen()
                 | AnswerEvaluated()
                 | UnknownEvent()

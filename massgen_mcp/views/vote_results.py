@@ -10,20 +10,21 @@ from massgen_mcp.run_state.state import RunState
 
 
 def vote_results(run: RunState) -> dict[str, Any]:
-    """The standing votes: vote_counts by agent (of everybody with an answer), voter_details, winner, is_tie,
-    total_votes, agents_with_answers, agents_voted.
+    """The standing votes: vote_counts by agent (of everybody with an answer), voter_details, winner, is_tie (between
+    answers that say different things), total_votes, agents_with_answers, agents_voted.
     """
     author = run.coordination.author
     counts = {author(label): votes for label, votes in run.tally.items()}
     details: dict[str, list[dict[str, str]]] = {}
     for vote in run.votes.values():
         details.setdefault(author(vote.label), []).append({"voter": vote.voter, "reason": vote.reason})
-    top = max(counts.values(), default=0)
+    in_camps = [camp.votes for camp in run.camps] or list(counts.values())
+    top = max(in_camps, default=0)
     return {
         "vote_counts": counts,
         "voter_details": details,
         "winner": run.winner.agent if run.winner else None,
-        "is_tie": top > 0 and list(counts.values()).count(top) > 1,
+        "is_tie": top > 0 and in_camps.count(top) > 1,
         "total_votes": len(run.votes),
         "agents_with_answers": len(counts),
         "agents_voted": len(run.votes),

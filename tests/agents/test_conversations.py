@@ -10,6 +10,7 @@ from massgen_mcp import ConfigurableAgent, MassgenError, MessageTemplates, Strea
 from massgen_mcp.agent_config import AgentConfig
 from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import materials
 from tests.stage import perform
 
@@ -45,7 +46,11 @@ def uncoded(*texts: str) -> list[str]:
 async def test_an_agent_is_told_what_agents_of_a_run_are_told(sensitivity: Any) -> None:
     policy = OrchestratorConfig(voting_sensitivity=sensitivity)
     run = await perform(
-        [{"answer": "42"}, {"vote": "own"}], [{"answer": "Six sevens."}], question=QUESTION, policy=policy
+        [{"answer": "42"}, {"vote": "own"}],
+        [{"answer": "Six sevens."}],
+        question=QUESTION,
+        policy=policy,
+        rules=Rules(seed="own first"),
     )
     first, second, *_ = run.asked(0)
     agent = scripted(agent_id="me", voting_sensitivity=sensitivity)
@@ -73,11 +78,12 @@ def test_a_conversation_is_whole_and_carries_its_labels() -> None:
     assert agent.build_conversation(QUESTION)["session_id"] is None
 
 
-def test_answers_stand_under_neutral_names_with_the_own_one_last() -> None:
-    conversation = scripted(agent_id="ada").build_conversation(QUESTION, {"ada": "A", "cleo": "C", "bo": "B"})
-    assert conversation["agent_mapping"] == {"agent1": "bo", "agent2": "cleo", "agent3": "ada"}
+def test_answers_stand_under_neutral_names_and_the_own_one_is_marked() -> None:
+    conversation = scripted(agent_id="bo").build_conversation(QUESTION, {"ada": "A", "cleo": "C", "bo": "B"})
+    assert conversation["agent_mapping"] == {"agent1": "ada", "agent2": "bo", "agent3": "cleo"}
     text = conversation["user_message"]
-    assert text.index(">\nB\n") < text.index(">\nC\n") < text.index(">\nA\n")
+    shown = [(found.text, found.yours) for found in materials(text) if found.kind == "answer"]
+    assert shown == [("A", False), ("B", True), ("C", False)]
     assert not any(name in text for name in ("ada", "bo", "cleo"))
 
 
@@ -90,16 +96,18 @@ def test_an_answer_cannot_break_out_of_its_fence() -> None:
 
 def test_own_instructions_come_first() -> None:
     agent = AgentConfig({"type": "scripted", "system_prompt": "You know numbers."}).with_custom_instruction("Be brief.")
-    system = agent.build_conversation(QUESTION)["system_message"]
+    system = agent.build_conversation(QUESTION, {"other": "41"})["system_message"]
     assert system.startswith("Be brief.\n\nYou know numbers.\n\n")
     assert system.endswith(get_templates().evaluation_system_message())
-    assert agent.build_conversation(QUESTION)["messages"][0]["content"] == system
+    assert agent.build_conversation(QUESTION, {"other": "41"})["messages"][0]["content"] == system
 
 
 def test_texts_can_be_replaced() -> None:
     texts = MessageTemplates(evaluation_system_message="Decide.", enforcement_message="Act!")
     agent = scripted(message_templates=texts, voting_sensitivity="balanced")
-    assert agent.build_conversation(QUESTION)["system_message"].startswith("Decide.\n\nBefore you vote")
+    shown = agent.build_conversation(QUESTION, {"other": "41"})
+    assert shown["system_message"].startswith("Decide.\n\nBefore you vote")
+    assert agent.build_conversation(QUESTION)["system_message"].startswith("Decide.\n\n")
     assert agent.add_enforcement_message([]) == [{"role": "user", "content": "Act!"}]
     usual = get_templates().final_presentation_system_message()
     assert MessageTemplates(final_presentation_system_message="End.").final_presentation_system_message() == "End."

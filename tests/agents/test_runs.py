@@ -30,7 +30,7 @@ async def test_a_team_of_agent_configs_answers_votes_and_presents(tmp_path: Path
 
 async def test_agents_of_two_providers_do_what_their_configs_say(tmp_path: Path, aimock: Aimock) -> None:
     aimock.load(
-        {"match": {"systemMessage": "chosen by vote"}, "response": {"content": "The final answer."}},
+        {"match": {"systemMessage": "your answer was chosen"}, "response": {"content": "The final answer."}},
         {
             "match": {"userMessage": "<answer name=", "toolName": "vote"},
             "response": {"toolCalls": [{"name": "vote", "arguments": {"agent_id": "agent2", "reason": "right"}}]},
@@ -42,7 +42,7 @@ async def test_agents_of_two_providers_do_what_their_configs_say(tmp_path: Path,
     )
     expert = AgentConfig.for_expert_domain("arithmetic", model="one", backend="lmstudio")
     expert.backend_params |= {"base_url": f"{aimock.url}/v1", "max_tokens": 50, "temperature": 0.5}
-    other = scripted({"answer": "forty-two"}, {"vote": "own"})
+    other = scripted({"answer": "forty-two"}, {"vote": "own"}, {"vote": "own"})
     ended = await run(tmp_path, expert, other)
     assert ended.snapshot.state == "completed"
     assert len(ended.of(ModelReplied, "agent_a")) == len(aimock.requests) >= 2

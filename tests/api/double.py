@@ -23,7 +23,7 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
 def load(aimock: Aimock) -> None:
     """Teach it what a team's models say."""
     aimock.load(
-        {"match": {"systemMessage": "chosen by vote"}, "response": say(content=FINAL)},
+        {"match": {"systemMessage": "your answer was chosen"}, "response": say(content=FINAL)},
         {"match": {"toolName": "submit"}, "response": tool("submit", confirmed=True)},
         *(
             {

@@ -43,7 +43,7 @@ and it is large.
 It is Paris.
 </answer 0123456789abcdef>
 
-<answer name="agent1" 0123456789abcdef>
+<answer name="agent1" yours 0123456789abcdef>
 It is Nice.
 </answer 0123456789abcdef>"""
 
@@ -84,6 +84,12 @@ async def test_a_vote_finds_its_answer_on_the_ballot(wish: str, name: str) -> No
     assert only_call(await ask(scripted({"vote": wish, "reason": "because"}))) == ("vote", arguments)
 
 
+async def test_a_vote_says_what_else_says_the_same() -> None:
+    step = {"vote": "own", "reason": "because", "same_as": ["Lyon", "Paris"]}
+    arguments = {"reason": "because", "agent_id": "agent1", "same_as": ["agent2", "agent3"]}
+    assert only_call(await ask(scripted(step))) == ("vote", arguments)
+
+
 async def test_only_the_ballot_shown_last_counts() -> None:
     newer = ToolResultMessage("call_1", "look", marked("answer", "It is Metz.", "", name="agent4"))
     told = AssistantMessage(marked("answer", "It is Metz, too.", "", name="agent5"))
@@ -95,7 +101,7 @@ async def test_without_a_script_it_answers_votes_and_presents() -> None:
     backend = scripted(model="demo")
     question = "demo's answer to: Which city is the capital of France?"
     assert only_call(await ask(backend)) == ("new_answer", {"content": question})
-    assert only_call(await ask(backend))[1]["agent_id"] == "agent2"
+    assert only_call(await ask(backend))[1]["agent_id"] == "agent2", "the first in alphabetical order"
     assert text_in(await ask(backend, tools=(LOOK,))) == question
     assert text_in(await ask(scripted(presentation="All told: Paris."), tools=())) == "All told: Paris."
 

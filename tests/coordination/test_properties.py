@@ -1,11 +1,13 @@
 """Random coordinations keep the invariants, whatever models do and in whatever order they do it."""
 
 import gc
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import pytest
 
+from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
@@ -15,6 +17,7 @@ from massgen_mcp.events import (
     Event,
     FirstAnswersClosed,
     RoundStarted,
+    RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
@@ -24,10 +27,10 @@ SEEDS = 10_000
 
 def most_actions(agents: int, answers: int) -> int:
     """Accepted actions of a coordination at most: every answer that may be given, and after each of them that completes
-    or changes the field a vote by everybody.
+    or changes the field a vote by everybody, and a run-off.
     """
     changes = agents * answers - agents + 1
-    return agents * answers + agents * changes
+    return agents * answers + agents * changes + agents
 
 
 @dataclass
@@ -52,9 +55,9 @@ class Play:
     def happen(self, event: Event) -> None:
         self.events.append(event)
         self.state = self.state.after(event)
-        if winner := self.state.decision():
-            self.events.append(winner)
-            self.state = self.state.after(winner)
+        if decided := decision(self.state):
+            self.events.append(decided)
+            self.state = self.state.after(decided)
 
     def run(self) -> "Play":
         while self.state.winner is None and (live := self.state.live):
@@ -90,7 +93,7 @@ class Play:
         elif dice < 0.45:
             verdict = self.state.answer(agent, f"answer {self.calls}")
         else:
-            verdict = self.state.vote(agent, f"agent{self.random.randint(1, 8)}", "because")
+            verdict = self._vote(agent)
         if isinstance(verdict, Violation):
             if verdict.code == "stale_ballot":
                 self.stale += 1
@@ -100,6 +103,11 @@ class Play:
         self.accepted += 1
         self.happen(verdict)
         self.in_round.discard(agent)
+
+    def _vote(self, agent: str) -> Event | Violation:
+        same = [f"agent{place}" for place in range(1, 8) if self.random.random() < 0.3]
+        name = f"agent{self.random.randint(1, 8)}"
+        return self.state.vote(agent, name, "because", same if self.random.random() < 0.7 else None)
 
 
 @pytest.fixture(scope="module")
@@ -135,44 +143,90 @@ def test_no_vote_is_ever_credited_to_an_answer_that_its_voter_did_not_see(plays:
 def test_every_counted_vote_was_cast_after_the_last_new_answer_by_a_live_agent_once(plays: list[Play]) -> None:
     for play in plays:
         votes: dict[str, str] = {}
+        run_off: dict[str, str] = {}
         for event in play.events:
             match event:
                 case AnswerSubmitted():
                     assert set(event.voided_votes) == set(votes), f"seed {play.seed}"
                     votes.clear()
                 case VoteCast():
-                    assert event.agent not in votes, f"seed {play.seed}"
-                    votes[event.agent] = event.label
+                    cast = run_off if event.run_off else votes
+                    assert event.agent not in cast, f"seed {play.seed}"
+                    cast[event.agent] = event.label
                 case AgentDropped():
                     votes.pop(event.agent, None)
+                    run_off.pop(event.agent, None)
                 case WinnerChosen():
                     counted = {label: list(votes.values()).count(label) for label in event.votes}
                     assert event.votes == counted, f"seed {play.seed}"
+                    again = event.run_off and {label: list(run_off.values()).count(label) for label in event.run_off}
+                    assert event.run_off == again, f"seed {play.seed}"
                 case _:
                     pass
 
 
-def test_the_winner_has_the_most_votes_and_ties_go_to_the_agent_listed_first(plays: list[Play]) -> None:
+def test_the_winner_is_the_most_voted_answer_of_the_most_voted_camp(plays: list[Play]) -> None:
     for play in plays:
-        if winner := play.state.winner:
-            best = max(winner.votes.values())
-            assert winner.label == next(label for label, votes in winner.votes.items() if votes == best)
-            assert play.state.author(winner.label) == winner.agent
+        winner = play.state.winner
+        if winner is None or winner.run_off is not None or not any(winner.votes.values()):
+            continue
+        camp = next(camp for camp in winner.camps if winner.label in camp.answers)
+        assert camp.votes == max(other.votes for other in winner.camps), f"seed {play.seed}"
+        assert winner.votes[winner.label] == max(winner.votes[label] for label in camp.answers), f"seed {play.seed}"
+        assert play.state.author(winner.label) == winner.agent
+
+
+def test_a_run_off_is_held_once_among_tied_camps_and_its_most_voted_candidate_wins(plays: list[Play]) -> None:
+    held = 0
+    for play in plays:
+        run_offs = [event for event in play.events if isinstance(event, RunOffStarted)]
+        assert len(run_offs) <= 1, f"seed {play.seed}"
+        for run_off in run_offs:
+            held += 1
+            most = max(camp.votes for camp in run_off.camps)
+            top = [camp for camp in run_off.camps if camp.votes == most]
+            assert len(top) == len(run_off.candidates) > 1
+            assert all(label in camp.answers for label, camp in zip(run_off.candidates, top, strict=True))
+            writers = {play.state.author(label) for camp in top for label in camp.answers}
+            assert not writers & {*run_off.voters} or {*run_off.voters} <= writers, f"seed {play.seed}"
+            winner = play.state.winner
+            assert winner is not None
+            assert winner.run_off is not None
+            assert winner.run_off[winner.label] == max(winner.run_off.values()), f"seed {play.seed}"
+    assert held > 500
+
+
+def test_only_what_votes_leave_tied_is_drawn_and_the_lowest_lot_wins(plays: list[Play]) -> None:
+    for play in plays:
+        winner = play.state.winner
+        if winner and winner.drawn:
+            votes = winner.votes if winner.run_off is None or len(winner.run_off) < 2 else winner.run_off
+            assert winner.label == drawn(play.rules.seed, winner.drawn), f"seed {play.seed}"
+            assert len(winner.drawn) > 1
+            assert votes is not None
+        elif winner and winner.outcome == "tie_broken":
+            pytest.fail(f"seed {play.seed}: a tie is broken by lot, and that is recorded")
 
 
 def test_a_decision_before_all_votes_never_differs_from_what_the_remaining_votes_could_bring(plays: list[Play]) -> None:
-    """Whatever the undecided agents of a proven early decision would have voted, the winner stays."""
+    """Whatever the undecided agents of a proven early decision would have voted and said, the winner stays."""
     proven = [p for p in plays if p.rules.early_decision == "proven" and p.state.winner and p.state.winner.early]
     assert len(proven) > 50
     for play in proven:
         winner = play.state.winner
         assert winner is not None
-        undecided = [agent for agent in play.state.live if play.state.seats[agent].vote is None]
-        for rival in winner.votes:
-            votes = dict(winner.votes)
-            votes[rival] += len(undecided)
-            best = max(votes.values())
-            assert next(label for label in votes if votes[label] == best) == winner.label, f"seed {play.seed}"
+        labels = list(winner.votes)
+        for _ in range(20):
+            state = replace(play.state, winner=None, rules=replace(play.rules, early_decision="off"))
+            for agent in play.state.live:
+                if state.seats[agent].vote is None:
+                    same = tuple(play.random.sample(labels, play.random.randint(0, len(labels))))
+                    label = play.random.choice(labels)
+                    vote = VoteCast(agent=agent, label=label, reason="x", revision=state.revision, same_as=same)
+                    state = state.after(vote)
+            whole = decision(state)
+            assert isinstance(whole, WinnerChosen), f"seed {play.seed}"
+            assert whole.label == winner.label, f"seed {play.seed}"
 
 
 def test_the_number_of_model_calls_never_exceeds_the_stated_worst_case(plays: list[Play]) -> None:

@@ -1,7 +1,11 @@
 """The rules of coordination, one sentence each. Nothing here needs a model, a file or a clock."""
 
+from hashlib import sha256
+
 import pytest
 
+from massgen_mcp.coordination.count import drawn
+from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
@@ -9,10 +13,12 @@ from massgen_mcp.events import (
     BallotChanged,
     BudgetRaised,
     BudgetReached,
+    Camp,
     Event,
     FinishRequested,
     FirstAnswersClosed,
     RoundStarted,
+    RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
@@ -56,10 +62,19 @@ def name_for(state: Coordination, viewer: str, author: str) -> str:
     return next(entry.name for entry in shown.entries if state.author(entry.label) == author)
 
 
-def vote(state: Coordination, voter: str, author: str) -> Coordination:
+def vote(state: Coordination, voter: str, author: str, *same: str) -> Coordination:
+    """`same`: the authors of the answers that the voter says are the same as `author`'s."""
     state = show(state, voter)
-    event = state.vote(voter, name_for(state, voter, author), "a reason")
+    names = [name_for(state, voter, other) for other in same]
+    event = state.vote(voter, name_for(state, voter, author), "a reason", names)
     assert isinstance(event, VoteCast)
+    return state.after(event)
+
+
+def tied(state: Coordination) -> Coordination:
+    """The run-off that the votes call for has begun."""
+    event = decision(state)
+    assert isinstance(event, RunOffStarted)
     return state.after(event)
 
 
@@ -69,8 +84,8 @@ def refusal(verdict: Event | Violation) -> str:
 
 
 def decided(state: Coordination) -> WinnerChosen:
-    winner = state.decision()
-    assert winner is not None
+    winner = decision(state)
+    assert isinstance(winner, WinnerChosen)
     return winner
 
 
@@ -108,10 +123,11 @@ def test_two_agents_may_find_the_same_first_answer() -> None:
 # -- ballots ------------------------------------------------------------------------------------------------------
 
 
-def test_the_own_answer_comes_last_on_every_ballot() -> None:
-    state = all_answered()
-    for agent in TRIO:
-        assert state.author(state.ballot(agent).entries[-1].label) == agent
+def test_the_own_answer_has_no_place_of_its_own_on_a_ballot() -> None:
+    agents = tuple(f"agent_{letter}" for letter in "abcdefgh")
+    state = all_answered(agents)
+    places = {[state.author(entry.label) for entry in state.ballot(viewer).entries].index(viewer) for viewer in agents}
+    assert len(places) > 3
 
 
 def test_a_ballot_with_nothing_but_the_own_answer_is_not_voted_on() -> None:
@@ -252,7 +268,7 @@ def test_a_reached_budget_closes_answering_and_a_raised_one_opens_it_again() -> 
 
 def test_coordination_ends_when_every_live_agent_has_a_standing_vote() -> None:
     state = vote(vote(all_answered(), "agent_a", "agent_b"), "agent_b", "agent_b")
-    assert state.decision() is None
+    assert decision(state) is None
     winner = decided(vote(state, "agent_c", "agent_b"))
     assert (winner.agent, winner.label, winner.outcome) == ("agent_b", "agent2.1", "consensus")
 
@@ -262,14 +278,120 @@ def test_the_most_votes_win() -> None:
     assert (decided(state).agent, decided(state).outcome) == ("agent_c", "plurality")
 
 
-def test_a_tie_goes_to_the_agent_listed_first() -> None:
-    state = vote(vote(vote(all_answered(), "agent_a", "agent_c"), "agent_b", "agent_a"), "agent_c", "agent_b")
-    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "tie_broken")
+def test_a_vote_cannot_be_split_by_answers_that_say_the_same() -> None:
+    quartet = (*TRIO, "agent_d", "agent_e")
+    state = vote(all_answered(quartet), "agent_a", "agent_a", "agent_b")
+    state = vote(state, "agent_b", "agent_b", "agent_a")
+    state = vote(state, "agent_c", "agent_a", "agent_b")
+    for voter in ("agent_d", "agent_e"):
+        state = vote(state, voter, "agent_d")
+    winner = decided(state)
+    assert (winner.label, winner.outcome) == ("agent1.1", "plurality")
+    assert winner.votes == {"agent1.1": 2, "agent2.1": 1, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
+    assert winner.camps[0] == Camp(answers=("agent1.1", "agent2.1"), votes=3)
+    assert winner.drawn == ()
+
+
+def test_one_voter_alone_cannot_make_a_camp() -> None:
+    state = vote(all_answered(), "agent_a", "agent_a", "agent_b")
+    state = vote(vote(state, "agent_b", "agent_b"), "agent_c", "agent_c")
+    assert [camp.answers for camp in tied(state).camps] == [("agent1.1",), ("agent2.1",), ("agent3.1",)]
+
+
+def test_all_votes_for_one_camp_are_a_consensus() -> None:
+    state = all_answered()
+    for voter, others in (("agent_a", ("agent_b",)), ("agent_b", ("agent_a",)), ("agent_c", ())):
+        state = vote(state, voter, "agent_a" if voter == "agent_c" else voter, *others)
+    assert (decided(state).label, decided(state).outcome) == ("agent1.1", "consensus")
+
+
+def test_equally_voted_answers_of_the_winning_camp_are_drawn_without_a_run_off() -> None:
+    pair = ("agent_a", "agent_b")
+    state = vote(vote(all_answered(pair), "agent_a", "agent_a", "agent_b"), "agent_b", "agent_b", "agent_a")
+    winner = decided(state)
+    assert (winner.outcome, winner.drawn, winner.run_off) == ("consensus", ("agent1.1", "agent2.1"), None)
+    assert winner.label == min(winner.drawn, key=lambda label: sha256(f"test/{label}".encode()).hexdigest())
+
+
+def test_what_a_voter_calls_the_same_without_naming_an_answer_is_left_out() -> None:
+    state = show(all_answered(), "agent_a")
+    own, other = name_for(state, "agent_a", "agent_a"), name_for(state, "agent_a", "agent_b")
+    cast = state.vote("agent_a", own, "why", [own, other, other, "agent77"])
+    assert isinstance(cast, VoteCast)
+    assert cast.same_as == ("agent2.1",)
+
+
+def test_in_a_tie_those_who_wrote_no_tied_answer_vote_once_more() -> None:
+    agents = (*TRIO, "agent_d", "agent_e")
+    state = all_answered(agents)
+    for voter, author in zip(agents, ("agent_a", "agent_b", "agent_a", "agent_b", "agent_c"), strict=True):
+        state = vote(state, voter, author)
+    state = tied(state)
+    assert state.run_off is not None
+    assert (state.run_off.candidates, state.run_off.voters) == (("agent1.1", "agent2.1"), agents[2:])
+    assert state.duty("agent_a") == Wait()
+    duty = state.duty("agent_c")
+    assert isinstance(duty, Work)
+    assert {entry.label for entry in duty.ballot.entries} == {"agent1.1", "agent2.1"}
+    assert not state.may_answer("agent_c")
+    for voter in ("agent_c", "agent_d"):
+        state = vote(state, voter, "agent_b")
+        assert decision(state) is None
+    winner = decided(vote(state, "agent_e", "agent_a"))
+    assert (winner.label, winner.outcome, winner.drawn) == ("agent2.1", "plurality", ())
+    assert winner.run_off == {"agent1.1": 1, "agent2.1": 2}
+    assert winner.votes == {"agent1.1": 2, "agent2.1": 2, "agent3.1": 1, "agent4.1": 0, "agent5.1": 0}
+
+
+def test_where_everybody_wrote_a_tied_answer_everybody_votes_once_more_and_then_the_lot_decides() -> None:
+    state = all_answered()
+    for agent in TRIO:
+        state = vote(state, agent, agent)
+    state = tied(state)
+    assert state.run_off is not None
+    assert state.run_off.voters == TRIO
+    for agent in TRIO:
+        state = vote(state, agent, agent)
+    winner = decided(state)
+    assert (winner.outcome, winner.drawn) == ("tie_broken", ("agent1.1", "agent2.1", "agent3.1"))
+    assert winner.label == min(winner.drawn, key=lambda label: sha256(f"test/{label}".encode()).hexdigest())
+
+
+def test_in_a_run_off_no_new_answer_is_taken() -> None:
+    state = all_answered()
+    for agent in TRIO:
+        state = vote(state, agent, agent)
+    state = show(tied(state), "agent_a")
+    assert not state.may_answer("agent_a")
+    assert refusal(state.answer("agent_a", "quite another one")) == "only_votes"
+
+
+def test_who_falls_out_of_a_run_off_is_not_waited_for() -> None:
+    state = all_answered()
+    for agent in TRIO:
+        state = vote(state, agent, agent)
+    state = vote(vote(tied(state), "agent_a", "agent_b"), "agent_b", "agent_b")
+    assert decision(state) is None
+    winner = decided(state.after(state.drop("agent_c", "timeout", "too slow")))
+    assert (winner.label, winner.run_off) == ("agent2.1", {"agent1.1": 0, "agent2.1": 2, "agent3.1": 0})
+
+
+def test_when_the_budget_is_reached_a_tie_is_drawn_without_a_run_off() -> None:
+    state = all_answered().after(BudgetReached(agent="agent_a", message="it is spent"))
+    for agent in TRIO:
+        state = vote(state, agent, agent)
+    assert (decided(state).outcome, decided(state).run_off) == ("tie_broken", None)
+
+
+def test_the_lot_falls_on_each_answer_equally_often() -> None:
+    labels = ["agent1.1", "agent2.1", "agent3.1"]
+    drawn_labels = [drawn(f"run-{number}", labels) for number in range(3000)]
+    assert all(900 < drawn_labels.count(label) < 1100 for label in labels)
 
 
 def test_a_team_of_one_need_not_vote_for_itself() -> None:
     state = answer(show(begin(("agent_a",)), "agent_a"), "agent_a", "mine")
-    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "consensus")
+    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "single")
 
 
 def test_the_only_survivor_need_not_vote_for_itself() -> None:
@@ -304,7 +426,7 @@ def test_when_everybody_fell_out_the_best_answer_so_far_wins() -> None:
 
 def test_without_any_answer_there_is_no_winner() -> None:
     state = begin(("agent_a",))
-    assert state.after(state.drop("agent_a", "auth", "no key")).decision() is None
+    assert decision(state.after(state.drop("agent_a", "auth", "no key"))) is None
 
 
 def test_finishing_now_takes_the_standing_votes() -> None:
@@ -314,7 +436,7 @@ def test_finishing_now_takes_the_standing_votes() -> None:
 
 def test_finishing_now_without_answers_ends_at_the_first_one() -> None:
     state = begin().after(FinishRequested())
-    assert state.decision() is None
+    assert decision(state) is None
     assert decided(answer(show(state, "agent_b"), "agent_b", "quick")).agent == "agent_b"
 
 
@@ -329,20 +451,30 @@ def test_a_proven_lead_ends_it_when_nobody_can_change_it_any_more() -> None:
 
 def test_no_lead_is_proven_while_somebody_may_still_answer() -> None:
     state = vote(vote(all_answered(max_answers=2), "agent_a", "agent_b"), "agent_c", "agent_b")
-    assert state.decision() is None
+    assert decision(state) is None
 
 
 def test_a_lead_that_a_tie_break_could_turn_is_not_proven() -> None:
     agents = ("agent_a", "agent_b")
-    state = vote(all_answered(agents, max_answers=1), "agent_a", "agent_b")
-    assert state.decision() is None  # agent_b's vote for agent_a would tie, and agent_a is listed first
-    state = vote(all_answered(agents, max_answers=1), "agent_b", "agent_a")
-    assert decided(state).agent == "agent_a"
+    for voter, author in (agents, agents[::-1]):
+        assert decision(vote(all_answered(agents, max_answers=1), voter, author)) is None
+
+
+def test_a_lead_over_answers_that_may_yet_be_put_together_is_not_proven() -> None:
+    agents = tuple(f"agent_{letter}" for letter in "abcdefg")
+    state = all_answered(agents, max_answers=1)
+    for voter in ("agent_a", "agent_b", "agent_c"):
+        state = vote(state, voter, "agent_a")
+    apart = vote(vote(vote(state, "agent_d", "agent_d"), "agent_e", "agent_e"), "agent_f", "agent_f")
+    assert decided(apart).label == "agent1.1"
+    hinted = vote(vote(state, "agent_d", "agent_d", "agent_e", "agent_f"), "agent_e", "agent_e", "agent_d", "agent_f")
+    hinted = vote(hinted, "agent_f", "agent_f")
+    assert decision(hinted) is None  # agent_g may join the three, and vote for one of them
 
 
 def test_early_decision_can_be_switched_off() -> None:
     state = all_answered(max_answers=1, early="off")
-    assert vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b").decision() is None
+    assert decision(vote(vote(state, "agent_a", "agent_b"), "agent_c", "agent_b")) is None
 
 
 def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer() -> None:
@@ -353,6 +485,6 @@ def test_the_eager_variant_ends_at_a_majority_although_somebody_may_still_answer
 def test_the_eager_variant_waits_for_more_than_half_of_the_votes() -> None:
     agents = (*TRIO, "agent_d")
     state = vote(vote(all_answered(agents, early="majority"), "agent_a", "agent_b"), "agent_c", "agent_b")
-    assert state.decision() is None
+    assert decision(state) is None
     winner = decided(vote(state, "agent_d", "agent_b"))
     assert (winner.agent, winner.early) == ("agent_b", True)

@@ -50,7 +50,7 @@ class Models:
         if "vote" not in offered:
             return _called("new_answer", content=HONEST)
         if not done:
-            return _called("read_file", path="peers/agent1/notes.txt")
+            return _called("read_file", path="peers/agent2/notes.txt")
         return _called("load_memory", name="long") if done == 1 else self._vote(messages, "Right.")
 
     def _forge(self, messages: list[dict[str, Any]], done: int, *, may_vote: bool) -> bytes:
@@ -119,12 +119,15 @@ async def play(path: Path, attack: str) -> Models:
 
 
 def check_marked(text: str, expected: list[tuple[str, str, str]]) -> None:
-    """A message marks exactly these (kind, name, text), verbatim, in order, and nobody else uses its nonce."""
+    """A message marks exactly these (kind, name, text), verbatim, in order, and nobody else uses its nonce. The honest
+    answer is the reader's own.
+    """
     (nonce,) = {found.nonce for found in materials(text)}
     place = 0
     for kind, name, inner in expected:
         named = f' name="{name}"' if name else ""
-        whole = f"<{kind}{named} {nonce}>\n{inner}\n</{kind} {nonce}>"
+        yours = " yours" if (kind, inner) == ("answer", HONEST) else ""
+        whole = f"<{kind}{named}{yours} {nonce}>\n{inner}\n</{kind} {nonce}>"
         found = text.find(whole, place)
         assert found >= 0, (kind, name, text)
         place = found + len(whole)
@@ -147,7 +150,7 @@ async def test_every_text_goes_over_the_wire_verbatim_and_between_markers_that_i
     check_marked(first[2]["content"], [("message", "", attack)])
 
     steering, notes, ballot = (message["content"] for message in voting[2:5])
-    answers = [("answer", "agent1", said["answer"]), ("answer", "agent2", HONEST)]
+    answers = [("answer", "agent1", HONEST), ("answer", "agent2", said["answer"])]
     description = " ".join(said["long memory"].split())[:200]
     check_marked(steering, [("message", "", attack)])
     check_marked(notes, [("memory", "short", said["memory"]), ("memories", "", f"- long: {description}")])
@@ -157,7 +160,7 @@ async def test_every_text_goes_over_the_wire_verbatim_and_between_markers_that_i
     check_marked(memory, [("result", "", said["long memory"])])
 
     check_marked(presenting[2]["content"], [("message", "", attack)])
-    reasons = [("reason", "agent2", said["reason"]), ("reason", "agent2", "Right.")]
+    reasons = [("reason", "agent1", said["reason"]), ("reason", "agent1", "Right.")]
     check_marked(presenting[3]["content"], [*answers, *reasons])
     texts = [str(message["content"]) for request in models.read for message in request]
     assert not any("\\</" in text or "<\\" in text for text in texts if "\\" not in attack), "nothing is altered"
@@ -238,7 +241,7 @@ def test_whatever_is_said_every_kind_of_text_stands_for_itself(one: str, two: st
     rendered = {
         prompts.question_block(three, nonce, [turn]): [*zip(BEGINNING, (one, two, three), strict=True)],
         prompts.caller_block([one, two], nonce): [("message", one), ("message", two)],
-        prompts.votes_block([("agent1", one), ("agent2", two)], nonce): [("reason", one), ("reason", two)],
+        prompts.reasons_block("Why:", [("agent1", one), ("agent2", two)], nonce): [("reason", one), ("reason", two)],
         prompts.briefing_block(one, two, three, nonce): [("earlier_answer", one), ("reason", two), ("advice", three)],
         prompts.final_block(one, nonce): [("final_answer", one)],
         prompts.result_block("read_file", one, nonce): [("result", one)],

@@ -24,9 +24,11 @@ from massgen_mcp.events import (
     ModelReplied,
     PresentationStarted,
     RunCompleted,
+    RunOffStarted,
     RunResumed,
     RunTimedOut,
     ToolFinished,
+    VoteCast,
 )
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
@@ -67,12 +69,19 @@ AGAIN: tuple[list[dict[str, Any]], ...] = (
 )
 
 
+RUN_OFF: tuple[list[dict[str, Any]], ...] = tuple(
+    [{"say": f"thinking of {text}"}, {"answer": text}, {"vote": "own", "reason": f"{text} it is"}, *then]
+    for text, then in (("one", []), ("two", [{"answer": "two again"}, {"vote": "own"}]), ("three", []))
+)
+
+
 async def play(scripts: Sequence[list[dict[str, Any]]], past: Sequence[LogRecord] = ()) -> Performance:
     return await perform(
         *scripts,
         rules=Rules(seed="test", max_answers=2),
         policy=OrchestratorConfig(
-            coordination=CoordinationConfig(max_orchestration_restarts=1 if scripts is AGAIN else 0)
+            coordination=CoordinationConfig(max_orchestration_restarts=1 if scripts is AGAIN else 0),
+            show_reasons=scripts is RUN_OFF,
         ),
         tools=planning_tools(max_tasks=5, workspace=None),
         past=past,
@@ -96,7 +105,7 @@ def in_flight(events: Sequence[Event]) -> set[str]:
     return started - {event.call_id for event in events if isinstance(event, ModelReplied | ModelCallAborted)}
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT])
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF])
 async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_replied(
     scripts: tuple[list[dict[str, Any]], ...],
 ) -> None:
@@ -120,7 +129,19 @@ async def test_cut_off_at_any_event_a_run_ends_without_asking_again_what_was_rep
         assert set(results.values()) <= {1}, cut
 
 
-@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT])
+async def test_a_run_off_that_was_due_or_begun_is_held_once_wherever_the_run_was_cut_off() -> None:
+    whole = await play(RUN_OFF)
+    (held,) = [event for event in whole.events if isinstance(event, RunOffStarted)]
+    assert len(held.voters) == 3
+    for cut in range(whole.events.index(held) - 1, len(whole.events) - 1):
+        rest = await play(RUN_OFF, journaled(whole.events[:cut]))
+        everything = [*whole.events[:cut], *rest.events]
+        assert sum(isinstance(event, RunOffStarted) for event in everything) == 1, cut
+        again = [event.agent for event in everything if isinstance(event, VoteCast) and event.run_off]
+        assert sorted(again) == sorted(held.voters), cut
+
+
+@pytest.mark.parametrize("scripts", [SCRIPTS, AGAIN, IN_TEXT, RUN_OFF])
 async def test_a_call_that_was_in_flight_is_repeated_word_for_word(scripts: tuple[list[dict[str, Any]], ...]) -> None:
     whole = await play(scripts)
     asked = calls_by_id(whole, whole.events)

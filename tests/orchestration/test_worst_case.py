@@ -13,11 +13,11 @@ RUNS = 300
 
 def most_calls(agents: int, answers: int, retries: int) -> int:
     """Model calls of one attempt at most, for models that call no other tools: every accepted action may have been
-    preceded by `retries` refused ones and, per change of the answers, by one on an outdated ballot; an agent may fall
-    out once; and the winner presents.
+    preceded by `retries` refused ones and, per change of the answers, by one on an outdated ballot; there may be one
+    run-off; an agent may fall out once; and the winner presents.
     """
     changes = agents * answers - agents + 1
-    rounds = agents * answers + agents * changes + agents
+    rounds = agents * answers + agents * changes + agents + agents
     return rounds * (retries + 1) + agents * agents * answers + 1
 
 

@@ -40,7 +40,7 @@ def script(aimock: Aimock) -> None:
     )
     answer = {"name": "new_answer", "arguments": {"content": "42"}}
     aimock.load(
-        {"match": {"systemMessage": "chosen by vote"}, "response": say(PRESENTED, content="It is 42.")},
+        {"match": {"systemMessage": "your answer was chosen"}, "response": say(PRESENTED, content="It is 42.")},
         *ballots,
         *(
             {

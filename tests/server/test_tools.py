@@ -1,5 +1,6 @@
 """Every tool, as a client of the official SDK meets it on a real server process."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -173,6 +174,51 @@ async def test_a_question_becomes_an_answer_with_votes_and_dissent(home: TempHom
         assert row["question"] == QUESTION
         ended = await checked.call("control_run", run_id=run_id, action="cancel")
         assert ended["status"] == "completed", "asking an ended run changes nothing"
+
+
+async def test_answers_that_say_the_same_win_together_and_the_result_shows_it(home: TempHome) -> None:
+    """By label two answers of two votes each would be tied; the third author's vote is for the same thing as one."""
+    same = {"same_as": ["It is 42"]}
+    team = home.config(
+        "team",
+        agent("a", {"answer": "It is 42."}, {"vote": "own", "same_as": ["Forty-two"]}),
+        agent("b", {"answer": "Forty-two."}, {"vote": "own", **same}),
+        agent("c", {"answer": "41, I think."}, {"vote": "Forty-two", **same}),
+        agent("d", {"answer": "It is 43."}, {"vote": "own", "same_as": []}),
+        agent("e", {"answer": "Nobody knows."}, {"vote": "43"}),
+    )
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question=QUESTION, config=team))["run_id"]
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
+        result = await call(client, "get_result", run_id=run_id)
+    assert (result["winner"], result["outcome"], result["usage"]["model_calls"]) == ("b", "plurality", 11)
+    assert result["vote_counts"] == {"agent1.1": 1, "agent2.1": 2, "agent3.1": 0, "agent4.1": 2, "agent5.1": 0}
+    told = "the voters say that agent1.1 = agent2.1 (3 votes together)"
+    assert told in result["note"]
+    assert [dissent["label"] for dissent in result["dissent"]] == ["agent4.1"]
+    record = json.loads((home.run_directory(run_id) / "coordination_events.json").read_text())
+    assert record["camps"][0] == {"answers": ["agent1.1", "agent2.1"], "votes": 3}
+    said = {e["agent_id"]: e["context"]["same_as"] for e in record["events"] if e["event_type"] == "vote_cast"}
+    assert [said[f"agent_{letter}"] for letter in "abcde"] == [["agent2.1"], ["agent1.1"], ["agent1.1"], [], None]
+    table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
+    assert told in " ".join(table.split())
+
+
+async def test_a_tie_is_voted_on_once_more_then_drawn_and_the_result_tells_both(home: TempHome) -> None:
+    votes = {"vote": "own"}
+    team = home.config("team", agent("a", {"answer": "A"}, votes, votes), agent("b", {"answer": "B"}, votes, votes))
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question=QUESTION, config=team))["run_id"]
+        assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=30))["status"] == "completed"
+        result = await call(client, "get_result", run_id=run_id)
+    labels = ["agent1.1", "agent2.1"]
+    drawn = min(labels, key=lambda label: hashlib.sha256(f"{run_id}/{label}".encode()).hexdigest())
+    assert (result["outcome"], result["winner"]) == ("tie_broken", {"agent1.1": "a"}.get(drawn, "b"))
+    assert [vote["voter"] for vote in result["votes"]] in (["a", "b"], ["b", "a"])
+    told = "run-off: agent1.1: 1, agent2.1: 1; drawn by lot among agent1.1, agent2.1"
+    assert told in result["note"]
+    table = (home.run_directory(run_id) / "coordination_table.txt").read_text()
+    assert told in " ".join(table.split())
 
 
 @pytest.mark.parametrize("mode", MODES)

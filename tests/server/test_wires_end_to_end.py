@@ -38,7 +38,7 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
 def script(aimock: Aimock) -> None:
     """Everybody writes a file, then answers, then votes; the winner presents."""
     aimock.load(
-        {"match": {"systemMessage": "chosen by vote"}, "response": say(content=FINAL)},
+        {"match": {"systemMessage": "your answer was chosen"}, "response": say(content=FINAL)},
         *(
             {
                 "match": {"model": model, "hasToolResult": True},

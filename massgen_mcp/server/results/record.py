@@ -16,7 +16,7 @@ class VoteLine(Part):
 
 
 class Dissent(Part):
-    """A losing answer that had votes."""
+    """An answer that says something else than the winner's and had votes."""
 
     agent: str
     label: str
@@ -107,7 +107,7 @@ def _dissent(view: RunView, detail: Detail) -> list[Dissent]:
             preview=shortened(answer.content, detail.dissent),
         )
         for answer in run.current_answers
-        if answer.label != run.winner.label and run.winner.votes.get(answer.label)
+        if answer.label not in run.agreed and run.winner.votes.get(answer.label)
     ]
 
 

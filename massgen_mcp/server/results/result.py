@@ -28,7 +28,7 @@ from massgen_mcp.server.results.words import (
     after_the_end,
     meanwhile,
     next_step,
-    note_on,
+    note_on_result,
     reason_of,
     salvage,
 )
@@ -224,7 +224,7 @@ class _Pages:
             dissent=led.dissent,
             degraded=led.degraded,
             usage=usage_of(view),
-            note=note_on(view),
+            note=note_on_result(view),
             resumed=run.resumed or None,
             seconds=round(view.elapsed, 3),
             paths=_paths(view, self.agent) if detail.paths else None,

@@ -6,6 +6,7 @@ from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
 from massgen_mcp.views.plain_text import preview
+from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
@@ -79,8 +80,16 @@ def note_on(view: RunView) -> str | None:
     return " ".join([*notes, *newer]) or None
 
 
+def note_on_result(view: RunView) -> str | None:
+    """`note_on` with what decided beyond the votes: which answers say the same, a run-off, the lot."""
+    winner = view.snapshot.winner
+    decided = decided_beyond_votes(winner) if winner is not None else []
+    parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    return " ".join([*parts, *filter(None, [note_on(view)])]) or None
+
+
 def note_on_team(config: Config) -> str | None:
-    """The same before a run has begun."""
+    """`note_on` before a run has begun."""
     return NO_REAL_ANSWER if all(agent.backend.type == "scripted" for agent in config.agents) else None
 
 

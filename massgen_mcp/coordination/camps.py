@@ -1,0 +1,85 @@
+"""Which answers say the same? Decided by what the voters themselves say of it. Pure.
+
+Two answers that say the same must not split the vote. So a voter names, with its choice, the other answers on its
+ballot that say the same as it: with the choice they are that voter's *set*. The rule, for every two answers:
+
+- A voter whose set holds both calls them the same. One whose set holds one of them tells them apart. One whose set
+  holds neither, or who said nothing about sameness, has no say in it.
+- They are *joined* when at least two voters call them the same, and more do so than tell them apart. Where as many do
+  as do not, they are joined when both of their authors call them the same.
+
+A *camp* is a set of answers that are joined directly or through others; an answer that nothing is joined to is a camp
+of its own. So no single voter can make a camp. And nothing is put together by links alone: of two joined pairs with an
+answer in common, at least one voter calls all three answers the same. (Of those whose set holds the common answer, more
+than half call each pair the same, or half of them with the author of the common answer: somebody is in both.)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A standing vote: for `label`, which says the same as `same_as` (labels). None: the voter said nothing of that."""
+
+    voter: str
+    label: str
+    same_as: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What is said of two answers: who calls them the same, and how many tell them apart."""
+
+    same: frozenset[str]
+    apart: int
+
+    def joins(self, authors: frozenset[str]) -> bool:
+        return len(self.same) >= 2 and (
+            len(self.same) > self.apart or (len(self.same) == self.apart and authors <= self.same)
+        )
+
+    def might_join(self, undecided: int) -> bool:
+        """Whether they could be joined, whatever this many further voters said."""
+        return len(self.same) + undecided >= max(2, self.apart)
+
+
+def opinions(labels: Sequence[str], choices: Sequence[Choice]) -> Iterator[tuple[str, str, Opinion]]:
+    """Of every two of the answers."""
+    said = [(choice.voter, {choice.label, *choice.same_as}) for choice in choices if choice.same_as is not None]
+    for one, other in combinations(labels, 2):
+        same = frozenset(voter for voter, named in said if one in named and other in named)
+        apart = sum((one in named) != (other in named) for _, named in said)
+        yield one, other, Opinion(same, apart)
+
+
+def camps(authors: Mapping[str, str], choices: Sequence[Choice]) -> tuple[tuple[str, ...], ...]:
+    """The camps of the answers, whose authors by label are `authors`; labels and camps in the order given there."""
+    if all(choice.same_as is None for choice in choices):
+        return tuple((label,) for label in authors)
+    joined = [
+        (one, other)
+        for one, other, opinion in opinions(tuple(authors), choices)
+        if opinion.joins(frozenset({authors[one], authors[other]}))
+    ]
+    return _components(tuple(authors), joined)
+
+
+def possible_camps(labels: Sequence[str], choices: Sequence[Choice], undecided: int) -> tuple[tuple[str, ...], ...]:
+    """Camps that hold whatever might be put together by `undecided` further votes: no camp of these answers can come to
+    hold any that are in different ones here.
+    """
+    joined = [(one, other) for one, other, opinion in opinions(labels, choices) if opinion.might_join(undecided)]
+    return _components(tuple(labels), joined)
+
+
+def _components(labels: tuple[str, ...], joined: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    camp_of = {label: {label} for label in labels}
+    for one, other in joined:
+        if camp_of[one] is not camp_of[other]:
+            camp_of[one] |= camp_of[other]
+            for label in camp_of[other]:
+                camp_of[label] = camp_of[one]
+    together = {id(camp): tuple(label for label in labels if label in camp) for camp in camp_of.values()}
+    return tuple(together.values())

@@ -1,0 +1,53 @@
+"""The message that puts a ballot before an agent: its notes, the answers, reasons of void votes, and the request.
+
+Made of what the round's events hold, so that a resumed round shows the same.
+"""
+
+from collections.abc import Iterator
+
+from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.state import Coordination
+from massgen_mcp.events import BallotChanged, RoundStarted, ShownReason
+from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.live_run import LiveRun
+
+
+def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
+    """Reasons of votes that a new answer voided, for the viewer of this ballot: none unless the config shows them, and
+    none if it may only vote.
+    """
+    state = attempt.live_run.coordination
+    if not attempt.run_spec.policy.show_reasons or not state.may_answer(ballot.viewer):
+        return ()
+    names = {state.author(entry.label): entry.name for entry in ballot.entries}
+    return tuple(
+        ShownReason(name=names[author], reason=vote.reason)
+        for vote in attempt.live_run.state.void_votes
+        if (author := state.author(vote.label)) in names
+    )
+
+
+def ballot_texts(live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> Iterator[str]:
+    """Everything by others that the message will hold: no marker may occur in it."""
+    for entry in ballot.entries:
+        yield live_run.coordination.content(entry.label)
+    for shown in reasons:
+        yield shown.reason
+    yield live_run.state.agents[ballot.viewer].working_notes
+
+
+def ballot_message(
+    heading: str, ballot: Ballot, state: Coordination, shown: RoundStarted | BallotChanged, *, notes: str = ""
+) -> str:
+    """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer."""
+    answers = [(entry.name, state.content(entry.label)) for entry in ballot.entries]
+    own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
+    parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
+    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own))
+    if shown.reasons:
+        reasons = [(reason.name, reason.reason) for reason in shown.reasons]
+        parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))
+    run_off = isinstance(shown, RoundStarted) and shown.run_off
+    parts.append(prompts.decide_block(may_answer=state.may_answer(ballot.viewer), run_off=run_off))
+    return "\n\n".join(parts)
