@@ -6,6 +6,7 @@ and also a changed file of this package, has another name and so no snapshot yet
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,10 +19,12 @@ from typing import TYPE_CHECKING, cast
 import platformdirs
 
 from massgen_mcp.home import HOME_VARIABLE
-from massgen_mcp.server.front import CLIENT_CAPABILITIES, LIST_CHANGES, LISTEN, PROTOCOL_VERSION, Json, Snapshot
+from massgen_mcp.server.front import ACKNOWLEDGED, CLIENT_CAPABILITIES, LIST_CHANGES, LISTEN, PROTOCOL_VERSION, Json, Snapshot
 
 if TYPE_CHECKING:
     from massgen_mcp.server.app import MassgenServer
+
+logger = logging.getLogger(__name__)
 
 PACKAGE = Path(__file__).parent.parent
 DEPENDENCIES = ("mcp", "mcp_types", "pydantic", "pydantic_core")
@@ -44,10 +47,15 @@ async def keep_snapshot(server: "MassgenServer", environ: Mapping[str, str] = os
     path = _path(environ)
     if path.exists():
         return
+    try:
+        made = await make_snapshot(server)
+    except Exception:
+        logger.exception("no snapshot for the next start")
+        return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        fresh.write_text(json.dumps(await make_snapshot(server)), encoding="utf-8")
+        fresh.write_text(json.dumps(made), encoding="utf-8")
         fresh.replace(path)
         known = sorted(path.parent.glob("start-*.json"), key=lambda one: one.stat().st_mtime)
         for old in known[:-KEPT]:
@@ -82,15 +90,17 @@ async def _answers(server: "MassgenServer", questions: list[tuple[str, Json]]) -
     results: dict[str, Json] = {}
     async with anyio.create_task_group() as tasks, to_server, from_server:
         tasks.start_soon(server.serve, incoming, outgoing)
-        for method, params in questions:
-            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        for number, (method, params) in enumerate(questions, start=1):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
             await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_python(request)))
-            reply = await from_server.receive()
-            answer: Json = json.loads(reply.message.model_dump_json(by_alias=True, exclude_unset=True))
+            answer: Json = {}
+            while answer.get("id") != number and answer.get("method") != ACKNOWLEDGED:  # it may tell of changes between
+                reply = await from_server.receive()
+                answer = json.loads(reply.message.model_dump_json(by_alias=True, exclude_unset=True))
             if isinstance(result := answer.get("result"), dict):
                 shown = cast("Json", result)
                 results[method] = _without_runs(shown) if method == "resources/list" else shown
-            elif method == LISTEN and isinstance(acknowledged := answer.get("params"), dict):
+            elif isinstance(acknowledged := answer.get("params"), dict):
                 results[method] = cast("Json", cast("Json", acknowledged)["notifications"])
             if method == "initialize":
                 done = {"jsonrpc": "2.0", "method": "notifications/initialized"}
