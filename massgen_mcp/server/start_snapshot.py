@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, cast
 import platformdirs
 
 from massgen_mcp.home import HOME_VARIABLE
-from massgen_mcp.server.front import ACKNOWLEDGED, CLIENT_CAPABILITIES, LIST_CHANGES, LISTEN, PROTOCOL_VERSION, Json, Snapshot
+from massgen_mcp.server.front import (
+    ACKNOWLEDGED,
+    CLIENT_CAPABILITIES,
+    LIST_CHANGES,
+    LISTEN,
+    PROTOCOL_VERSION,
+    Json,
+    Snapshot,
+)
 
 if TYPE_CHECKING:
     from massgen_mcp.server.app import MassgenServer

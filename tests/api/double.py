@@ -10,6 +10,8 @@ USAGE = {
     "prompt_tokens": 50, "completion_tokens": 9, "total_tokens": 59, "input_tokens": 50, "output_tokens": 9,
 }  # fmt: skip
 REASON = "It is complete."
+NAMES = [f"agent{place}" for place in range(1, 6)]
+"""On ballots. Voters call all answers the same, so that there is no tie, whatever name an answer has for each."""
 
 
 def say(**response: Any) -> dict[str, Any]:
@@ -27,10 +29,10 @@ def load(aimock: Aimock) -> None:
         {"match": {"toolName": "submit"}, "response": tool("submit", confirmed=True)},
         *(
             {
-                "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
-                "response": tool("vote", agent_id=name, reason=REASON),
+                "match": {"userMessage": f'<answer name="{NAMES[last]}"', "toolName": "vote"},
+                "response": tool("vote", reason=REASON, agent_id=NAMES[last], same_as=NAMES[:last]),
             }
-            for name in ("agent1", "agent2", "agent3")
+            for last in reversed(range(1, len(NAMES)))
         ),
         {"match": {"toolName": "new_answer"}, "response": tool("new_answer", content="An answer.")},
     )

@@ -29,6 +29,7 @@ from massgen_mcp.config.loader import config_from_data, missing_keys, require_ke
 from massgen_mcp.config.models import Ag2BackendConfig, Config, ProviderBackendConfig
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
 from massgen_mcp.events import Usage
+from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import fingerprint, variables_of
@@ -295,7 +296,8 @@ async def test_it_answers_votes_and_presents_in_a_team(tmp_path: Path) -> None:
             return said({"content": "Forty"}, {"content": "-two."})
         if "multiplication" not in json.dumps(seen.body["messages"]):
             return used("new_answer", content="It is 42, by multiplication.")
-        return used("vote", agent_id="agent2", reason="Mine shows why.")
+        (own,) = [shown.name for shown in materials(seen.body["messages"][-1]["content"]) if shown.yours]
+        return used("vote", agent_id=own, reason="Mine shows why.")
 
     script = [{"answer": "41"}, {"vote": "multiplication"}]
     other = {"id": "other", "backend": {"type": "scripted", "script": script}}

@@ -391,7 +391,7 @@ async def test_it_writes_a_file_answers_votes_and_presents_in_a_team(place: Plac
     replies = (
         said(use("Write", file_path="work.md", content="6 * 7 = 42"), stop="tool_use"),
         said(use("mcp__team__new_answer", content="It is 42, by multiplication."), stop="tool_use"),
-        said(use("mcp__team__vote", agent_id="agent2", reason="Mine shows why."), stop="tool_use"),
+        said(use("mcp__team__vote", agent_id="agent1", reason="Mine shows why."), stop="tool_use"),
         said(text("Forty-two.")),
     )
     other = {"id": "other", "backend": {"type": "scripted", "script": [{"answer": "41"}, {"vote": "multiplication"}]}}

@@ -79,7 +79,7 @@ async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(
         assert (row.run_id, row.state, row.outcome, row.question, row.expired) == (
             run_id,
             "completed",
-            "consensus",
+            "single",
             "",
             True,
         )

@@ -253,5 +253,5 @@ async def test_runs_are_listed_by_the_time_of_their_start(home: TempHome) -> Non
         later = (await call(client, "list_runs", since=since))["runs"]
         assert [row["run_id"] for row in later] == [second["run_id"]]
         assert (await call(client, "list_runs", since=since + 1000))["runs"] == []
-    assert rows[first["run_id"]]["winner"] == "agent_a"
+    assert rows[first["run_id"]]["winner"] == "solo"
     assert events_of(home.run_directory(first["run_id"]))

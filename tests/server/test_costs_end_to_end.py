@@ -31,17 +31,15 @@ def say(tokens: tuple[int, int], **response: Any) -> dict[str, Any]:
 
 
 def script(aimock: Aimock) -> None:
-    ballots = (
-        {
-            "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
-            "response": say(VOTED, toolCalls=[{"name": "vote", "arguments": {"agent_id": name, "reason": "Good."}}]),
-        }
-        for name in ("agent1", "agent2")
-    )
+    vote = {"reason": "Good.", "agent_id": "agent3", "same_as": ["agent1", "agent2"]}  # so there is no tie
+    ballot = {
+        "match": {"userMessage": '<answer name="agent3"', "toolName": "vote"},
+        "response": say(VOTED, toolCalls=[{"name": "vote", "arguments": vote}]),
+    }
     answer = {"name": "new_answer", "arguments": {"content": "42"}}
     aimock.load(
         {"match": {"systemMessage": "your answer was chosen"}, "response": say(PRESENTED, content="It is 42.")},
-        *ballots,
+        ballot,
         *(
             {
                 "match": {"model": model, "toolName": "new_answer"},

@@ -134,7 +134,7 @@ LISTENERS = [
 
 
 async def acknowledgements(home: TempHome, **environ: str) -> list[str]:
-    """Whatever comes before the answer to a call that the server itself answers, sorted."""
+    """Whatever comes before the answer to a call that the server itself answers, sorted. A snapshot is there then."""
     messages = [*LISTENERS, asked("tools/call", _meta=ABOUT, name="list_runs", arguments={})]
     sent = b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages)
     variables = (f"{name}={value}" for name, value in environ.items())
@@ -146,6 +146,7 @@ async def acknowledgements(home: TempHome, **environ: str) -> list[str]:
         with anyio.fail_after(60):
             while json.dumps(messages[-1]["id"]) not in text.decode():
                 text += await server.stdout.receive()
+        await wait_until(lambda: snapshots(home))
         return sorted(line for line in text.decode().splitlines() if "acknowledged" in line)
 
 
@@ -153,7 +154,6 @@ async def test_a_listener_is_acknowledged_once_and_before_the_server_is_there(ho
     """Claude Code asks for no list before that."""
     first = await acknowledgements(home)
     assert len(first) == len(LISTENERS)
-    await wait_until(lambda: snapshots(home))
     assert await acknowledgements(home) == first
     broken = home.work / "broken"
     broken.mkdir()
