@@ -62,7 +62,11 @@ async def test_a_torn_last_line_never_happened_and_the_next_writer_goes_on(tmp_p
 
 async def test_a_torn_last_line_of_a_long_journal_costs_nothing_but_that_line(tmp_path: Path) -> None:
     long = "x" * 200_000
-    ended = await run_team(tmp_path, team([{"answer": long}, {"vote": "own"}], []), question="q" * 1_200_000)
+    ended = await run_team(
+        tmp_path,
+        team([{"answer": long}, {"vote": "own"}], [{"answer": "short"}, {"vote": "xxx"}]),
+        question="q" * 1_200_000,
+    )
     journal = ended.directory.path / "events.jsonl"
     whole = journal.read_bytes()
     assert len(whole) > 1.5 * 2**20, "more than is read at a time"
