@@ -14,6 +14,7 @@ from mcp.types import CallToolRequestParams, CallToolResult, ClientCapabilities,
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.reach import reach_of
+from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
@@ -25,6 +26,7 @@ from massgen_mcp.server.waiting import standing
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 1_000
+GOES_ON: tuple[RunStatus, ...] = ("queued", "running", "interrupted")
 
 
 class RunTasks:
@@ -43,17 +45,17 @@ class RunTasks:
     async def begin(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> Task | HandlerResult:
-        """The tool does its work as ever; its reply becomes a task unless there is nothing to wait for."""
+        """The tool does its work as ever; its reply becomes a task where it told of a run that goes on."""
         del params  # there is one tool only
         reply = await call_next(ctx)
         if not isinstance(reply, CallToolResult) or reply.is_error:
             return reply
         told: object = reply.structured_content
-        run_id = cast("Json", told).get("run_id") if isinstance(told, dict) else None
-        if not isinstance(run_id, str):
+        facts = cast("Json", told) if isinstance(told, dict) else {}
+        run_id = facts.get("run_id")
+        if not isinstance(run_id, str) or facts.get("status") not in GOES_ON:
             return reply
-        task = await self.get(run_id, ctx.session.client_capabilities)
-        return reply if task.over else task
+        return await self.get(run_id, ctx.session.client_capabilities)
 
     async def get(self, task_id: str, client: ClientCapabilities | None) -> Task:
         view = await self._service.look(task_id)
