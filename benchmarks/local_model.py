@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from benchmarks.dialects import DIALECTS, NAME, Dialect, Played
 
@@ -125,8 +125,11 @@ class _Server:
         tools = dialect.tools(json.loads(body))
         text = f"Answer number {self.played}: forty-two, because six times seven is forty-two."
         if "vote" in tools and ("new_answer" not in tools or b"Answer number" in body):
-            choice: str = tools["vote"]["properties"]["agent_id"]["enum"][0]
+            known = tools["vote"]["properties"]
+            choice, *others = cast("list[str]", known["agent_id"]["enum"])
             vote = {"agent_id": choice, "reason": "It is right and complete."}
+            if "same_as" in known:  # else the votes might tie, and a run-off would be measured, too
+                vote |= {"same_as": others}
             return Played(self.played, json.dumps(vote), "vote")
         if "new_answer" in tools:
             return Played(self.played, json.dumps({"content": text}), "new_answer")

@@ -86,16 +86,10 @@ def _function_tag(text: str, at: int) -> _Read | None:
     opened = _FUNCTION.match(text, at)
     if opened is None:
         return None
-    at, arguments = opened.end(), dict[str, object]()
-    if text[at : at + 1] == "{":
-        read = _object(text, at)
-        if read is None:
-            return None
-        arguments, at = read
-    else:
-        while parameter := _PARAMETER.match(text, at):
-            arguments[parameter[1] or parameter[2]] = parameter[3].strip("\n")
-            at = parameter.end()
+    read = _arguments(text, opened.end(), _PARAMETER, lambda one: (one[1] or one[2], one[3].strip("\n")))
+    if read is None:
+        return None
+    arguments, at = read
     closing = "</function>" if opened[1] else "</invoke>"
     at = skip(text, at)
     if text.startswith(closing, at):
@@ -105,21 +99,28 @@ def _function_tag(text: str, at: int) -> _Read | None:
     return [(opened[1] or opened[2], arguments)], at
 
 
+def _arguments(
+    text: str, at: int, form: re.Pattern[str], read: Callable[[re.Match[str]], tuple[str, object]]
+) -> tuple[dict[str, object], int] | None:
+    """All in one JSON object, or one by one in `form`, of which `read` gives name and value."""
+    if text[at : at + 1] == "{":
+        return _object(text, at)
+    arguments: dict[str, object] = {}
+    while one := form.match(text, at):
+        name, value = read(one)
+        arguments[name], at = value, one.end()
+    return arguments, at
+
+
 def _called(text: str, at: int) -> _Read | None:
     """`functions.NAME({…})`, or `NAME(key="value")`."""
     opened = _CALLED.match(text, at)
     if opened is None:
         return None
-    at, arguments = opened.end(), dict[str, object]()
-    if text[at : at + 1] == "{":
-        read = _object(text, at)
-        if read is None:
-            return None
-        arguments, at = read
-    else:
-        while argument := _ARGUMENT.match(text, at):
-            arguments[argument[1]] = _literal(argument[2])
-            at = argument.end()
+    read = _arguments(text, opened.end(), _ARGUMENT, lambda one: (one[1], _literal(one[2])))
+    if read is None:
+        return None
+    arguments, at = read
     at = skip(text, at)
     return ([(opened[1], arguments)], at + 1) if text[at : at + 1] == ")" else None
 

@@ -67,7 +67,6 @@ def as_told_now(then: dict[str, Any], agents: list[str]) -> dict[str, Any]:
     """What a reply said when agents had other names in it, and what was not there was null."""
     facts = {**{fact: then["status"][fact] for fact in STATUS_FACTS}}
     facts |= {fact: then["result"][fact] for fact in RESULT_FACTS}
-    facts["elapsed_seconds"] = round(facts["elapsed_seconds"])
     names = {public_agent_name(place): agent for place, agent in enumerate(agents)}
     return without_nothing(json.loads(PUBLIC_NAME.sub(lambda found: names[found[0]], json.dumps(facts))))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from tests.harness import PATIENCE_SECONDS, TempHome, agent, call, happened, wait_until
+from tests.harness import PATIENCE_SECONDS, RUNNER_MODULE, TempHome, agent, call, happened, wait_until
 from tests.interrupted import log_directory, started
 
 
@@ -25,6 +25,7 @@ async def outlive(home: TempHome) -> None:
     async with home.client() as client:
         slow = home.config("slow", agent("solo", {"answer": "late", "delay_seconds": 1}))
         run_id = (await call(client, "start_run", question="q", config=slow))["run_id"]
+        await wait_until(lambda: home.processes(RUNNER_MODULE))
         assert (await call(client, "wait_run", run_id=run_id, timeout_seconds=40))["status"] == "completed"
         with started(home, config) as massgen:
             directory = log_directory(massgen)

@@ -35,8 +35,23 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
     return say(toolCalls=[{"name": name, "arguments": arguments}])
 
 
-def script(aimock: Aimock) -> None:
-    """Everybody writes a file, then answers, then votes; the winner presents."""
+def script(aimock: Aimock, *, nobody_lacks: bool = True) -> None:
+    """Everybody writes a file, then answers, then votes; the winner presents. Where `nobody_lacks`, voters call all
+    three answers the same, so that there is no tie.
+    """
+    vote = {"reason": "It is complete."}
+    same = ["agent1", "agent2"]
+    alike = {
+        "match": {"userMessage": '<answer name="agent3"', "toolName": "vote"},
+        "response": tool("vote", **vote, agent_id="agent3", same_as=same),
+    }
+    of_one = [
+        {
+            "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
+            "response": tool("vote", **vote, agent_id=name),
+        }
+        for name in same
+    ]
     aimock.load(
         {"match": {"systemMessage": "your answer was chosen"}, "response": say(content=FINAL)},
         *(
@@ -46,13 +61,7 @@ def script(aimock: Aimock) -> None:
             }
             for model in TEAM
         ),
-        *(
-            {
-                "match": {"userMessage": f'<answer name="{name}"', "toolName": "vote"},
-                "response": tool("vote", agent_id=name, reason="It is complete."),
-            }
-            for name in ("agent1", "agent2")
-        ),
+        *([alike] if nobody_lacks else of_one),
         {
             "match": {"toolName": "write_file"},
             "response": tool("write_file", path="notes.md", content="42"),
@@ -107,7 +116,7 @@ async def test_each_provider_gets_its_own_key_and_no_key_is_written_down(home: T
 async def test_a_provider_that_refuses_the_key_falls_out_and_the_others_finish(home: TempHome, aimock: Aimock) -> None:
     refusal = {"error": {"message": "Incorrect API key provided", "type": "authentication_error"}, "status": 401}
     aimock.load({"match": {"model": "m-claude"}, "response": refusal})
-    script(aimock)
+    script(aimock, nobody_lacks=False)
     async with home.with_variables(**KEYS).client() as client:
         started = await call(client, "start_run", question="q", config=team(home, aimock.url), wait_seconds=50)
         result = await call(client, "get_result", run_id=started["run_id"])

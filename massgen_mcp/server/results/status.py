@@ -10,6 +10,8 @@ from massgen_mcp.server.results.words import next_step, note_on, reason_of
 POLL_MS = 3_000
 MAX_POLL_MS = 15_000
 REASON_CHARACTERS = 150
+A_WHILE = 10.0
+"""Seconds from which on tenths say nothing."""
 
 
 class Status(Reply):
@@ -18,7 +20,7 @@ class Status(Reply):
     phase: Phase
     round: int
     """The highest number of an agent's round in this attempt."""
-    elapsed_seconds: int
+    elapsed_seconds: float
     model_calls: int
     tokens: int
     spent_usd: float | None = None
@@ -63,7 +65,7 @@ def status(view: RunView) -> Status:
         status=view.state,
         phase=run.phase,
         round=max((agent.round for agent in run.agents.values()), default=0),
-        elapsed_seconds=round(view.elapsed),
+        elapsed_seconds=round(view.elapsed, 1 if view.elapsed < A_WHILE else None),
         model_calls=run.spent.calls,
         tokens=run.spent.tokens,
         spent_usd=run.spent.rounded_usd,

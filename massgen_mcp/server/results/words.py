@@ -73,7 +73,7 @@ def note_on(view: RunView) -> str | None:
     run = view.snapshot
     agents = run.agents.values()
     scripted = bool(agents) and all(agent.info.backend == "scripted" for agent in agents)
-    notes = [NO_REAL_ANSWER] if scripted else []
+    notes = [NO_REAL_ANSWER] if scripted and view.ended else []  # before that there is no answer to be taken for one
     if not scripted or run.budget_reached:
         notes += money_notes(run)
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
