@@ -1,0 +1,44 @@
+"""The level of sandlock: Landlock and a supervisor of system calls, for machines without namespaces for users.
+
+Only describes how a command is started; must not start one, nor import sandlock into this process.
+"""
+
+import importlib.util
+from pathlib import Path
+
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy
+from massgen_mcp.sandbox.toolchains import devices, readable
+
+
+
+def library() -> str | None:
+    """The directory that sandlock is installed in, if it is."""
+    found = importlib.util.find_spec("sandlock")
+    return str(Path(found.origin).parent.parent) if found is not None and found.origin else None
+
+
+def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
+    """What the keeper needs to start `argv` under `policy`."""
+    found = library()
+    if found is None:
+        raise FileNotFoundError("sandlock")
+    options: dict[str, object] = {
+        "chroot": "/",
+        "fs_readable": [str(path) for path in (*readable(), *policy.toolchains, Path("/proc"), *devices())],
+        "fs_writable": ["/dev/null"],
+        "fs_denied": [str(path) for path in policy.hidden],
+        "fs_mount": {
+            WORKSPACE: str(policy.workspace),
+            SCRATCH: str(policy.scratch),
+            **{shown.place: str(shown.host) for shown in policy.shown if shown.writable},
+        },
+        "fs_mount_ro": {shown.place: str(shown.host) for shown in policy.shown if not shown.writable},
+        "cwd": str(policy.workspace),
+        "clean_env": True,
+        "env": environ,
+        "net_allow": [f"tcp://{endpoint}" for endpoint in policy.network],
+        "max_memory": policy.bounds.memory_bytes,
+        "max_processes": policy.bounds.processes,
+        "max_open_files": policy.bounds.open_files,
+    }
+    return {"argv": argv, "environ": {}, "sandlock": options, "library": found}
