@@ -13,7 +13,7 @@ from typing import Literal
 from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy
 
 DEFAULT_IMAGE = "python:3.12-slim"
-_VARIABLES = 101
+_VARIABLES = 20
 _OF_CLIENT = ("HOME", "PATH", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
 _OF_CLIENT_TOO = ("XDG_RUNTIME_DIR", "CONTAINER_HOST")
 """What the client needs to find its daemon; nothing of it reaches the container."""

@@ -6,13 +6,16 @@ Only describes how a command is started; must not start one, nor import sandlock
 import importlib.util
 from pathlib import Path
 
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy
+from massgen_mcp.sandbox import filters
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy, inside
 from massgen_mcp.sandbox.toolchains import devices, readable
 
 
 
 def library() -> str | None:
-    """The directory that sandlock is installed in, if it is."""
+    """The directory that sandlock is installed in, if it is, and if we know this machine's system calls."""
+    if not filters.known_machine():
+        return None
     found = importlib.util.find_spec("sandlock")
     return str(Path(found.origin).parent.parent) if found is not None and found.origin else None
 
@@ -26,7 +29,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "chroot": "/",
         "fs_readable": [str(path) for path in (*readable(), *policy.toolchains, Path("/proc"), *devices())],
         "fs_writable": ["/dev/null"],
-        "fs_denied": [str(path) for path in policy.hidden],
+        "fs_denied": [*map(str, policy.hidden), *inside(policy.hidden, policy.shown)],
         "fs_mount": {
             WORKSPACE: str(policy.workspace),
             SCRATCH: str(policy.scratch),
@@ -41,4 +44,10 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "max_processes": policy.bounds.processes,
         "max_open_files": policy.bounds.open_files,
     }
-    return {"argv": argv, "environ": {}, "sandlock": options, "library": found}
+    return {
+        "argv": argv,
+        "environ": {},
+        "sandlock": options,
+        "library": found,
+        "filter": filters.without_other_processes().decode("latin-1"),
+    }

@@ -18,6 +18,9 @@ BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandlock", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
 ASKED_FOR: tuple[LevelName, ...] = ("docker", "podman")
 
+WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
+"""Those that can let a command connect to named hosts and to nothing else."""
+
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
     "sandlock": (
@@ -42,6 +45,7 @@ _PLAIN: dict[str, object] = {
     "teardown": None,
     "sandlock": None,
     "library": None,
+    "filter": None,
 }
 
 
@@ -66,6 +70,9 @@ def present(level: LevelName) -> str | None:
             return None if seatbelt.program() else "only macOS has it"
         case _:
             assert_never(level)
+
+
+sandlock_library = landlocked.library
 
 
 def start(level: LevelName, argv: list[str], policy: Policy) -> Start:

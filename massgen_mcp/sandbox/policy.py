@@ -3,7 +3,7 @@
 Must not know how (`levels`), nor who asks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -64,3 +64,11 @@ class Policy:
     bounds: Bounds = Bounds()
     image: str | None = None
     """Of a container; only for Docker and Podman."""
+
+
+def inside(hidden: Iterable[Path], shown: Iterable[Shown]) -> Iterator[str]:
+    """The places inside at which something of the host would be seen that is to be hidden."""
+    for path in hidden:
+        for one in shown:
+            if path.is_relative_to(one.host):
+                yield str(Path(one.place, path.relative_to(one.host)))

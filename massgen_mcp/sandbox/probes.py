@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 MARK = "written by a probe"
@@ -22,6 +23,8 @@ CLONE_NEWUSER = 0x10000000
 IO_URING_SETUP = 425
 PTRACE_SEIZE = 0x4206
 OPEN_BY_HANDLE = {"x86_64": 304, "aarch64": 265}
+_OWN_PROC = ("self", "thread-self", "net", "mounts", "pressure")
+"""What is of the process itself or its network; and `pressure`, which everybody may watch by writing to it."""
 plan: dict[str, Any] = {}
 
 
@@ -171,14 +174,30 @@ def list_etc() -> str:
     return "seen" if "shadow" in os.listdir("/etc") else "closed"
 
 
+def _of_the_host(attempt: Callable[[], bool]) -> Callable[[], bool]:
+    """For attempts on a process of the host by its number: where numbers are others, that is nobody, or one of ours."""
+
+    @wraps(attempt)
+    def tried() -> bool:
+        with suppress(OSError):
+            if os.readlink("/proc/self/ns/pid") != plan["pid_namespace"]:
+                return False
+        return attempt()
+
+    return tried
+
+
+@_of_the_host
 def parent_environ() -> bool:
     return _reads(f"/proc/{plan['parent']}/environ")
 
 
+@_of_the_host
 def parent_command_line() -> bool:
     return _reads(f"/proc/{plan['parent']}/cmdline")
 
 
+@_of_the_host
 def parent_files() -> bool:
     return bool(os.listdir(f"/proc/{plan['parent']}/fd"))
 
@@ -202,35 +221,62 @@ def any_environ() -> bool:
     return False
 
 
+@_of_the_host
 def kill_victim() -> bool:
     os.kill(plan["victim"], signal.SIGKILL)
     return True
 
 
+@_of_the_host
 def signal_parent() -> bool:
     os.kill(plan["parent"], 0)
     return True
 
 
-def signal_everybody() -> bool:
-    """Whoever can be reached by a signal of 0 besides this very process."""
+@_of_the_host
+def wake_victim() -> bool:
     os.kill(plan["victim"], signal.SIGCONT)
     return True
 
 
+@_of_the_host
 def trace_victim() -> bool:
     return _libc().ptrace(PTRACE_SEIZE, plan["victim"], 0, 0) == 0
 
 
+@_of_the_host
 def read_memory_of_victim() -> bool:
     return _reads(f"/proc/{plan['victim']}/mem") or _reads(f"/proc/{plan['victim']}/maps")
 
 
+@_of_the_host
 def prioritize_victim() -> bool:
     os.setpriority(os.PRIO_PROCESS, plan["victim"], 19)
     return True
 
 
+@_of_the_host
+def bind_victim_to_processor() -> bool:
+    os.sched_setaffinity(plan["victim"], {0})
+    return True
+
+
+@_of_the_host
+def schedule_victim() -> bool:
+    os.sched_setscheduler(plan["victim"], os.SCHED_IDLE, os.sched_param(0))
+    return True
+
+
+def prioritize_by_user() -> bool:
+    """Of a user that nobody is, so that it harms nobody where it is possible."""
+    try:
+        os.setpriority(os.PRIO_USER, 2_000_000_000, 0)
+    except ProcessLookupError:
+        return plan["shares_processes"]
+    return True
+
+
+@_of_the_host
 def limit_victim() -> bool:
     import resource
 
@@ -273,8 +319,8 @@ def unix_socket() -> bool:
     return _connects(socket.AF_UNIX, plan["unix"])
 
 
-def unix_socket_in_workspace() -> bool:
-    return _connects(socket.AF_UNIX, plan["unix_inside"])
+def unix_socket_shown() -> bool:
+    return _connects(socket.AF_UNIX, plan["unix_shown"])
 
 
 def abstract_socket() -> bool:
@@ -284,12 +330,12 @@ def abstract_socket() -> bool:
 def raw_socket() -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
         sock.sendto(b"\x08\x00\xf7\xff\x00\x00\x00\x00", ("127.0.0.1", 0))
-    return plan["own_network"] is False
+    return True
 
 
 def packet_socket() -> bool:
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW):
-        return plan["own_network"] is False
+        return True
 
 
 def vsock() -> bool:
@@ -356,15 +402,29 @@ def read_kernel_log() -> bool:
 
 
 def write_proc() -> bool:
-    return _writes("/proc/sys/kernel/core_pattern") or _writes("/proc/sysrq-trigger")
+    """Settings of the kernel are opened for writing, and nothing is written."""
+    places = ["/proc/" + name for name in os.listdir("/proc") if not name.isdecimal() and name not in _OWN_PROC]
+    while places:
+        place = places.pop()
+        with suppress(OSError):
+            mode = os.lstat(place).st_mode
+            if stat.S_ISDIR(mode):
+                places += [f"{place}/{name}" for name in os.listdir(place) if place != "/proc/sys" or name != "net"]
+            elif mode & 0o222 and _may_write(place):  # without any such bit it is a copy of the level's own
+                return True
+    return False
 
 
 def write_sys() -> bool:
-    return os.path.isdir("/sys/fs/cgroup") and os.access("/sys/fs/cgroup", os.W_OK) and _writes("/sys/fs/cgroup/probe")
+    with suppress(OSError):
+        os.mkdir("/sys/fs/cgroup/massgen-probe")
+        os.rmdir("/sys/fs/cgroup/massgen-probe")
+        return True
+    return any(_may_write(path) for path in ("/sys/power/state", "/sys/kernel/uevent_helper", "/sys/kernel/profiling"))
 
 
 def leave_cgroup() -> bool:
-    return any(_writes(f"/sys/fs/cgroup/{name}cgroup.procs", "0") for name in ("", "pids/", "unified/"))
+    return any(_may_write(f"/sys/fs/cgroup/{name}cgroup.procs") for name in ("", "pids/", "unified/"))
 
 
 def inject_terminal() -> bool:
@@ -426,6 +486,37 @@ def bound_processes() -> bool:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     return True
+
+
+def bound_memory() -> bool:
+    """True if a process can have four times the memory that the policy of the probes allows."""
+    child = os.fork()
+    if not child:
+        with suppress(MemoryError):
+            block = bytearray(4 * plan["memory_bytes"])
+            block[:: 1 << 12] = b"x" * len(block[:: 1 << 12])
+            os._exit(0)
+        os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def stay_behind() -> bool:
+    """A process that has left its session, its parent and its terminal, and ignores requests to end; the host looks
+    for it afterwards.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return False
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in range(3):
+        os.close(number)
+    while True:
+        signal.pause()
 
 
 def bound_files() -> bool:
@@ -493,13 +584,15 @@ ATTEMPTS: tuple[Callable[[], Any], ...] = (
     *(read_by_symlinked_directory, read_by_dots, read_by_proc_cwd, hard_link_outside, hard_link_shown, rename_out),
     *(rename_in, unlink_outside, chmod_outside, chmod_shown, chown_shown, utime_outside, utime_shown),
     *(truncate_outside, truncate_shown, xattr_shown, parent_environ, parent_command_line, parent_files, own_keys),
-    *(first_process, any_environ, kill_victim, signal_parent, signal_everybody, trace_victim, read_memory_of_victim),
-    *(prioritize_victim, limit_victim, tcp_loopback, tcp_loopback_6, tcp_mapped, tcp_own_address),
-    *(tcp_metadata_service, udp_loopback, name_lookup, unix_socket, unix_socket_in_workspace, abstract_socket),
+    *(first_process, any_environ, kill_victim, signal_parent, wake_victim, trace_victim, read_memory_of_victim),
+    *(prioritize_victim, limit_victim, bind_victim_to_processor),
+    *(schedule_victim, prioritize_by_user, tcp_loopback, tcp_loopback_6, tcp_mapped, tcp_own_address),
+    *(tcp_metadata_service, udp_loopback, name_lookup, unix_socket, unix_socket_shown, abstract_socket),
     *(raw_socket, packet_socket, vsock, listen_for_others, io_uring, user_namespace, mount_something),
     *(make_block_device, make_character_device, read_disk, set_user_id_of_root, read_shadow, read_kernel_log),
     *(write_proc, write_sys, leave_cgroup, inject_terminal, gain_privileges, leave_by_chroot, descriptors),
     *(read_shared_memory, write_shared_memory, system_v_memory, bound_processes, bound_files, bound_file_size),
+    *(bound_memory, stay_behind),
 )
 
 
@@ -518,6 +611,15 @@ def _reads(path: str) -> bool:
             return bool(file.read(16))
     except OSError:
         return False
+
+
+def _may_write(path: str) -> bool:
+    """Whether the file can be opened for writing. Nothing is written."""
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except OSError:
+        return False
+    return True
 
 
 def _link(target: str, name: str) -> None:
