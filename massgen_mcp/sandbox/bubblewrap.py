@@ -16,7 +16,15 @@ _ARGUMENTS, _FILTER, _REPORTS, _GATE = 20, 21, 22, 23
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
 _COVERED = (
     *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list"),
-    *("/proc/sched_debug", "/proc/scsi", "/proc/kmsg", "/proc/kallsyms", "/proc/driver", "/proc/mtrr", "/proc/dynamic_debug"),
+    *(
+        "/proc/sched_debug",
+        "/proc/scsi",
+        "/proc/kmsg",
+        "/proc/kallsyms",
+        "/proc/driver",
+        "/proc/mtrr",
+        "/proc/dynamic_debug",
+    ),
 )
 SHARED_MEMORY_BYTES = 256 * MIB
 

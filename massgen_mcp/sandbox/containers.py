@@ -23,7 +23,9 @@ def program(name: Literal["docker", "podman"]) -> str | None:
     return shutil.which(name)
 
 
-def launch(name: Literal["docker", "podman"], argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
+def launch(
+    name: Literal["docker", "podman"], argv: list[str], policy: Policy, environ: dict[str, str]
+) -> dict[str, object]:
     """What the keeper needs to start `argv` under `policy`."""
     found = program(name)
     if found is None:
@@ -45,7 +47,14 @@ def _options(container: str, policy: Policy) -> Iterator[str]:
     yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--read-only", "--ipc", "private")
     yield from ("--user", f"{os.geteuid()}:{os.getegid()}", "--pids-limit", str(bounds.processes))
     yield from ("--memory", str(bounds.memory_bytes), "--memory-swap", str(bounds.memory_bytes))
-    yield from ("--ulimit", f"nofile={bounds.open_files}", "--ulimit", f"fsize={bounds.disk_bytes}", "--ulimit", "core=0")
+    yield from (
+        "--ulimit",
+        f"nofile={bounds.open_files}",
+        "--ulimit",
+        f"fsize={bounds.disk_bytes}",
+        "--ulimit",
+        "core=0",
+    )
     yield from ("--env-file", f"/proc/self/fd/{_VARIABLES}", "--workdir", WORKSPACE)
     yield from _mount(policy.workspace, WORKSPACE, writable=True)
     yield from _mount(policy.scratch, SCRATCH, writable=True)

@@ -147,7 +147,7 @@ class Keeping:
                     file.write("0")
             os.nice(5)
             self._limit()
-            launch(self._specification, reporting, gate)
+            launch(self._specification, reporting, gate, grouped=self._group is not None)
         except BaseException as error:
             os.write(reporting, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(NOT_STARTED)
@@ -157,6 +157,8 @@ class Keeping:
         limits.append((resource.RLIMIT_FSIZE, self._bounds["disk_bytes"]))
         if LINUX:
             limits.append((resource.RLIMIT_DATA, self._bounds["memory_bytes"]))
+        if self._specification["count_user"]:  # the kernel counts all processes of this user
+            limits.append((resource.RLIMIT_NPROC, _threads_of_user() + self._bounds["processes"]))
         for which, most in limits:
             _, hard = resource.getrlimit(which)
             value = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -263,10 +265,10 @@ def _below(place: str) -> Any:
                     yield item.stat(follow_symlinks=False).st_blocks * 512
 
 
-def launch(specification: dict[str, Any], reporting: int, gate: int) -> None:
+def launch(specification: dict[str, Any], reporting: int, gate: int, *, grouped: bool) -> None:
     """Become the launcher of the command's level. Does not return, or raises."""
     if specification["sandlock"]:
-        _launch_sandlock(specification, reporting)
+        _launch_sandlock(specification, reporting, grouped=grouped)
     for number, text in specification["files"].items():
         _at(int(number), text)
     if specification["reports_at"] is not None:
@@ -276,7 +278,7 @@ def launch(specification: dict[str, Any], reporting: int, gate: int) -> None:
     os.execve(specification["argv"][0], specification["argv"], specification["environ"])
 
 
-def _launch_sandlock(specification: dict[str, Any], reporting: int) -> None:
+def _launch_sandlock(specification: dict[str, Any], reporting: int, *, grouped: bool) -> None:
     """sandlock's supervisor is this process; the command is its child. Does not return, or raises."""
     if os.geteuid() == 0:
         _drop_capabilities()
@@ -284,7 +286,10 @@ def _launch_sandlock(specification: dict[str, Any], reporting: int) -> None:
     _filter(specification["filter"].encode("latin-1"))
     from sandlock import Sandbox  # pyright: ignore[reportMissingImports] - an extra, found where the parent found it
 
-    process = Sandbox(**specification["sandlock"]).popen(specification["argv"])
+    options = specification["sandlock"]
+    if specification["own_group"] and not grouped:  # its own count never forgets a process that was killed
+        options["max_processes"] = specification["bounds"]["processes"]
+    process = Sandbox(**options).popen(specification["argv"])
     found = process.wait()
     code = -found.signal if found.signal > 0 else found.exit_code
     os.write(reporting, json.dumps({"exit-code": code}).encode() + b"\n")
@@ -409,6 +414,15 @@ def _is_done(pid: int) -> bool:
     """Whether a child has ended; it stays to be waited for."""
     found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     return found is not None
+
+
+def _threads_of_user() -> int:
+    count = 0
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):
+            if os.stat(f"/proc/{name}").st_uid == os.getuid():
+                count += len(os.listdir(f"/proc/{name}/task"))
+    return count
 
 
 def _cgroup(processes: int) -> str | None:

@@ -4,12 +4,12 @@ Only describes how a command is started; must not start one, nor import sandlock
 """
 
 import importlib.util
+import os
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
 from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy, inside
 from massgen_mcp.sandbox.toolchains import devices, readable
-
 
 
 def library() -> str | None:
@@ -41,7 +41,6 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "env": environ,
         "net_allow": [f"tcp://{endpoint}" for endpoint in policy.network],
         "max_memory": policy.bounds.memory_bytes,
-        "max_processes": policy.bounds.processes,
         "max_open_files": policy.bounds.open_files,
     }
     return {
@@ -49,5 +48,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "environ": {},
         "sandlock": options,
         "library": found,
+        "own_group": os.geteuid() == 0,
+        "count_user": os.geteuid() != 0,
         "filter": filters.without_other_processes().decode("latin-1"),
     }

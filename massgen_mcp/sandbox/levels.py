@@ -42,6 +42,7 @@ _PLAIN: dict[str, object] = {
     "reports_at": None,
     "gate_at": None,
     "own_group": False,
+    "count_user": False,
     "teardown": None,
     "sandlock": None,
     "library": None,

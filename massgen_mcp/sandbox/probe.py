@@ -32,9 +32,7 @@ from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, Bounds, LevelNam
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 
 _SCRIPT = Path(__file__).with_name("probes.py")
-BOUNDS = Bounds(
-    seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000
-)
+BOUNDS = Bounds(seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64, disk_bytes=16 * MIB, files=1_000)
 MAX_OUTPUT = 64 * 1024
 _SHOWN, _WRITABLE = "/context/shown", "/context/writable"
 _OPEN, _SEEN = "open", "seen"

@@ -89,23 +89,33 @@ async def spawn(
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            process = await anyio.open_process(
-                [*start.keeper, str(theirs.fileno())],
-                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if split else subprocess.STDOUT,
-                cwd="/",
-                env=levels.keeper_environ(),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
+            try:
+                process = await anyio.open_process(
+                    [*start.keeper, str(theirs.fileno())],
+                    stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE if split else subprocess.STDOUT,
+                    cwd="/",
+                    env=levels.keeper_environ(),
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise SandboxFailed(f"{level}: {error}") from error
         try:
-            await anyio.to_thread.run_sync(ours.sendall, start.told)
+            await _tell(ours, start.told)
             yield SandboxedProcess(process, ours)
         finally:
-            ours.shutdown(socket.SHUT_WR)  # the keeper takes that for our end, and ends everything
+            with suppress(OSError):
+                ours.shutdown(socket.SHUT_WR)  # the keeper takes that for our end, and ends everything
             with anyio.CancelScope(shield=True):
                 await _over(process)
+
+
+async def _tell(control: socket.socket, told: bytes) -> None:
+    """A keeper that is gone already says so by its end."""
+    with suppress(BrokenPipeError, ConnectionResetError):
+        await anyio.to_thread.run_sync(control.sendall, told)
 
 
 async def _over(process: Process) -> None:
