@@ -38,10 +38,10 @@ from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
+from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control
 from massgen_mcp.runs.publishing import Publisher, write_status
-from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.sandbox import Choice

@@ -36,6 +36,11 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
 }
 """What is harmless and still not as one would expect."""
 
+UNUSUAL = {
+    "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
+}
+"""What is said of a level in which one of these, which commands are used to, does not work."""
+
 _KEEPER = Path(__file__).with_name("keeper.py")
 _PLAIN: dict[str, object] = {
     "files": {},

@@ -1,7 +1,7 @@
 """Which levels of the sandbox hold on this machine: each is tried for real, from inside and from outside.
 
-A level holds if nothing that must be closed was open, by its own word and by what the host sees, and if commands work in
-it. What was found is kept in a file until the machine, the user or one of the programs is another one.
+A level holds if nothing that must be closed was open, by its own word and by what the host sees, and if commands work
+in it. What was found is kept in a file until the machine, the user or one of the programs is another one.
 """
 
 import ctypes
@@ -22,10 +22,11 @@ from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
+from pydantic import TypeAdapter
 
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, Bounds, LevelName, Policy, Shown
@@ -86,13 +87,15 @@ async def try_level(level: LevelName, *, image: str | None = None) -> LevelRepor
 
 def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
     """Whether a level with these outcomes holds."""
-    through = sorted(name for name, outcome in outcomes.items() if outcome == _OPEN and not name.startswith("works_"))
+    possible = [name for name, outcome in outcomes.items() if outcome == _OPEN]
+    through = sorted(name for name in possible if not name.startswith(("works_", "usual_")))
     broken = sorted(name for name, outcome in outcomes.items() if name.startswith("works_") and outcome != _OPEN)
     if through:
         return LevelReport(level, False, f"it lets a command through: {', '.join(through)}", outcomes)
     if broken or not outcomes:
         return LevelReport(level, False, f"commands do not work in it: {', '.join(broken)}", outcomes)
-    return LevelReport(level, True, "", outcomes, levels.LETS_THROUGH[level])
+    unusual = [note for name, note in levels.UNUSUAL.items() if outcomes.get(name) != _OPEN]
+    return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *unusual))
 
 
 async def _told(level: LevelName, stage: "_Stage") -> dict[str, str]:
@@ -218,7 +221,7 @@ class _Stage:
         with suppress(OSError, AttributeError):
             self._make_shared_memory()
 
-    def _socket(self, family: int, kind: int, address: Any) -> socket.socket:
+    def _socket(self, family: int, kind: int, address: str | tuple[str, int]) -> socket.socket:
         made = self._stack.enter_context(socket.socket(family, kind))
         made.bind(address)
         if kind == socket.SOCK_STREAM:
@@ -281,7 +284,7 @@ class _Stage:
         self._victim.kill()
         self._victim.wait()
 
-    def __enter__(self) -> "_Stage":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -382,8 +385,7 @@ def _stamp(path: Path) -> str:
 def _kept(cache: Path | None, key: str) -> LevelReport | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         if cache is not None:
-            found = json.loads(cache.read_bytes())[key]
-            return LevelReport(**{**found, "notes": tuple(found["notes"])})
+            return _REPORT.validate_json(json.dumps(json.loads(cache.read_bytes())[key]))
     return None
 
 
@@ -403,3 +405,4 @@ def _keep(cache: Path | None, key: str, report: LevelReport) -> None:
 
 
 _MAX_KEPT = 16
+_REPORT = TypeAdapter(LevelReport)

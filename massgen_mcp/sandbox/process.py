@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. `code` is its exit code, below 0 or above 128 for a signal; None where it did not exit."""
+    """How a command ended. `code` is its exit code, 128 and the signal's number for a signal; None where we ended it."""
 
     reason: EndReason
     code: int | None = None
