@@ -7,10 +7,10 @@
         ...                                    # process.stdout, process.stderr, process.stdin, process.stop()
         ended = await process.wait()           # Ended(reason, code, seconds, ...)
 
-Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `Shown` is at its `place`. A server that speaks
-over standard input and output is started with `stdin=True, split=True`. The environment is `Policy.environ` and a few
-plain variables, never our own. When the block is left, by a cancellation too, and when this process dies, every process
-of the command is gone, whatever it has done to get away.
+Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `Shown` is at its `place`. A server that
+speaks over standard input and output is started with `stdin=True, split=True`. The environment is `Policy.environ` and
+a few plain variables, never our own. When the block is left, by a cancellation too, and when this process dies, every
+process of the command is gone, whatever it has done to get away.
 """
 
 from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, Choice, Wanted, choose, survey

@@ -32,7 +32,7 @@ _DENIED = {
 }
 """io_uring, namespaces, bpf, perf, userfaultfd, keys, mounts, kexec, modules, handles of files, swap and the like."""
 _OF_OTHERS = {"x86_64": (302, 203, 144, 142, 314), "aarch64": (261, 122, 119, 118, 274)}
-"""Whose first argument is a process: prlimit64, sched_setaffinity, sched_setscheduler, sched_setparam, sched_setattr."""
+"""Whose first argument is a process: prlimit64, and those that begin with sched_set."""
 _OF_GROUPS = {"x86_64": (141, 251), "aarch64": (140, 30)}
 """Whose second argument is a process, a group or a user, as the first one says: setpriority, ioprio_set."""
 

@@ -1,8 +1,9 @@
 """Tries, from inside a sandbox, everything that must be impossible there, and what must be possible.
 
 Run as `python -I -S probes.py` with a plan as JSON on standard input; prints one JSON object: what each attempt came
-to. `open` is a success of the attempt, `seen` a look at something's name or size, `closed` a refusal. The host looks for
-itself afterwards, too (`probe`): what is printed here is only one half of the evidence. Of the standard library only.
+to. `open` is a success of the attempt, `seen` a look at something's name or size, `closed` a refusal. The host looks
+for itself afterwards, too: what is printed here is one half of the evidence. A plan may name the `only` attempts to
+make. Of the standard library only.
 """
 
 import ctypes
@@ -664,7 +665,9 @@ def _outcome(attempt: Callable[[], Any]) -> str:
 def main() -> None:
     plan.update(json.loads(sys.stdin.buffer.readline()))
     os.chdir(plan["workspace"])
-    outcomes = {attempt.__name__: _outcome(attempt) for attempt in (*ATTEMPTS, *LOOKS, *WORKING, *USUAL)}
+    wanted = plan.get("only")
+    tried = [each for each in (*ATTEMPTS, *LOOKS, *WORKING, *USUAL) if wanted is None or each.__name__ in wanted]
+    outcomes = {attempt.__name__: _outcome(attempt) for attempt in tried}
     sys.stdout.write(json.dumps(outcomes) + "\n")
     sys.stdout.flush()
 

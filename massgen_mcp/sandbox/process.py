@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. `code` is its exit code, 128 and the signal's number for a signal; None where we ended it."""
+    """How a command ended. `code` is its exit code, 128 and its number for a signal; None where we ended it."""
 
     reason: EndReason
     code: int | None = None
