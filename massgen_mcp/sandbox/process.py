@@ -125,9 +125,14 @@ async def _over(process: Process) -> None:
             await process.wait()
             break
         process.kill()
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
+            with suppress(anyio.EndOfStream, anyio.ClosedResourceError), anyio.move_on_after(PATIENCE_SECONDS):
+                while True:  # nobody writes any more; what was not read keeps the pipe open
+                    await stream.receive()
             await stream.aclose()
+    if process.stdin is not None:
+        await process.stdin.aclose()
 
 
 def _read(control: socket.socket) -> Ended:

@@ -4,7 +4,6 @@ Each is bounded by the sandbox it runs in. A command is told by a mark that stan
 every process that is forked from it.
 """
 
-import os
 import secrets
 import shutil
 import signal
@@ -165,9 +164,7 @@ async def _run(agent: Hands, command: str, seconds: float) -> None:
 
 
 async def _kill(trial: Trial, level: str) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-m", "tests.soak.hostile_holder", level, str(trial.directory), trial.command], cwd=ROOT
-    )
+    holder = _start("-m", "tests.soak.hostile_holder", level, str(trial.directory), trial.command)
     try:
         # The mark stands in the holder's own arguments, too.
         await _until(lambda: set(living(trial.mark)) - {holder.pid} != set())
@@ -187,12 +184,16 @@ async def _until(come: Callable[[], bool]) -> None:
 @asynccontextmanager
 async def _host() -> AsyncGenerator["subprocess.Popen[bytes]"]:
     """Somebody else's process."""
-    bystander = subprocess.Popen(["/bin/sleep", "86400"])
+    bystander = _start("-c", "import time; time.sleep(86400)")
     try:
         yield bystander
     finally:
         bystander.kill()
         bystander.wait()
+
+
+def _start(*arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, *arguments], cwd=ROOT)
 
 
 def _groups() -> set[str]:
@@ -215,7 +216,7 @@ async def swaps(home: TempHome, *, each: int, levels: Sequence[LevelName] = LEVE
         assert told.endswith(f"{each} swaps, 0 out"), f"{level}: {told[-300:]}"
         after = (outside.stat().st_mtime_ns, (outside / "secret.txt").stat().st_mtime_ns)
         assert after == before, f"{level}: something was written outside"
-        assert os.listdir(outside) == ["secret.txt"]
+        assert [path.name for path in outside.iterdir()] == ["secret.txt"]
     return f"{each} swaps in {' and in '.join(levels)}: 0 read or written outside"
 
 

@@ -14,14 +14,18 @@ from massgen_mcp.sandbox import LevelName
 from tests.sandbox.at_work import hands
 
 
+def hold_bare(directory: Path, command: str) -> None:
+    directory.mkdir()
+    subprocess.run(["/bin/sh", "-c", command], check=False, cwd=directory)
+
+
 async def hold(level: str, directory: Path, command: str) -> None:
-    if level == "bare":
-        directory.mkdir()
-        subprocess.run(["/bin/sh", "-c", command], check=False, cwd=directory)
-        return
     async with hands(directory, cast("LevelName", level)) as agent:
         await agent.run(command, timeout_seconds=60)
 
 
 if __name__ == "__main__":
-    anyio.run(hold, sys.argv[1], Path(sys.argv[2]), sys.argv[3])
+    if sys.argv[1] == "bare":
+        hold_bare(Path(sys.argv[2]), sys.argv[3])
+    else:
+        anyio.run(hold, sys.argv[1], Path(sys.argv[2]), sys.argv[3])
