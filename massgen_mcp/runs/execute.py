@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -130,7 +131,7 @@ async def execute_run(
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choice = await chosen_sandbox(config, environ)
-        access = await _command_access(config, choice, environ, cleanup)
+        access = await _command_access(config, choice, (find_home(environ).path, run.path), cleanup)
         run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, access), report=log.report)
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
@@ -284,12 +285,13 @@ def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
 
 
 async def _command_access(
-    config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+    config: Config, choice: Choice | None, hidden: tuple[Path, ...], cleanup: AsyncExitStack
 ) -> CommandAccess | None:
+    """`hidden`: what no command sees, even where a person named a directory that holds it."""
     if choice is None or choice.level is None:
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path,))
+    rules = command_rules(config.orchestrator.commands, choice.level, hidden)
     return CommandAccess(rules, host)
 
 

@@ -63,7 +63,7 @@ def _options(policy: Policy) -> Iterator[str]:
         yield from (("--size", "4096", "--tmpfs") if os.path.isdir(name) else ("--ro-bind", "/dev/null"))  # noqa: PTH112
         yield name
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
-    yield from ("--dir", "/etc")
+    yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
     for path in (*readable(), *policy.toolchains):
         if path.is_symlink():
             yield from ("--symlink", str(path.readlink()), str(path))
