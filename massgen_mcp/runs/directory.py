@@ -120,7 +120,9 @@ class RunDirectory:
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         import yaml  # the server process never writes it
 
-        replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+        quickest = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every platform has libyaml
+        text: str = yaml.dump(metadata, Dumper=quickest, sort_keys=False)
+        replace_file(self.path / "execution_metadata.yaml", text.encode())
 
     def probe(self) -> None:
         file = self.path / ".room"
