@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -113,8 +112,7 @@ async def execute_run(
     question, config = request.question, request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
-        journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
+        past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
@@ -131,14 +129,17 @@ async def execute_run(
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choice = await chosen_sandbox(config, environ)
-        access = await _command_access(config, choice, (find_home(environ).path, run.path), cleanup)
+        access = await _command_access(run, config, choice, environ, cleanup)
         run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, access), report=log.report)
         _open_workspaces(run_spec, cleanup)
-        with _told_in(log):
-            run.write_metadata(_metadata(run_id, question, config, choice))
-        state = await anyio.to_thread.run_sync(run_spec.begin, past)
+
+        def begun() -> tuple[RunState, _Recorded]:
+            with _told_in(log):
+                run.write_metadata(_metadata(run_id, question, config, choice))
+            return run_spec.begin(past), _Recorded(past)
+
+        state, recorded = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
-        recorded = await anyio.to_thread.run_sync(_Recorded, past)
         for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
@@ -164,6 +165,10 @@ async def execute_run(
         if state.end is not None:
             await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
     return state
+
+
+def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
+    return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
@@ -285,13 +290,13 @@ def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
 
 
 async def _command_access(
-    config: Config, choice: Choice | None, hidden: tuple[Path, ...], cleanup: AsyncExitStack
+    run: RunFiles, config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
 ) -> CommandAccess | None:
-    """`hidden`: what no command sees, even where a person named a directory that holds it."""
+    """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
     if choice is None or choice.level is None:
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    rules = command_rules(config.orchestrator.commands, choice.level, hidden)
+    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
     return CommandAccess(rules, host)
 
 
