@@ -33,6 +33,8 @@ class CommandAccess:
 
     rules: CommandRules
     host: CommandHost
+    notes: tuple[str, ...] = ()
+    """What an agent should know of the sandbox."""
 
 
 def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
@@ -146,6 +148,8 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
+    if commands is not None and command_access is not None and command_access.notes:
+        notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
     return Member(
         name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace, commands=commands
     )

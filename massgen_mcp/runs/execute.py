@@ -297,7 +297,7 @@ async def _command_access(
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
     rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
-    return CommandAccess(rules, host)
+    return CommandAccess(rules, host, choice.notes)
 
 
 def _limiters(
