@@ -35,9 +35,7 @@ async def test_the_whole_machine_shown_is_still_without_its_processes_and_device
     tmp_path: Path, level: LevelName
 ) -> None:
     policy = Policy(*places(tmp_path), shown=(Shown(Path("/"), "/context/root"),))
-    assert "nothing" in await told(
-        level, policy, "head -c 1 /context/root/bin/sh > /dev/null || echo nothing; echo nothing"
-    )
+    assert await told(level, policy, "head -c 1 /context/root/etc/os-release > /dev/null && echo fine") == "fine\n"
     own = f"/context/root/proc/{os.getpid()}"
     deeds = f"cat {own}/environ; ls {own}/fd; ls /context/root/dev /context/root/sys /context/root/run; echo over"
     assert [line for line in (await told(level, policy, deeds)).splitlines() if ": " not in line] == ["over"]
