@@ -24,6 +24,7 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.config import models
+from massgen_mcp.config.claude_code_agents import THINKING_TOKENS
 from massgen_mcp.errors import MassgenError
 
 _ENGINE = models.OrchestratorConfig()
@@ -220,7 +221,7 @@ class AgentConfig:
         system_prompt: str | None = None,
         allowed_tools: list[str] | None = None,
         disallowed_tools: list[str] | None = None,
-        max_thinking_tokens: int = presets.THINKING_TOKENS,
+        max_thinking_tokens: int = THINKING_TOKENS,
         cwd: str | None = None,
         **kwargs: object,
     ) -> "AgentConfig":

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, cast
 
-from massgen_mcp.agents import claude_code, presets
+from massgen_mcp.agents import presets
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
     TimeoutConfig,
@@ -22,18 +22,13 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config import models
+from massgen_mcp.config import claude_code_agents, models
 from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Pair
 from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
 from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.massgen_backends import SYSTEM_KEYS
 from massgen_mcp.config.providers import credential_variables, detect_backend
 from massgen_mcp.errors import MassgenError
-
-SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
-"""Backend parameters that become the agent's system message, in this order."""
-
-_LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
-"""Other names of `max_output_tokens`."""
 
 _GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
 """Under this name a key that was given as text is handed to a backend of this process."""
@@ -139,16 +134,12 @@ def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str,
     backend = {key: copy.deepcopy(value) for key, value in params.items() if value is not None}
     for key in SYSTEM_KEYS:
         backend.pop(key, None)
-    for key in _LENGTH_KEYS:
-        if key not in backend:
-            continue
-        if backend.setdefault("max_output_tokens", backend[key]) != backend[key]:
-            raise MassgenError("config_invalid", f"{key}: max_output_tokens means the same and has another value")
-        del backend[key]
     if "type" not in backend and isinstance(backend.get("model"), str):
         backend["type"], backend["model"] = detect_backend(backend["model"])
     if backend.get("type") == presets.CLAUDE_CODE:
-        backend = claude_code.section(backend)
+        backend, problems = claude_code_agents.translated(backend)
+        for setting, message in problems.items():
+            raise UnsupportedSettingError(setting, message)
     if isinstance(key := backend.get("api_key"), str) and not re.fullmatch(r"\$\{[A-Z_][A-Z0-9_]*\}", key):
         del backend["api_key"]
         backend["api_key_env"] = _variable_of(key, environ)

@@ -69,6 +69,8 @@ async def prepared(
         )
     )
     logger.info("%s", request.describe_start(Path.cwd()))
+    if request.team.note:
+        logger.warning("%s", request.team.note)
     return Prepared(request, _name(request.team, team.models))
 
 

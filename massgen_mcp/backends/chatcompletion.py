@@ -84,6 +84,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "top_p": endpoint.top_p,
         output_limit(endpoint): request.max_output_tokens or endpoint.max_output_tokens,
         **_effort(endpoint),
+        "verbosity": endpoint.verbosity,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     if "web_search" in endpoint.native_tools:

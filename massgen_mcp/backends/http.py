@@ -46,6 +46,8 @@ class Endpoint:
     reasoning_effort: str | None = None
     effort_field: EffortField = "reasoning_effort"
     """Where Chat Completions are told the effort: OpenRouter wants an object."""
+    verbosity: str | None = None
+    """Where the API has such a setting."""
     native_tools: tuple[NativeTool, ...] = ()
     """Tools that the provider is to run on its side."""
     key_header: KeyHeader = "authorization"

@@ -90,6 +90,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "top_p": endpoint.top_p,
         "max_output_tokens": request.max_output_tokens or endpoint.max_output_tokens,
         "reasoning": {"effort": endpoint.reasoning_effort} if endpoint.reasoning_effort else None,
+        "text": {"verbosity": endpoint.verbosity} if endpoint.verbosity else None,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     return clean_object({**body, **endpoint.extra_body})

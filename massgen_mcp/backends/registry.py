@@ -176,6 +176,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         top_p=config.top_p,
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
+        verbosity=config.verbosity,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
         cost_field=provider.cost_field,

@@ -167,6 +167,8 @@ class HttpBackendConfig(PricedBackendConfig, frozen=True):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    """How much the model writes, where its API has such a setting (OpenAI's)."""
     enable_web_search: bool = False
     """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
     enable_code_execution: bool = False
@@ -345,6 +347,8 @@ class TimeoutConfig(Settings, frozen=True):
     """The whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
     """One agent's round: from seeing a ballot to one accepted action."""
+    first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    """The same for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
     """One model call, from sending the request to the end of its stream, retries included."""
 

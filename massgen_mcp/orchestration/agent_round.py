@@ -35,6 +35,7 @@ class Round:
     """
 
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
+        self.number = opened.round
         self._member = member
         self._run_spec = attempt.run_spec
         self._live_run = attempt.live_run

@@ -44,6 +44,8 @@ class Limits:
 
     run_seconds: float = 1800
     round_seconds: float = 900
+    first_round_seconds: float | None = None
+    """Of an agent's first round. None: as of every other one."""
     call_seconds: float = 300
     first_answer_wait_seconds: float = 300
     enforcement_retries: int = 3

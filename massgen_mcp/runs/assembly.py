@@ -64,6 +64,7 @@ def assemble(
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
             round_seconds=timeouts.round_timeout_seconds,
+            first_round_seconds=timeouts.first_round_timeout_seconds,
             call_seconds=timeouts.call_timeout_seconds,
             first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
             enforcement_retries=orchestrator.max_enforcement_retries,
