@@ -18,7 +18,9 @@ _TO_THE_PROVIDER = (
     *("service_tier", "parallel_tool_calls", "thinking", "metadata", "user", "store"),
 )
 """Settings of providers that MassGen hands on as they are; here `extra_body` does."""
-_NO_KEY = frozenset({"", "empty", "none", "dummy", "local", "not-needed", "no-key", "no-key-required", "lm-studio", "ollama"})
+_NO_KEY = frozenset(
+    {"", "empty", "none", "dummy", "local", "not-needed", "no-key", "no-key-required", "lm-studio", "ollama"}
+)
 """What people write where a server wants no key, but a library insists on one."""
 _LOCAL_TYPES = get_args(LocalBackendConfig.model_fields["type"].annotation)
 _VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
@@ -104,7 +106,9 @@ def _take_reasoning(backend: dict[str, Plain], place: Place, spelled: Spelled) -
     for key in ("summary", "generate_summary"):
         if settings.pop(key, None) is not None:
             spelled.ignored.append((_NO_SUMMARY, (*place, "reasoning", key)))
-    spelled.problems += [Problem((*place, "reasoning", key), "unknown key; known here: effort, summary") for key in settings]
+    spelled.problems += [
+        Problem((*place, "reasoning", key), "unknown key; known here: effort, summary") for key in settings
+    ]
 
 
 def _take_verbosity(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
@@ -133,4 +137,3 @@ def _take_placeholder(backend: dict[str, Plain]) -> None:
     elif isinstance(key, str) and key.strip().lower() in _NO_KEY:
         if backend.get("type") in _LOCAL_TYPES or (isinstance(address, str) and is_loopback(address)):
             del backend["api_key"]
-

@@ -10,7 +10,7 @@ from typing import Literal
 Section = Literal["config", "agent", "backend", "orchestrator", "coordination", "timeout_settings", "context_path"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Feature:
     """A feature that is refused: one message for a file, wherever it asks for it."""
 
@@ -92,9 +92,7 @@ FEATURES = (
         "voting",
         "answers are not scored against lists or strategies here; write voting_sensitivity: lenient, balanced or "
         "strict, and what an answer has to have into system_message",
-        {
-            "coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"
-        },
+        {"coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"},
         {
             "orchestrator": "voting_threshold checklist_require_gap_report gap_report_mode "
             "max_checklist_calls_per_round checklist_first_answer",

@@ -77,7 +77,18 @@ def take(data: Mapping[str, Plain]) -> Taken:
         taken.data["agents"] = [_agent(agent, ("agents", number), taken) for number, agent in enumerate(agents)]
     _take_timeouts(taken)
     _take_orchestrator(taken)
+    order = {place: number for number, place in enumerate(_places(dict(data), ()))}
+    for found in (taken.ignored, taken.asked, taken.details):
+        found.sort(key=lambda one: order.get(one[1], 0))
     return taken
+
+
+def _places(value: Plain, place: Place) -> Iterator[Place]:
+    """Every place of the data, in the order of the file."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _places(item, (*place, key))
 
 
 def _own_copy(data: dict[str, Plain], place: Place) -> dict[str, Plain] | None:
@@ -225,7 +236,9 @@ def _take_orchestrator(taken: Taken) -> None:
         if coordination.pop("broadcast", None) == "human":
             part.setdefault("allow_questions", True)
     if isinstance(paths := part.get("context_paths"), list):
-        part["context_paths"] = [_context_path(one, (*place, "context_paths", at), taken) for at, one in enumerate(paths)]
+        part["context_paths"] = [
+            _context_path(one, (*place, "context_paths", at), taken) for at, one in enumerate(paths)
+        ]
 
 
 def _take_answers_of_all(part: dict[str, Plain], place: Place, taken: Taken) -> None:
@@ -264,7 +277,9 @@ def _listed(places: list[Place]) -> str:
     shown = [tuple("" if isinstance(part, int) else part for part in place) for place in places]
     counted = {one: shown.count(one) for one in shown}
     told = (
-        show_place(place) if counted[one] == 1 else ".".join(part for part in one if part).replace("agents.", "agents[].", 1)
+        show_place(place)
+        if counted[one] == 1
+        else ".".join(part for part in one if part).replace("agents.", "agents[].", 1)
         for one, place in zip(shown, places, strict=True)
     )
     return ", ".join(dict.fromkeys(told))

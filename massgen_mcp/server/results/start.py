@@ -34,7 +34,9 @@ class Begun(Part):
 
     def body(self) -> str:
         reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
-        return lines(f"source: {self.source}", self.ignored, reused, f"reach: {self.reach}", f"estimate: {self.estimate}")
+        return lines(
+            f"source: {self.source}", self.ignored, reused, f"reach: {self.reach}", f"estimate: {self.estimate}"
+        )
 
 
 class Waiting(Part):
@@ -83,9 +85,7 @@ class Started(Reply):
         return (Begun, Waiting, Result)
 
 
-def planned(
-    team: Team, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str
-) -> Started:
+def planned(team: Team, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str) -> Started:
     config = team.config
     missing = missing_keys(config, environ)
     told = Waiting(
@@ -98,9 +98,7 @@ def planned(
     return Started(told=told, begun=_begun(team, reach, expected))
 
 
-def started(
-    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str
-) -> Started:
+def started(view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str) -> Started:
     """`note`: what the caller should know about the run's session."""
     begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
