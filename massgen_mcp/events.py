@@ -32,8 +32,10 @@ ActionForm = Literal["tool_call", "text", "vote_line"] | WrittenForm
 as `vote: agent2`.
 """
 
-PriceSource = Literal["config", "provider", "genai-prices"]
-"""Who said what a call cost: the user's config, the provider's reply, or a public price list."""
+PriceSource = Literal["config", "provider", "genai-prices", "estimate"]
+"""Who said what a call cost: the user's config, the provider's reply, or a public price list. In an estimate the list
+says what the model's own provider takes, and nobody what the gateway takes that was asked.
+"""
 
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""

@@ -14,6 +14,7 @@ CLAUDE_CODE = "claude_code"
 DISALLOWED_TOOLS = ("Bash(rm*)", "Bash(sudo*)", "Bash(su*)", "Bash(chmod*)", "Bash(chown*)")
 """What a Claude Code agent may not do unless its config says otherwise."""
 
+
 def section(backend_type: str, model: str | None, extra: dict[str, object], **settings: object) -> dict[str, Any]:
     """A backend section. Settings that are None or False are at their default and left out, as is a model of None.
 

@@ -185,7 +185,7 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this is the form of MassGen's first versions; write a list `agents` with an id and a backend (type, model) each",
+        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend: {type, model}",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )

@@ -232,9 +232,8 @@ def _take_orchestrator(taken: Taken) -> None:
             coordination.setdefault(key, part.pop(key))
             taken.moved[(*place, "coordination", key)] = (*place, key)
     coordination = part.get("coordination")
-    if isinstance(coordination, dict) and coordination.get("broadcast") in (None, False, "human"):
-        if coordination.pop("broadcast", None) == "human":
-            part.setdefault("allow_questions", True)
+    if isinstance(coordination, dict) and coordination.get("broadcast", "") in (None, False, "human"):
+        part.update({"allow_questions": True} if coordination.pop("broadcast") == "human" else {})
     if isinstance(paths := part.get("context_paths"), list):
         part["context_paths"] = [
             _context_path(one, (*place, "context_paths", at), taken) for at, one in enumerate(paths)

@@ -91,11 +91,28 @@ class Price(Settings, frozen=True):
     """Searches that the provider runs itself."""
 
 
+def check_price_as(said: str | None) -> str | None:
+    """`PROVIDER` or `PROVIDER/MODEL`, of a provider whose prices are listed. Raises `ValueError`."""
+    name = (said or "").partition("/")[0]
+    if said is None or name in LISTED_TYPES:
+        return said
+    near = difflib.get_close_matches(name[:80].lower(), LISTED_TYPES, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
+    raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")
+
+
 class PricedBackendConfig(Settings, frozen=True):
     """Base of every backend: each may say what its model costs."""
 
     price: Price | None = None
     """Default: what the provider reports for a call, else a public price list, else unknown."""
+
+
+class ListedBackendConfig(PricedBackendConfig, frozen=True):
+    """Base of the backends that ask somebody for a model of a name, which may be in a price list."""
+
+    price_as: Annotated[str | None, AfterValidator(check_price_as)] = Field(default=None, max_length=300)
+    """A provider, or PROVIDER/MODEL, whose listed prices hold for this backend: `openai`, behind a gateway."""
 
 
 class ScriptStep(Settings, frozen=True):
@@ -149,6 +166,8 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
 
     type: Literal["scripted"]
     model: ModelName = "scripted"
+    price: Price | None = Price(input_usd_per_million=0, output_usd_per_million=0)
+    """It calls nobody. `null`: as if nobody knew the price."""
     script: tuple[ScriptStep, ...] = ()
     presentation: str | None = None
     """What a winner writes as the final answer; without it the winner repeats its latest answer."""
@@ -156,7 +175,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
-class HttpBackendConfig(PricedBackendConfig, frozen=True):
+class HttpBackendConfig(ListedBackendConfig, frozen=True):
     """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
     type: str
@@ -268,7 +287,7 @@ class Ag2AgentConfig(Settings, frozen=True):
     llm_config: Ag2ModelConfig
 
 
-class Ag2BackendConfig(PricedBackendConfig, frozen=True):
+class Ag2BackendConfig(ListedBackendConfig, frozen=True):
     """An agent of the AG2 framework as a team member. Needs an extra."""
 
     type: Literal["ag2"]
@@ -292,6 +311,7 @@ class Ag2BackendConfig(PricedBackendConfig, frozen=True):
             max_output_tokens=model.max_tokens,
             reasoning_effort=model.reasoning_effort,
             price=self.price,
+            price_as=self.price_as,
         )
 
 
@@ -306,6 +326,11 @@ BackendConfig = Annotated[
     Field(discriminator="type"),
 ]
 
+
+LISTED_TYPES: tuple[str, ...] = tuple(
+    name for name in get_args(ProviderBackendConfig.model_fields["type"].annotation) if name != "chatcompletion"
+)
+"""The providers whose prices may be named."""
 
 LIMITED_TYPES: tuple[str, ...] = tuple(
     name

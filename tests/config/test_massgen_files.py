@@ -7,7 +7,6 @@
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
