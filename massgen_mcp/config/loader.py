@@ -101,10 +101,15 @@ def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def config_path(source: str | Path) -> Path:
-    """The file that a path or `@examples/NAME` names. Raises `MassgenError("config_not_found")` for no such example."""
-    name = str(source)
+    """The file that a path or `@examples/NAME` names; where no file is, `FOLDER/NAME.yaml` may name an example, too.
+
+    Raises `MassgenError("config_not_found")` for no such example.
+    """
+    name, path = str(source), Path(source).absolute()
     example = name.removeprefix(EXAMPLE_PREFIX)
-    return Path(source).absolute() if example == name else examples.example_path(example)
+    if example != name:
+        return examples.example_path(example)
+    return path if is_config(path) else examples.example_of_folder(name) or path
 
 
 def read_config(source: str | Path) -> bytes:

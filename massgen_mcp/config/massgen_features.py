@@ -156,8 +156,8 @@ FEATURES = (
     ),
     Feature(
         "synthesis",
-        "the final answer is the winner's; write final_answer_strategy: winner_present, which makes use of all answers, "
-        "or winner_reuse",
+        "the final answer is the winner's; write final_answer_strategy: winner_present, where it knows all answers, or "
+        "winner_reuse",
         {"orchestrator": "skip_voting"},
         values={"orchestrator": {"final_answer_strategy": "synthesize"}},
     ),
@@ -185,7 +185,7 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend: {type, model}",
+        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend (type, model)",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )

@@ -41,6 +41,15 @@ async def test_all_settings_go_out_in_fields_the_api_knows(wire: Wire, aimock: A
     assert request.body["service_tier"] == "auto"
 
 
+async def test_verbosity_goes_to_the_apis_that_have_it(wire: Wire, aimock: Aimock) -> None:
+    aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris"}})
+    await parts_of(wire.backend(aimock.url, verbosity="low"), ask("capital?"))
+    (request,) = aimock.requests
+    check_body(request.path, request.body)
+    expected = {"claude": None, "openai_responses": {"verbosity": "low"}, "chatcompletion": "low"}
+    assert request.body.get("text", request.body.get("verbosity")) == expected[wire.name]
+
+
 async def test_a_refused_key_is_not_tried_again_and_not_told(wire: Wire, aimock: Aimock) -> None:
     refused = {"error": {"message": f"bad key {KEY}", "type": "authentication_error"}, "status": 401}
     aimock.load({"match": {}, "response": refused})

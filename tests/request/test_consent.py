@@ -72,6 +72,10 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "sets: a: a price of its own, by which the money limit counts",
     ),
+    "prices of a cheaper model": (
+        team({"id": "a", "backend": {**GPT, "price_as": "openai/gpt-5-nano"}}),
+        "sets: a: the prices of openai/gpt-5-nano, by which the money limit counts",
+    ),
     "fields of requests": (
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
