@@ -74,6 +74,9 @@ def team_config(
             message = f"the agents disagree in {', '.join(differing)}; name the one that decides with orchestrator="
             raise MassgenError("config_invalid", message)
     sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
+    for agent, section in zip(agents, sections, strict=True):
+        if texts := agent.message_templates or (orchestrator and orchestrator.message_templates):
+            section |= _templates(texts)
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
@@ -81,7 +84,8 @@ def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) ->
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     environ = os.environ if environ is None else environ
     _refuse_unsupported(agent)
-    data = {"agents": [agent_section(agent, environ)], **_team_settings(agent)}
+    section = agent_section(agent, environ) | _templates(agent.message_templates or MessageTemplates())
+    data = {"agents": [section], **_team_settings(agent)}
     return config_from_data(data, _SOURCE, environ=environ)
 
 
@@ -178,11 +182,10 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
 def _refuse_unsupported(agent: Described) -> None:
     """What a run cannot honour, whichever part of its team says it."""
     agent.init_nlip_router()
-    if agent.message_templates is not None and agent.message_templates.overrides:
-        raise UnsupportedSettingError(
-            "message_templates",
-            "a run has its own texts; add to them with a system_message, or use build_conversation",
-        )
+
+
+def _templates(texts: MessageTemplates) -> dict[str, Any]:
+    return {"message_templates": texts.overrides} if texts.overrides else {}
 
 
 def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:

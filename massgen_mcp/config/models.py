@@ -346,10 +346,22 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
 """The backend types that call somebody."""
 
 
+class MessageTemplates(Settings, frozen=True):
+    """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
+
+    evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """What an agent is asked to do while it answers and votes."""
+    final_presentation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """What the winner is asked to do."""
+    enforcement_message: str | None = Field(default=None, min_length=1, max_length=10_000)
+    """What an agent is told that replied without an answer or a vote, before how to act without tools."""
+
+
 class AgentConfig(Settings, frozen=True):
     id: str = Field(pattern=AGENT_ID_PATTERN)
     backend: BackendConfig
     system_message: str | None = Field(default=None, max_length=100_000)
+    message_templates: MessageTemplates = MessageTemplates()
     exclude_file_operation_mcps: bool = False
     """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
 

@@ -176,7 +176,8 @@ class Round:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
             if alone and (names := self._run_spec.writable_names):
                 notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
-        task = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
+        usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
+        task = self._member.templates.evaluation_system_message or usual
         return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
 
     def _tools(self) -> tuple[ToolSpec, ...]:
@@ -255,7 +256,8 @@ class Round:
         if text and may_answer and (self._reminded or only_answers):
             return await self._submit(None, NewAnswer(content=text), "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
-        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer))
+        own = self._member.templates.enforcement_message
+        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer, own=own))
         return False
 
     @property

@@ -67,7 +67,8 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
     notes = [*_file_notes(attempt.run_spec), *member.notes] if member.workspace is not None else [*member.notes]
     chosen = attempt.live_run.coordination.answered
-    task = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    task = member.templates.final_presentation_system_message or usual
     notes = [*([prompts.USE_TOOLS] if member.tools else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
     tools = tuple(tool.spec for tool in member.tools)

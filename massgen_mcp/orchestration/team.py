@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import BudgetConfig, EarlierTurn, OrchestratorConfig
+from massgen_mcp.config.models import BudgetConfig, EarlierTurn, MessageTemplates, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord
 from massgen_mcp.money.budget import Budget
@@ -26,6 +26,8 @@ class Member:
     name: str
     backend: Backend
     system_message: str | None = None
+    templates: MessageTemplates = field(default_factory=MessageTemplates)
+    """The user's texts in place of ours."""
     perspective: str | None = None
     """From which side it looks at the question for its first answer."""
     tools: tuple[Tool, ...] = ()

@@ -107,7 +107,15 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
-    return Member(name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace)
+    return Member(
+        name,
+        backend,
+        agent.system_message,
+        agent.message_templates,
+        tools=tuple(tools),
+        notes=notes,
+        workspace=workspace,
+    )
 
 
 def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:

@@ -151,11 +151,14 @@ def test_nlip_is_refused_wherever_it_would_matter() -> None:
         assert caught.value.setting == "enable_nlip"
 
 
-def test_replaced_texts_are_refused_for_a_run_rather_than_ignored() -> None:
-    with pytest.raises(UnsupportedSettingError, match="message_templates: a run has its own texts"):
-        scripted(message_templates=MessageTemplates(enforcement_message="Act!")).to_config_dict()
-    with pytest.raises(UnsupportedSettingError):
-        team_config(scripted(message_templates=MessageTemplates(enforcement_message="Act!")), orchestrator=scripted())
+def test_replaced_texts_go_into_the_config_of_a_run() -> None:
+    act, decide = {"enforcement_message": "Act!"}, {"evaluation_system_message": "Decide."}
+    own, usual = scripted(message_templates=MessageTemplates(**act)), scripted(agent_id="b")
+    assert own.to_config_dict()["agents"][0]["message_templates"] == act
+    assert own.to_config().agents[0].message_templates.enforcement_message == "Act!"
+    lead = scripted(message_templates=MessageTemplates(**decide))
+    team = team_config(own.with_agent_id("a"), usual, orchestrator=lead)
+    assert [agent["message_templates"] for agent in team["agents"]] == [act, decide]
     assert scripted(message_templates=MessageTemplates()).to_config_dict() == scripted().to_config_dict()
 
 
