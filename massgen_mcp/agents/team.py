@@ -67,7 +67,7 @@ def team_config(
     if not agents:
         raise MassgenError("config_invalid", "a team has at least one agent")
     for one in agents if orchestrator is None else (*agents, orchestrator):
-        _refuse_unsupported(one)
+        one.init_nlip_router()
     settings = [_team_settings(agent) for agent in ((orchestrator,) if orchestrator is not None else agents)]
     for other in settings[1:]:
         if differing := _differing(settings[0], other):
@@ -83,7 +83,7 @@ def team_config(
 def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> models.Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     environ = os.environ if environ is None else environ
-    _refuse_unsupported(agent)
+    agent.init_nlip_router()
     section = agent_section(agent, environ) | _templates(agent.message_templates or MessageTemplates())
     data = {"agents": [section], **_team_settings(agent)}
     return config_from_data(data, _SOURCE, environ=environ)
@@ -177,11 +177,6 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
     if changed := _not_default(coordination, models.CoordinationConfig()):
         own["coordination"] = changed
     return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
-
-
-def _refuse_unsupported(agent: Described) -> None:
-    """What a run cannot honour, whichever part of its team says it."""
-    agent.init_nlip_router()
 
 
 def _templates(texts: MessageTemplates) -> dict[str, Any]:

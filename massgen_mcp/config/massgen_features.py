@@ -96,9 +96,9 @@ FEATURES = (
         {
             "orchestrator": "voting_threshold checklist_require_gap_report gap_report_mode "
             "max_checklist_calls_per_round checklist_first_answer",
-            "coordination": "checklist_criteria_preset checklist_criteria_inline criteria_mode pre_collab_voting_threshold "
-            "bootstrap_max_per_agent_per_round bootstrap_max_total evolving_criteria_score_threshold "
-            "evolving_criteria_max_evolutions evolving_criteria_min_high_score_count evolving_criteria_timeout "
+            "coordination": "checklist_criteria_preset checklist_criteria_inline criteria_mode "
+            "pre_collab_voting_threshold bootstrap_max_per_agent_per_round bootstrap_max_total "
+            "evolving_criteria_score_threshold evolving_criteria_max_evolutions evolving_criteria_min_high_score_count evolving_criteria_timeout "
             "round_evaluator_skip_synthesis round_evaluator_refine round_evaluator_transformation_pressure "
             "enable_evaluator_personas improvements",
         },
@@ -185,7 +185,7 @@ FEATURES = (
     ),
     Feature(
         "old",
-        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend (type, model)",
+        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend",
         {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
     ),
 )
