@@ -76,7 +76,7 @@ def team_config(
     sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
     for agent, section in zip(agents, sections, strict=True):
         if texts := agent.message_templates or (orchestrator and orchestrator.message_templates):
-            section |= _templates(texts)
+            section.update(_templates(texts))
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 

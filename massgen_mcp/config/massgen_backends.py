@@ -134,6 +134,6 @@ def _take_placeholder(backend: dict[str, Plain]) -> None:
     key, address = backend.get("api_key"), backend.get("base_url")
     if key is None:
         backend.pop("api_key", None)
-    elif isinstance(key, str) and key.strip().lower() in _NO_KEY:
-        if backend.get("type") in _LOCAL_TYPES or (isinstance(address, str) and is_loopback(address)):
-            del backend["api_key"]
+    at_home = backend.get("type") in _LOCAL_TYPES or (isinstance(address, str) and is_loopback(address))
+    if at_home and isinstance(key, str) and key.strip().lower() in _NO_KEY:
+        del backend["api_key"]

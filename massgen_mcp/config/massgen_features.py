@@ -98,9 +98,9 @@ FEATURES = (
             "max_checklist_calls_per_round checklist_first_answer",
             "coordination": "checklist_criteria_preset checklist_criteria_inline criteria_mode "
             "pre_collab_voting_threshold bootstrap_max_per_agent_per_round bootstrap_max_total "
-            "evolving_criteria_score_threshold evolving_criteria_max_evolutions evolving_criteria_min_high_score_count evolving_criteria_timeout "
-            "round_evaluator_skip_synthesis round_evaluator_refine round_evaluator_transformation_pressure "
-            "enable_evaluator_personas improvements",
+            "evolving_criteria_score_threshold evolving_criteria_max_evolutions evolving_criteria_min_high_score_count "
+            "evolving_criteria_timeout round_evaluator_skip_synthesis round_evaluator_refine "
+            "round_evaluator_transformation_pressure enable_evaluator_personas improvements",
         },
         {
             "orchestrator": {
