@@ -17,6 +17,11 @@ def test_the_page_of_backends_is_up_to_date() -> None:
     assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.tables`"
 
 
+def test_the_page_of_massgens_configs_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "massgen_configs.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.massgen_configs`"
+
+
 def test_the_page_of_backends_has_a_row_for_every_type() -> None:
     lines = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8").splitlines()
     rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
