@@ -69,7 +69,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
         "TEAM: @examples/scripted; no hosts, no keys, writes nothing of yours",
         "WINNER: agent_b",
         r"DURATION: \d+\.\d+s",
-        r"COST: price unknown for \d+ calls, [\d,]+ tokens",
+        r"COST: \$0\.00 for \d+ calls, [\d,]+ tokens",
         re.escape(f"ANSWER_FILE: {directory / 'final' / 'agent_b' / 'answer.txt'}"),
         "ANSWER_PREVIEW: Neither: replace it piece by piece.*",
         r"COMPLETED: 3 agents, \d+\.\d+s total",
