@@ -1,6 +1,9 @@
 """What somebody meets who comes with MassGen's configs and commands."""
 
 import json
+import os
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +64,33 @@ async def test_start_run_tells_it_too(home: TempHome) -> None:
 
 
 def test_massgens_old_way_of_starting_it_and_of_naming_configs_works(home: TempHome) -> None:
-    done = run_command(home, "massgen_mcp.cli", "--validate", "automation/batch.yaml")
+    anew = replace(home, starts_anew=True)
+    done = run_command(anew, "massgen_mcp.cli", "--validate", "automation/batch.yaml")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("OK: automation/batch.yaml: openai (openai/")
     own = home.work / "automation" / "batch.yaml"
     own.parent.mkdir()
     own.write_text("agent: {backend: {type: scripted}}")
-    done = run_command(home, "massgen_mcp.cli", "--validate", "automation/batch.yaml")
-    assert done.stdout.startswith("OK: automation/batch.yaml: agent1 (scripted/"), "one's own file goes before"
+    _, lines = massgen(home, "--validate", "automation/batch.yaml")
+    assert lines[0].startswith("OK: automation/batch.yaml: agent1 (scripted/"), "one's own file goes before"
+
+
+def test_a_directory_whose_path_is_not_utf8_is_refused_in_words_and_works_without_files(home: TempHome) -> None:
+    odd = os.fsencode(home.work) + b"/\xff\xfe"
+    os.mkdir(odd)  # noqa: PTH102 - a path of bytes
+    config = home.config("team", agent("one"))
+
+    def massgen_there(*options: str) -> "subprocess.CompletedProcess[bytes]":
+        command = [home.python, "-m", COMMAND_MODULE, "--automation", *options, "--config", config, "What is it?"]
+        return subprocess.run(command, cwd=odd, env=home.environ, capture_output=True, check=False, timeout=90)
+
+    refused = massgen_there()
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert refused.stderr.startswith(b"ERROR unsafe_path: ")
+    assert b"the path is not UTF-8" in refused.stderr
+    kept = massgen_there("--no-logs")
+    assert kept.returncode == 0, kept.stderr
+    assert b"COMPLETED: 1 agents" in kept.stdout
 
 
 def test_at_the_end_the_status_reads_as_massgens(home: TempHome) -> None:
