@@ -13,7 +13,7 @@ SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
 """What becomes the agent's system message, in this order."""
 LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
 """Other names of `max_output_tokens`."""
-_TO_THE_PROVIDER = (
+TO_THE_PROVIDER = (
     *("top_k", "min_p", "seed", "stop", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias"),
     *("service_tier", "parallel_tool_calls", "thinking", "metadata", "user", "store"),
 )
@@ -23,7 +23,7 @@ _NO_KEY = frozenset(
 )
 """What people write where a server wants no key, but a library insists on one."""
 _LOCAL_TYPES = get_args(LocalBackendConfig.model_fields["type"].annotation)
-_VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
+VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
 _NO_SUMMARY = "thoughts are shown as the provider sends them"
 _NO_VERBOSITY = "this provider has no such setting; say it in system_message"
@@ -54,7 +54,7 @@ def take(backend: dict[str, Plain], place: Place) -> Spelled:
     _take_verbosity(backend, place, spelled)
     _take_placeholder(backend)
     extra = backend.get("extra_body", {})
-    for key in _TO_THE_PROVIDER:
+    for key in TO_THE_PROVIDER:
         if key in backend and isinstance(extra, dict):
             value = backend.pop(key)
             extra = extra if value is None else {key: value, **extra}
@@ -123,7 +123,7 @@ def _take_verbosity(backend: dict[str, Plain], place: Place, spelled: Spelled) -
             backend["verbosity"] = verbosity
             spelled.moved[(*place, "verbosity")] = (*place, "text", "verbosity")
         spelled.problems += [Problem((*place, "text", key), "unknown key; known here: verbosity") for key in settings]
-    if backend.get("verbosity") is not None and backend.get("type") not in _VERBOSE_TYPES:
+    if backend.get("verbosity") is not None and backend.get("type") not in VERBOSE_TYPES:
         written = spelled.moved.pop((*place, "verbosity"), (*place, "verbosity"))
         spelled.ignored.append((_NO_VERBOSITY, written))
         del backend["verbosity"]

@@ -14,7 +14,7 @@ from massgen_mcp.config.massgen_features import DOCKER, FEATURES, NEEDLESS, Feat
 from massgen_mcp.config.models import TimeoutConfig
 from massgen_mcp.config.yaml_reader import Place, Plain
 
-_GRACE_SECONDS = 120
+GRACE_SECONDS = 120
 """MassGen's default between a round's limit and its end."""
 _SECTION_PLACES: Mapping[Section, Place] = {
     "orchestrator": ("orchestrator",),
@@ -196,7 +196,7 @@ def _take_timeouts(taken: Taken) -> None:
     if not isinstance(part, dict):
         return
     place: Place = ("timeout_settings",)
-    grace = _number(part.pop("round_timeout_grace_seconds", None), _GRACE_SECONDS)
+    grace = _number(part.pop("round_timeout_grace_seconds", None), GRACE_SECONDS)
     names = (
         ("initial_round_timeout_seconds", "first_round_timeout_seconds"),
         ("subsequent_round_timeout_seconds", "round_timeout_seconds"),
