@@ -29,6 +29,7 @@ message for each feature and its way out. An unknown key is an error with the ne
 | MassGen's key | what it means here |
 | --- | --- |
 """
+GRACE = "round_timeout_grace_seconds"
 TAKEN = (
     ("`agent:` in place of `agents:`, no `id`", "a team of one; `agent1`, `agent2`, ..."),
     ("`max_tokens`, `max_completion_tokens`", "`max_output_tokens`"),
@@ -45,8 +46,7 @@ TAKEN = (
     ("`max_thinking_tokens`, `disallowed_tools` of `claude_code`", "a `reasoning_effort`; what is forbidden anyway"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",
-        "`first_round_timeout_seconds`, `round_timeout_seconds`, with `round_timeout_grace_seconds` "
-        f"({GRACE_SECONDS}) added, since ours are hard",
+        f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added: ours are hard",
     ),
     ("`max_new_answers_global: N`", "shared out: `max_new_answers_per_agent`"),
     ("`skip_final_presentation: true`", "`final_answer_strategy: winner_reuse`"),
