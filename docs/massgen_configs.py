@@ -46,7 +46,7 @@ TAKEN = (
     ("`max_thinking_tokens`, `disallowed_tools` of `claude_code`", "a `reasoning_effort`; what is forbidden anyway"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",
-        f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added: ours are hard",
+        f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added",
     ),
     ("`max_new_answers_global: N`", "shared out: `max_new_answers_per_agent`"),
     ("`skip_final_presentation: true`", "`final_answer_strategy: winner_reuse`"),
