@@ -75,8 +75,9 @@ def team_config(
             raise MassgenError("config_invalid", message)
     sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
     for agent, section in zip(agents, sections, strict=True):
-        if texts := agent.message_templates or (orchestrator and orchestrator.message_templates):
-            section.update(_templates(texts))
+        section.update(
+            _templates(agent.message_templates or (orchestrator.message_templates if orchestrator else None))
+        )
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
@@ -84,7 +85,7 @@ def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) ->
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     environ = os.environ if environ is None else environ
     agent.init_nlip_router()
-    section = agent_section(agent, environ) | _templates(agent.message_templates or MessageTemplates())
+    section = agent_section(agent, environ) | _templates(agent.message_templates)
     data = {"agents": [section], **_team_settings(agent)}
     return config_from_data(data, _SOURCE, environ=environ)
 
@@ -179,8 +180,8 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
     return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
 
 
-def _templates(texts: MessageTemplates) -> dict[str, Any]:
-    return {"message_templates": texts.overrides} if texts.overrides else {}
+def _templates(texts: MessageTemplates | None) -> dict[str, Any]:
+    return {"message_templates": texts.overrides} if texts is not None and texts.overrides else {}
 
 
 def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Must not know what a valid value is; that is for `models`. Which keys are ignore
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from massgen_mcp.config import massgen_backends
 from massgen_mcp.config.diagnostics import Problem, show_place
@@ -93,12 +94,15 @@ def _places(value: Plain, place: Place) -> Iterator[Place]:
 
 def _own_copy(data: dict[str, Plain], place: Place) -> dict[str, Plain] | None:
     """The mapping at `place`, as a copy that may be changed and stands in its place; None if none is there."""
-    part: Plain = data
+    part = data
     for key in place:
-        if not isinstance(part, dict) or not isinstance(value := part.get(str(key)), dict):
+        value = part.get(str(key))
+        if not isinstance(value, dict):
             return None
-        part[str(key)] = part = dict(value)
-    return part if isinstance(part, dict) else None
+        own = dict(value)
+        part[str(key)] = own
+        part = own
+    return part
 
 
 # -- what is ignored or refused ---------------------------------------------------------------------------------------
@@ -196,7 +200,7 @@ def _take_timeouts(taken: Taken) -> None:
     if not isinstance(part, dict):
         return
     place: Place = ("timeout_settings",)
-    grace = _number(part.pop("round_timeout_grace_seconds", None), GRACE_SECONDS)
+    grace = _take_grace(part, (*place, "round_timeout_grace_seconds"), taken)
     names = (
         ("initial_round_timeout_seconds", "first_round_timeout_seconds"),
         ("subsequent_round_timeout_seconds", "round_timeout_seconds"),
@@ -214,6 +218,17 @@ def _take_timeouts(taken: Taken) -> None:
             continue
         part[ours] = value + grace if _is_number(value) and value > 0 else value
         taken.moved[(*place, ours)] = (*place, written)
+
+
+def _take_grace(part: dict[str, Plain], place: Place, taken: Taken) -> float:
+    grace = part.pop("round_timeout_grace_seconds", None)
+    if not _is_number(grace) or grace < 0:
+        if grace is not None:
+            taken.problems.append(Problem(place, "expected a number of seconds"))
+        return GRACE_SECONDS
+    if part.get("initial_round_timeout_seconds") is None and part.get("subsequent_round_timeout_seconds") is None:
+        taken.ignore(_NOT_SWITCHED_ON, place)
+    return grace
 
 
 def _take_orchestrator(taken: Taken) -> None:
@@ -263,12 +278,8 @@ def _context_path(entry: Plain, place: Place, taken: Taken) -> Plain:
     return plain
 
 
-def _is_number(value: Plain) -> bool:
+def _is_number(value: Plain) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number(value: Plain, default: float) -> float:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else default
 
 
 def _listed(places: list[Place]) -> str:

@@ -160,7 +160,10 @@ def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None 
         web_searches=usage.web_searches,
     )
     try:
-        found = calc_price(listed, model, provider_id=provider, provider_api_url=url)
+        if url is not None:
+            found = calc_price(listed, model, provider_api_url=url)
+        else:
+            found = calc_price(listed, model, provider_id=provider)
     except (LookupError, ValueError):
         return None
     return found.total_price if _is_of_a_chat_model(found) else None

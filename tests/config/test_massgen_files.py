@@ -8,6 +8,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,9 +36,9 @@ def loaded(file: Path) -> loader.Parsed:
 
 
 def setting(config: Config, path: str) -> str:
-    value: object = config.model_dump(mode="json")
+    value: Any = config.model_dump(mode="json")
     for key in path.split("."):
-        value = value[int(key)] if isinstance(value, list) else value[key]  # type: ignore[index]
+        value = value[int(key) if key.isdigit() else key]
     return str(value)
 
 
