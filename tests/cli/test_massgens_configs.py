@@ -1,10 +1,8 @@
 """What somebody meets who comes with MassGen's configs and commands."""
 
-import json
 import os
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from tests.commands import run_command
@@ -91,14 +89,3 @@ def test_a_directory_whose_path_is_not_utf8_is_refused_in_words_and_works_withou
     kept = massgen_there("--no-logs")
     assert kept.returncode == 0, kept.stderr
     assert b"COMPLETED: 1 agents" in kept.stdout
-
-
-def test_at_the_end_the_status_reads_as_massgens(home: TempHome) -> None:
-    config = home.config("team", agent("one"), agent("two"))
-    code, lines = massgen(home, "--automation", "--config", config, "What is it?")
-    assert code == 0
-    status = json.loads(Path(lines[1].removeprefix("STATUS: ")).read_text())
-    assert status["coordination"]["phase"] == "presentation"
-    assert status["coordination"]["completion_percentage"] == 100
-    assert status["coordination"]["is_final_presentation"] is True
-    assert [one["status"] for one in status["agents"].values()] == ["voted", "voted"]
