@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.config.builder import config_from_models, default_team, describe_default
+from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, config_path, config_places, is_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.request.reach import reach_of
@@ -61,7 +62,7 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
     team = await default_team(environ)
-    return Team(team, describe_default(team), environ, is_default=True)
+    return Team(team.config, team.told, environ, is_default=True)
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
