@@ -30,7 +30,7 @@ providers on one machine: aimock, and a server that says what no decent server w
 was one that the SDK's own types allow. The tests play the same, on every change. No real provider was asked.
 
 Chat Completions stands for every server with an OpenAI-compatible API; Gemini, Azure and OpenRouter speak it in ways of
-their own, which these doubles imitate.
+their own, which these doubles imitate. Ollama has an API of its own, whose double follows `api/types.go`.
 
 ## What every wire does
 
@@ -131,7 +131,8 @@ async def page() -> tuple[str, int]:
 async def _check(check: Check, row: Row, aimock: Aimock) -> str:
     aimock.reset()
     try:
-        return await check.play(row, aimock)
+        async with row.provider(aimock) as provider:
+            return await check.play(row, provider)
     except AssertionError as error:
         return _failed(error)
 
