@@ -101,6 +101,7 @@ class OllamaChat(TypedDict):
     options: OllamaOptions
     tools: NotRequired[list[dict[str, Any]]]
     keep_alive: NotRequired[str | int]
+    format: NotRequired[dict[str, Any]]
     think: NotRequired[bool | Literal["low", "medium", "high", "max"]]
     truncate: NotRequired[bool]
     shift: NotRequired[bool]

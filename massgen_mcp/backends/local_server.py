@@ -13,7 +13,7 @@ from massgen_mcp.backends.base import Backend, ModelRequest, Part
 from massgen_mcp.backends.failures import failure, translated
 from massgen_mcp.backends.http import Endpoint, listing_client
 from massgen_mcp.config.default_team import chosen_models
-from massgen_mcp.config.local_servers import MAX_BYTES, LocalServer, api_root, listed_models
+from massgen_mcp.config.local_servers import MAX_BYTES, LocalServer, api_root, listed_models, states_no_tools
 from massgen_mcp.config.model_lists import ListedModel
 from massgen_mcp.config.models import AUTO_MODEL
 from massgen_mcp.errors import BackendError
@@ -31,6 +31,8 @@ class LocalServerBackend:
         self._wire = wire
         self._lock = anyio.Lock()
         self._asked: Backend | None = None
+        self._drops_tools: bool | None = None
+        """None: nobody has asked yet."""
 
     @property
     def model(self) -> str:
@@ -41,6 +43,11 @@ class LocalServerBackend:
             if self._asked is None:
                 auto = self._endpoint.model == AUTO_MODEL
                 self._asked = self._wire(await self._auto() if auto else self._endpoint)
+            if self._drops_tools is None and request.tools:
+                self._drops_tools = await self._states_no_tools()
+        if self._drops_tools and request.tools:
+            message = f"{self._base_url}: the template of this model has no place for tools"
+            raise BackendError("tools_unsupported", message, refused="tools")
         asked, missing = self._asked, None
         try:
             async for part in _parts(asked, request):
@@ -82,6 +89,10 @@ class LocalServerBackend:
     async def _models(self) -> list[ListedModel]:
         async with listing_client(self._endpoint.api_key) as client:
             return await listed_models(client, self._type, self._base_url)
+
+    async def _states_no_tools(self) -> bool:
+        async with listing_client(self._endpoint.api_key) as client:
+            return await states_no_tools(client, self._type, self._base_url)
 
     async def _why_nothing(self) -> BackendError:
         path = "/api/tags" if self._type == "ollama" else "/v1/models"

@@ -121,6 +121,8 @@ def request_body(endpoint: Endpoint, settings: OllamaSettings, request: ModelReq
             {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
             for t in request.tools
         ]
+    if request.reply_schema is not None:
+        body["format"] = request.reply_schema
     if settings.keep_alive is not None:
         body["keep_alive"] = -1 if settings.keep_alive == "-1" else settings.keep_alive
     if (effort := endpoint.reasoning_effort) is not None:

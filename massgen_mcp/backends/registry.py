@@ -190,6 +190,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
         cost_field=provider.cost_field,
+        holds_to_schemas=isinstance(config, LocalServerConfig),
         extra_body=config.extra_body,
         redactor=redactor,
     )

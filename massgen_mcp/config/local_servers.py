@@ -5,7 +5,7 @@ Only when a team has to be made or shown: nobody else pays for it. Must not know
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 import anyio
@@ -13,6 +13,7 @@ import anyio
 from massgen_mcp.config.model_lists import (
     ListedModel,
     compatible_models,
+    fields_in,
     lm_studio_models,
     loaded_by_ollama,
     ollama_models,
@@ -85,6 +86,16 @@ async def listed_models(client: "httpx2.AsyncClient", server_type: str, base_url
     """All models of a server, those that cannot chat included; none where no list is to be had."""
     ask = _ASK.get(server_type, _ask_compatible)
     return await ask(client, api_root(base_url))
+
+
+async def states_no_tools(client: "httpx2.AsyncClient", server_type: str, base_url: str) -> bool:
+    """Whether the server says that tools would not reach its model. llama.cpp does not refuse them: where the model's
+    template has no place for tools, it drops them.
+    """
+    if server_type != "llamacpp":
+        return False
+    caps = fields_in(await _get(client, f"{api_root(base_url)}/props")).get("chat_template_caps")
+    return isinstance(caps, dict) and cast("dict[str, object]", caps).get("supports_tools") is False
 
 
 def api_root(base_url: str) -> str:

@@ -1,6 +1,6 @@
 """What every wire has to do with a provider that behaves, or misbehaves in the usual ways: the columns of the table.
 
-A check raises AssertionError, or returns what was seen in a few words. aimock plays the provider, or a double of our own
+A check raises AssertionError, or returns what was seen in a few words. aimock plays the provider, or our own double
 where it cannot; every request body is validated with the SDK's own types. What neither can play (`own ways`) comes from
 the dialects.
 """
