@@ -129,13 +129,13 @@ async def ollama_double() -> AsyncGenerator[OllamaDouble]:
 
 @asynccontextmanager
 async def serving_ollama(*models: OllamaModel, replies: Mapping[str, bytes] | None = None) -> AsyncGenerator[RawDouble]:
-    """Ollama with these models; each is in `requests` for every call. `replies` are chats by the name of the model."""
+    """Ollama with these models. `requests` are calls of a model; `replies` are theirs, by the full name."""
 
     def respond(seen: Seen, number: int) -> bytes:
         del number
-        asked = seen.body.get("model", "")
-        known = {model.name for model in models} | {model.name.removesuffix(":latest") for model in models}
-        return (replies or {}).get(asked, not_found(asked)) if asked in known else not_found(asked)
+        asked = seen.body["model"]
+        found = next((model.name for model in models if model.name in (asked, f"{asked}:latest")), "")
+        return (replies or {}).get(found, not_found(asked))
 
     async with answering(respond, lambda seen: about_models(seen, models)) as server:
         yield server

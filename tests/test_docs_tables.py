@@ -23,6 +23,11 @@ def test_the_page_of_backends_has_a_row_for_every_type() -> None:
     assert rows == [row.type for row in PROVIDERS]
 
 
+async def test_the_page_of_default_teams_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "default_teams.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == await script["page"](), "run `python -m docs.default_teams`"
+
+
 def test_the_page_of_wires_lists_every_wire_check_and_fault_and_none_that_failed() -> None:
     text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
     tables = [[line.strip("| ").split(" | ") for line in block.splitlines()] for block in text.split("\n\n")]

@@ -41,7 +41,7 @@ class ListedModel:
     """Who the server says it belongs to: OpenAI-compatible servers put their own name there."""
 
     def __str__(self) -> str:
-        facts = [f"{self.billions:g}B"] if self.billions else []
+        facts = [f"{self.billions:.3g}B"] if self.billions else []
         facts += ["no tools"] if self.tools is False else []
         return f"{self.name} ({', '.join(facts)})" if facts else self.name
 

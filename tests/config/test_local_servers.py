@@ -107,7 +107,7 @@ async def test_every_server_is_asked_at_once_in_its_own_words() -> None:
         "lmstudio at HERE has openai/gpt-oss-20b (20B), qwen/qwen3-14b (14B)",
         "vllm at HERE has Qwen/Qwen3-32B-AWQ (32B)",
         "sglang at HERE has meta-llama/Llama-3.3-70B-Instruct (70B)",
-        "llamacpp at HERE has /models/Qwen3-8B-Q4_K_M.gguf (8.19074B)",
+        "llamacpp at HERE has /models/Qwen3-8B-Q4_K_M.gguf (8.19B)",
     ]
     contexts = {server.type: server.models[0].context for server in servers}
     assert contexts == {"ollama": 40_960, "lmstudio": 131_072, "vllm": 32_768, "sglang": 40_960, "llamacpp": 8192}
