@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError
 
 Wire = Literal["chat", "responses", "messages", "ollama"]
@@ -22,9 +23,6 @@ CostField = Literal["cost", "cost_in_usd_ticks"]
 
 MESSAGES_OUTPUT = 16_000
 """The Messages API insists on a limit of tokens for every reply; this is ours where the config sets none."""
-
-OLLAMA_PORT = 11434
-"""Where Ollama listens unless told otherwise."""
 
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -227,7 +225,7 @@ def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
 def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
     """Where the operator moved this provider to; empty: nowhere."""
     told = environ.get(row.base_url_variable or "", "").strip()
-    return _ollamas_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
+    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
 
 
 def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
@@ -321,22 +319,6 @@ def _port(url: str) -> int | None:
         return urlsplit(url).port
     except ValueError:
         return None
-
-
-def _ollamas_address(told: str) -> str:
-    """`OLLAMA_HOST` as Ollama reads it: scheme and port may be missing; an address to listen at is this machine's."""
-    if not told:
-        return ""
-    scheme, slashes, place = told.rpartition("://")
-    default_port = {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT)
-    try:
-        parts = urlsplit(f"//{place}" if place.count(":") < 2 or "[" in place else f"//[{place}]")
-        host, port = parts.hostname or "127.0.0.1", parts.port or default_port
-    except ValueError:
-        return told  # no address; whoever uses it says so
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - what is compared, nothing listens
-    path = parts.path.rstrip("/")
-    return f"{scheme if slashes else 'http'}://{f'[{host}]' if ':' in host else host}:{port}{path}"
 
 
 def _same_address(one: str, other: str) -> bool:
