@@ -15,7 +15,7 @@ from anyio.abc import SocketAttribute
 
 from massgen_mcp.config.local_servers import LocalServer
 from massgen_mcp.config.providers import PROVIDERS
-from tests.ollama_double import GB, OllamaModel, about_models, json_reply, serving_ollama
+from tests.ollama_double import GB, OllamaModel, about_models, json_reply, not_found, serving_ollama
 from tests.raw_double import RawDouble, Seen, answering, reply
 from tests.wires.dialects import Chat, Dialect
 from tests.wires.dialects import Ollama as OllamaChat
@@ -194,7 +194,13 @@ def acting(dialect: Callable[[], Dialect]) -> Callable[[Seen, int], bytes]:
 async def acting_server(kind: str, *models: OllamaModel) -> AsyncGenerator[RawDouble]:
     """A server whose models take part in a team; `requests` are their calls."""
     if kind == "ollama":
-        async with answering(acting(OllamaChat), lambda seen: about_models(seen, models or OLLAMA)) as server:
+        has = models or OLLAMA
+        act = acting(OllamaChat)
+        known = {name for model in has for name in (model.name, model.name.removesuffix(":latest"))}
+        async with answering(
+            lambda seen, number: act(seen, number) if seen.body["model"] in known else not_found(seen.body["model"]),
+            lambda seen: about_models(seen, has),
+        ) as server:
             yield server
         return
     listed = LISTS[kind]
