@@ -441,7 +441,7 @@ async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome, tmp
     config = (await default_team({"PATH": os.environ["PATH"], **own}, places=())).config
     assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code-1", "claude_code")]
     keyed = (await default_team({**own, "OPENAI_API_KEY": "k"}, places=())).config
-    assert [agent.backend.type for agent in keyed.agents] == ["openai"]
+    assert {agent.backend.type for agent in keyed.agents} == {"openai"}
     async with home.with_variables(**own).client() as client:
         planned = await call(client, "start_run", question="q", dry_run=True)
     assert "Claude Code" in planned["source"]
