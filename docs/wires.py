@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 
 from massgen_mcp.backends.refusals import SAID
+from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
 from tests.wires.ends import ENDS, fewer_cells, play_ends
@@ -87,6 +88,20 @@ Words of real servers, by which a refusal of tools or of `tool_choice`, and a co
 """
 
 
+SERVERS_HEAD = """
+## What model servers say they have
+
+Servers of one's own are asked for their models in their own words ([local-models.md](local-models.md)). What each of
+these doubles was asked, and what was found there; embedding models are left out.
+
+"""
+
+
+async def _servers() -> str:
+    lines = [await listing.play() for listing in LISTINGS]
+    return SERVERS_HEAD + _table(["server", "type", "asked", "found"], lines)
+
+
 async def _manners() -> tuple[str, int]:
     """The table of manners, and how many rows failed."""
     lines: list[list[str]] = []
@@ -125,6 +140,7 @@ async def page() -> tuple[str, int]:
     failed, text = failed + wrong, text + ends
     manners, wrong = await _manners()
     failed, text = failed + wrong, text + manners
+    text += await _servers()
     return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
 
 

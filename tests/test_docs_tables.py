@@ -5,6 +5,7 @@ import runpy
 from massgen_mcp.backends.refusals import SAID
 from massgen_mcp.config.providers import PROVIDERS
 from tests.harness import ROOT
+from tests.model_servers import LISTINGS
 from tests.wires.checks import CHECKS
 from tests.wires.ends import ENDS
 from tests.wires.faults import FAULTS, cell
@@ -48,6 +49,12 @@ def test_the_page_of_wires_tells_what_the_faults_of_the_tests_expect() -> None:
     for fault in FAULTS:
         cells = [cell(fault.expected(row)) for row in ROWS]
         assert f"| {fault.title} | {' | '.join(cells)} |" in text, "run `make wire-table`"
+
+
+async def test_the_page_of_wires_tells_what_model_servers_say_they_have() -> None:
+    text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
+    for listing in LISTINGS:
+        assert f"| {' | '.join(await listing.play())} |" in text, "run `make wire-table`"
 
 
 def test_the_page_of_wires_tells_how_models_may_act_and_what_servers_say() -> None:
