@@ -11,6 +11,7 @@ import anyio
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    DraftPart,
     JsonObject,
     JsonValue,
     Message,
@@ -23,6 +24,7 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
+from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
 from massgen_mcp.backends.fields import fields_of, fields_or_none, objects_in, text_in
@@ -165,6 +167,7 @@ class _Reply:
         self._endpoint = endpoint
         self._base_url = base_url
         self._ids = CallIds(request.messages)
+        self._drafts = Drafts(request.tools)
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[ToolCall] = []
@@ -191,8 +194,11 @@ class _Reply:
             function = fields_of(told.get("function"), "function")
             arguments = function.get("arguments")
             written = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
-            call_id = self._ids.take(text_in(told, "id"))
-            self._calls.append(ToolCall(call_id, clean(text_in(function, "name")), clean(written)))
+            call = ToolCall(self._ids.take(text_in(told, "id")), clean(text_in(function, "name")), clean(written))
+            self._calls.append(call)
+            draft = self._drafts.begin(call.name)
+            if draft and (shown := draft.add(call.arguments)):  # at once: calls come whole
+                yield DraftPart(shown)
         if fields.get("done") is True:
             self._last = dict(fields)
 

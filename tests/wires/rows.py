@@ -41,6 +41,8 @@ class Row:
     """Where a request tells how much to reason."""
     own_fields: tuple[str, ...] = ()
     """Fields of a request that the SDK does not know, but the provider does."""
+    whole_calls: bool = False
+    """Whether a call comes whole, not in pieces."""
     comment: bytes = b": keep-alive\n\n"
     """What a server may send in order to say nothing."""
     beside: Callable[[Seen], bytes | None] = lambda _: None
@@ -104,6 +106,7 @@ ROWS = (
         dialects.Ollama,
         "/api/chat",
         effort_field="think",
+        whole_calls=True,
         comment=b"\n",
         beside=about_models,
         own_double=ollama_double,
