@@ -4,7 +4,7 @@ A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is 
 """
 
 import json
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 from tests.raw_double import sse
 
@@ -228,7 +228,7 @@ class Ollama:
         return self.stop_as(ABSENT if reason is None else self.finishes[reason], usage)
 
     def stop_as(self, told: Any, usage: Any) -> "Ollama":
-        counted = usage if isinstance(usage, dict) else {}
+        counted = cast("Event", usage) if isinstance(usage, dict) else {}
         reason = {} if told is ABSENT else {"done_reason": told}
         self._add({"content": ""}, done=True, total_duration=5_000_000, load_duration=1_000_000, **reason, **counted)
         return self
