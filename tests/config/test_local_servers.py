@@ -11,7 +11,6 @@ from anyio.abc import SocketAttribute, SocketStream
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
 from tests.model_servers import (
     LM_STUDIO_EMBEDDING,
-    OLLAMA,
     PATIENT,
     UNKNOWN_TO_LM_STUDIO,
     all_servers,
@@ -188,4 +187,3 @@ async def test_what_is_no_model_server_is_passed_over(kind: str) -> None:
 
 async def test_nobody_is_found_where_nobody_is() -> None:
     assert await found(LocalServer("vllm", f"http://127.0.0.1:{await closed_port()}")) == []
-    assert OLLAMA
