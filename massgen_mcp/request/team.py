@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, config_path, config_places, is_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.request.reach import reach_of
@@ -61,6 +60,8 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent)
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
+    from massgen_mcp.config.default_team import default_team  # here: a server starts without it
+
     team = await default_team(environ)
     return Team(team.config, team.told, environ, is_default=True)
 
