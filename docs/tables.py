@@ -27,6 +27,7 @@ class WireFacts(NamedTuple):
 WIRES: dict[Wire, WireFacts] = {
     "responses": WireFacts("OpenAI Responses", "yes", "yes", "encrypted and sent back; `reasoning_effort`", "yes"),
     "messages": WireFacts("Anthropic Messages", "yes", "yes", "signed and sent back; `reasoning_effort`", "yes"),
+    "ollama": WireFacts("Ollama's own", "yes", "yes, whole", "sent back as `thinking`; `reasoning_effort`", "yes"),
     "chat": WireFacts(
         "Chat Completions",
         "yes",
@@ -57,7 +58,8 @@ TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
-- `lmstudio`, `vllm` and `sglang` may leave `model` out: then it is the first chat model that the server lists.
+- The last five are model servers of your own ([local-models.md](local-models.md)): they may leave `model` out, and a
+  name that they do not have is answered with the nearest of what they have.
 - `claude_code` is no API but the Claude Code CLI with the extra of that name: [claude-code.md](claude-code.md).
 - `ag2` is an agent of the AG2 framework, which asks a model of the `chatcompletion` wire: [ag2.md](ag2.md).
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
@@ -67,7 +69,7 @@ TAIL = """\
   given here.
 - All wires are tested with the SDKs against doubles ([wires.md](wires.md)); no real provider is asked.
 - Usage counts cached input and reasoning tokens apart where the provider does.
-- A default team takes the strong model of every provider whose key is set:
+- A default team ([default-teams.md](default-teams.md)) takes the strong model of every provider whose key is set:
 """
 
 

@@ -76,6 +76,10 @@ class ModelRequest:
     must_call_tool: bool = False
     max_output_tokens: int | None = None
     ends_with_call: bool = False
+    reply_schema: JsonObject | None = None
+    """JSON Schema that the text of the reply must follow: how a call is forced where no tools are taken. Servers that
+    cannot hold a model to one are not told of it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,9 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         ]
         if request.must_call_tool:  # "auto" is every server's default, and some refuse the word
             body["tool_choice"] = "required"
+    if request.reply_schema is not None and endpoint.holds_to_schemas:
+        schema: JsonObject = {"name": "call", "schema": request.reply_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,

@@ -58,6 +58,8 @@ class Endpoint:
     """Parameters of every request's address."""
     cost_field: CostField | None = None
     """Where the provider's usage says what a call cost."""
+    holds_to_schemas: bool = False
+    """Whether its server can hold a model to the schema of a reply."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
     redactor: Redactor = field(default=NO_KEYS, repr=False)
     """Takes keys out of what is quoted in errors, before they are cut to their length."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.config.models import ProviderLimits
+from massgen_mcp.config.limits import CallLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import OWN_QUEUE, Obstacle
 
@@ -60,7 +60,7 @@ class ProviderLimiters:
         """By address and model; never forgotten."""
 
     @contextmanager
-    def limiter(self, destination: Destination, limits: ProviderLimits) -> Generator["ProviderLimiter"]:
+    def limiter(self, destination: Destination, limits: CallLimits) -> Generator["ProviderLimiter"]:
         """The limiter of `destination`, with `limits` in force in it until the end of the block."""
         self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
         fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
@@ -78,7 +78,7 @@ class ProviderLimiter:
         self._address = address
         self._policy = policy
         self._abilities = abilities
-        self._limits: list[ProviderLimits] = []
+        self._limits: list[CallLimits] = []
         self._line: deque[_Place] = deque()
         """Those who wait, and whoever is just being let through; the first one looks for a gap."""
         self._in_the_way: tuple[Obstacle, float | None] | None = None
@@ -90,7 +90,7 @@ class ProviderLimiter:
         self._circuit = _Circuit(policy)
 
     @contextmanager
-    def limited(self, limits: ProviderLimits) -> Generator[None]:
+    def limited(self, limits: CallLimits) -> Generator[None]:
         """`limits` hold until the end of the block; where several blocks disagree the smaller number holds."""
         self._limits.append(limits)
         try:

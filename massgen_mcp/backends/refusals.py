@@ -142,6 +142,14 @@ SAID = (
         "https://github.com/ggml-org/llama.cpp/issues/19774",
     ),
     Said(
+        "Ollama",
+        400,
+        "the input length exceeds the context length",
+        "too_long",
+        r"input (?:length )?exceeds (?:the |maximum )?context length",
+        "https://github.com/ollama/ollama/blob/main/llm/llama_server.go",
+    ),
+    Said(
         "LM Studio",
         400,
         "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= "

@@ -18,13 +18,13 @@ from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_lo
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
-    AUTO_MODEL,
     Ag2BackendConfig,
     AzureBackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
     HttpBackend,
-    LocalBackendConfig,
+    LocalServerConfig,
+    OllamaBackendConfig,
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.native_tools import native_tools_of
@@ -138,10 +138,14 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Red
 
 def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     endpoint = _endpoint(config, environ, redactor)
-    if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
+    if isinstance(config, LocalServerConfig):
         from massgen_mcp.backends.local_server import LocalServerBackend
 
-        return LocalServerBackend(endpoint)
+        return LocalServerBackend(config.type, endpoint, lambda asked: _of_wire(config, asked, environ))
+    return _of_wire(config, endpoint, environ)
+
+
+def _of_wire(config: HttpBackend, endpoint: "Endpoint", environ: Mapping[str, str]) -> Backend:
     match provider_for(config, environ).wire:
         case "responses":
             from massgen_mcp.backends.openai_responses import ResponsesBackend
@@ -155,6 +159,13 @@ def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -
             from massgen_mcp.backends.claude import ClaudeBackend
 
             return ClaudeBackend(endpoint)
+        case "ollama":
+            from massgen_mcp.backends.ollama import OllamaBackend, OllamaSettings
+
+            settings = OllamaSettings()
+            if isinstance(config, OllamaBackendConfig):
+                settings = OllamaSettings(config.context_length, config.keep_alive)
+            return OllamaBackend(endpoint, settings)
 
 
 def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
@@ -180,6 +191,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
         native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
         cost_field=provider.cost_field,
+        holds_to_schemas=isinstance(config, LocalServerConfig),
         extra_body=config.extra_body,
         redactor=redactor,
     )

@@ -224,14 +224,31 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     """Root of the API, without credentials. Default: the provider's own."""
 
 
-class LocalBackendConfig(HttpBackendConfig, frozen=True):
+class LocalServerConfig(HttpBackendConfig, frozen=True):
     """A model server of one's own. It needs no key."""
 
-    type: Literal["lmstudio", "vllm", "sglang"]
     model: ModelName = AUTO_MODEL
-    """`auto`: the first chat model that the server lists, looked up at the first call."""
+    """`auto`: the largest chat model that the server has and this machine can hold, looked up at the first call."""
     base_url: Address | None = None
     """Root of the API, without credentials. Default: this machine, at the server's usual port."""
+
+
+class LocalBackendConfig(LocalServerConfig, frozen=True):
+    """A model server of one's own that speaks like OpenAI's."""
+
+    type: Literal["lmstudio", "vllm", "sglang", "llamacpp"]
+
+
+class OllamaBackendConfig(LocalServerConfig, frozen=True):
+    """Ollama, asked by its own API: only there a request can say how large the model's context is to be."""
+
+    type: Literal["ollama"]
+    context_length: int | None = Field(default=None, ge=512, le=10_000_000)
+    """Tokens of context that the model is loaded with. Default: 16,384, or what it is loaded with already, if that is
+    more; never more than the model has.
+    """
+    keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
+    """How long the model stays loaded after a call, such as 30m; -1: for ever. Default: the server's."""
 
 
 class AzureBackendConfig(HttpBackendConfig, frozen=True):
@@ -315,11 +332,12 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
         )
 
 
-HttpBackend = ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig
+HttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig
 BackendConfig = Annotated[
     ScriptedBackendConfig
     | ProviderBackendConfig
     | LocalBackendConfig
+    | OllamaBackendConfig
     | AzureBackendConfig
     | ClaudeCodeBackendConfig
     | Ag2BackendConfig,
@@ -337,6 +355,7 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
     for model in (
         ProviderBackendConfig,
         LocalBackendConfig,
+        OllamaBackendConfig,
         AzureBackendConfig,
         ClaudeCodeBackendConfig,
         Ag2BackendConfig,
@@ -479,13 +498,12 @@ class ProviderLimits(Settings, frozen=True):
     smaller number holds while both go on.
     """
 
-    concurrency: int = Field(default=100, ge=1, le=10_000)
-    """Calls under way at once. Each of `claude_code`'s is a process, so its default is 4."""
+    concurrency: int | None = Field(default=None, ge=1, le=10_000)
+    """Calls under way at once. Default: 100; 4 for `claude_code`, whose calls are processes; 1 for a model server of
+    this machine.
+    """
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     """Calls begun in any 60 s, retries included. None: no limit of ours."""
-
-
-CLI_CONCURRENCY = 4
 
 
 class Config(Settings, frozen=True):
@@ -497,11 +515,6 @@ class Config(Settings, frozen=True):
     budget: BudgetConfig = BudgetConfig()
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
     """By backend type."""
-
-    def limits_of(self, backend_type: str) -> ProviderLimits:
-        """What is set for this type, else the defaults."""
-        concurrency = {"concurrency": CLI_CONCURRENCY} if backend_type == "claude_code" else {}
-        return self.limits.get(backend_type, ProviderLimits(**concurrency))
 
     @field_validator("limits")
     @classmethod

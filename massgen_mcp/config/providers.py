@@ -14,9 +14,10 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError
 
-Wire = Literal["chat", "responses", "messages"]
+Wire = Literal["chat", "responses", "messages", "ollama"]
 CostField = Literal["cost", "cost_in_usd_ticks"]
 """What a provider calls the money in its usage: OpenRouter's US dollars, xAI's tenths of a billionth of one."""
 
@@ -50,6 +51,17 @@ class Provider:
     """Where its replies say what they cost; None if they do not."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a model server of one's own, which can be asked what it has."""
+        return is_loopback(self.base_url)
+
+
+def _local(name: str, wire: Wire, base_url: str, variable: str | None = None) -> Provider:
+    """A model server of one's own, at its usual port."""
+    moved = variable or f"MASSGEN_{name.upper()}_BASE_URL"
+    return Provider(name, wire, (), base_url, key_required=False, base_url_variable=moved)
 
 
 PROVIDERS = (
@@ -161,9 +173,11 @@ PROVIDERS = (
         hosts=("openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com", "services.ai.azure.com"),
         base_url_variable="AZURE_OPENAI_ENDPOINT",
     ),
-    Provider("lmstudio", "chat", (), "http://127.0.0.1:1234/v1", key_required=False),
-    Provider("vllm", "chat", (), "http://127.0.0.1:8000/v1", key_required=False),
-    Provider("sglang", "chat", (), "http://127.0.0.1:30000/v1", key_required=False),
+    _local("ollama", "ollama", "http://127.0.0.1:11434", "OLLAMA_HOST"),
+    _local("lmstudio", "chat", "http://127.0.0.1:1234/v1"),
+    _local("vllm", "chat", "http://127.0.0.1:8000/v1"),
+    _local("sglang", "chat", "http://127.0.0.1:30000/v1"),
+    _local("llamacpp", "chat", "http://127.0.0.1:8080/v1"),
 )
 
 
@@ -180,15 +194,16 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     the model is.
     """
     row = named_provider(backend.type)
-    operators = environ.get(row.base_url_variable or "", "").strip()
+    operators = operators_address(row, environ)
     given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
-    if given and (row.base_url_variable or "").startswith("MASSGEN_") and _same_address(given, row.base_url):
-        given = None  # `build_config` fills the default in; who sets our own variable means that default
+    moves_default = row.is_local or (row.base_url_variable or "").startswith("MASSGEN_")
+    if given and moves_default and _same_address(given, row.base_url):
+        given = None  # `build_config` fills the default in; who sets such a variable means that default
     url = given or operators or row.base_url
     if not url:
         return row
     if operators and _same_address(url, operators):
-        return replace(row, base_url=url, key_required=not is_loopback(url))
+        return replace(row, base_url=url, key_required=row.key_required and not is_loopback(url))
     owner = owner_of(url)
     if owner is None:
         return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
@@ -207,9 +222,22 @@ def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
 
 
+def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
+    """Where the operator moved this provider to; empty: nowhere."""
+    told = environ.get(row.base_url_variable or "", "").strip()
+    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
+
+
+def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+    """Whether a model server of this machine is asked: by its type, or at the port where one usually is."""
+    url = provider_for(backend, environ).base_url
+    usual = {_port(row.base_url) for row in PROVIDERS if row.is_local}
+    return is_loopback(url) and (named_provider(backend.type).is_local or _port(url) in usual)
+
+
 def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
     """The rows whose address the operator moved to this one."""
-    moved = ((row, environ.get(row.base_url_variable or "", "").strip()) for row in PROVIDERS)
+    moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
     return [row for row, address in moved if address and _same_address(url, address)]
 
 
@@ -284,6 +312,13 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def _port(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:
+        return None
 
 
 def _same_address(one: str, other: str) -> bool:

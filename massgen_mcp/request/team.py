@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.config.builder import config_from_models, default_team, describe_default
+from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import config_path, config_places, is_config, parse_data
 from massgen_mcp.config.models import Config
@@ -64,8 +64,10 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent)
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
+    from massgen_mcp.config.default_team import default_team  # here: a server starts without it
+
     team = await default_team(environ)
-    return Team(team, describe_default(team), environ, is_default=True)
+    return Team(team.config, team.told, environ, is_default=True)
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:

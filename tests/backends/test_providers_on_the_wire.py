@@ -19,8 +19,8 @@ from tests.wire_check import check_body
 from tests.wire_double import Aimock
 
 CONFIG: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-LOCAL = ("lmstudio", "vllm", "sglang")
-KEYED = tuple(row.type for row in PROVIDERS if row.type not in ("azure_openai", *LOCAL))
+LOCAL = ("lmstudio", "vllm", "sglang", "llamacpp")
+KEYED = tuple(row.type for row in PROVIDERS if row.type not in ("azure_openai", "ollama", *LOCAL))
 SUFFIX = {"responses": "/responses", "chat": "/chat/completions", "messages": "/v1/messages"}
 PARIS = {"match": {"userMessage": "capital"}, "response": {"content": "Paris"}}
 
@@ -129,7 +129,7 @@ def listing(*names: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", LOCAL)
-async def test_a_local_server_without_a_model_serves_the_first_that_it_lists(kind: str, aimock: Aimock) -> None:
+async def test_a_local_server_without_a_model_serves_one_that_it_lists(kind: str, aimock: Aimock) -> None:
     models = ("nomic-embed", "qwen-4", "other")
     aimock.load(*({"match": {"model": model}, "response": {"content": f"from {model}"}} for model in models))
     asked = backend(kind, {"MY_KEY": "mine"}, model="auto", base_url=f"{aimock.url}/v1/", api_key_env="MY_KEY")
@@ -138,10 +138,13 @@ async def test_a_local_server_without_a_model_serves_the_first_that_it_lists(kin
         assert text_in([part async for part in asked.stream(ask("capital?"))]) == "from qwen-4"
     await asked.aclose()
     await asked.aclose()
-    assert [request.path for request in aimock.requests] == ["/v1/models", *["/v1/chat/completions"] * 2]
+    *lists, first, second = aimock.requests
+    own = ["/api/v1/models", "/api/v0/models"] if kind == "lmstudio" else []
+    assert [request.path for request in lists] == [*own, "/v1/models"]
     assert {request.headers["authorization"] for request in aimock.requests} == {"Bearer mine"}
-    assert aimock.requests[1].body["model"] == "qwen-4"
-    check_body(aimock.requests[1].path, aimock.requests[1].body)
+    for request in (first, second):
+        assert (request.path, request.body["model"]) == ("/v1/chat/completions", "qwen-4")
+        check_body(request.path, request.body)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from massgen_mcp.errors import MassgenError
 from tests.harness import ROOT
 
 KINDS = (
-    "ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, fireworks, gemini, grok, groq, lmstudio, "
-    "openai, openrouter, scripted, sglang, together, vllm, zai"
+    "ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, fireworks, gemini, grok, groq, llamacpp, "
+    "lmstudio, ollama, openai, openrouter, scripted, sglang, together, vllm, zai"
 )
 OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"
 

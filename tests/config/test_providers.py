@@ -10,6 +10,7 @@ from massgen_mcp.config.models import (
     AzureBackendConfig,
     BackendConfig,
     LocalBackendConfig,
+    OllamaBackendConfig,
     ProviderBackendConfig,
 )
 from massgen_mcp.config.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
@@ -25,7 +26,7 @@ from massgen_mcp.config.providers import (
 )
 from massgen_mcp.errors import MassgenError
 
-HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig)
+HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, OllamaBackendConfig, AzureBackendConfig)
 BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
 KEYS = {name: name.lower() for name in credential_variables() if name.endswith("_API_KEY")} | {"MY_KEY": "my_key"}
 
@@ -154,9 +155,10 @@ def test_a_provider_by_its_type_has_its_own_address_and_key(kind: str) -> None:
     assert find_key(elsewhere, KEYS) is None
 
 
-@pytest.mark.parametrize("kind", ["lmstudio", "vllm", "sglang"])
+@pytest.mark.parametrize("kind", ["ollama", "lmstudio", "vllm", "sglang", "llamacpp"])
 def test_a_local_server_gets_no_key_that_nobody_named(kind: str) -> None:
-    backend = LocalBackendConfig.model_validate({"type": kind})
+    backend = BACKEND.validate_python({"type": kind})
+    assert isinstance(backend, LocalBackendConfig | OllamaBackendConfig)
     assert is_loopback(provider_for(backend).base_url)
     assert find_key(backend, KEYS) is None
     assert missing_variables(backend, {}) == []

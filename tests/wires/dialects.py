@@ -3,7 +3,8 @@
 A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is left out was never sent.
 """
 
-from typing import Any, ClassVar, Literal, Protocol
+import json
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 from tests.raw_double import sse
 
@@ -22,6 +23,8 @@ class Dialect(Protocol):
     """Whether thoughts can be read."""
     proof_of_thought: str
     """The field that carries thoughts back to the provider."""
+    counts_kinds: bool
+    """Whether its usage tells cached and reasoning tokens apart."""
 
     def text(self, *pieces: str) -> "Dialect":
         """Say something, in these pieces."""
@@ -62,6 +65,7 @@ class Chat:
         "refusal": "content_filter",
     }
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "reasoning_content"
 
     def __init__(self) -> None:
@@ -183,10 +187,70 @@ class OpenRouter(Chat):
         return b": OPENROUTER PROCESSING\n\n" + super().body()
 
 
+class Ollama:
+    """Ollama's own chat: a line of JSON after the other, calls whole and with their arguments as an object."""
+
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "stop",
+        "calls": "stop",
+        "length": "length",
+        "refusal": "content_filter",  # it has none; a proxy in front of it may
+    }
+    thinks_aloud = True
+    counts_kinds = False
+    proof_of_thought = "thinking"
+
+    def __init__(self) -> None:
+        self._lines: list[Event] = []
+
+    def text(self, *pieces: str) -> "Ollama":
+        for piece in pieces:
+            self._add({"content": piece})
+        return self
+
+    def reason(self, text: str) -> "Ollama":
+        self._add({"content": "", "thinking": text})
+        return self
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Ollama":
+        del done  # this wire tells whole calls only
+        written = "".join(fragments)
+        try:
+            arguments = json.loads(written)
+        except (ValueError, RecursionError):
+            arguments = written
+        function = {"index": place, "name": name, "arguments": arguments}
+        self._add({"content": "", "tool_calls": [{"id": call_id, "function": function}]})
+        return self
+
+    def stop(self, reason: Stop | None) -> "Ollama":
+        usage = {"prompt_eval_count": USAGE["input"], "eval_count": USAGE["output"]}
+        return self.stop_as(ABSENT if reason is None else self.finishes[reason], usage)
+
+    def stop_as(self, told: Any, usage: Any) -> "Ollama":
+        counted = cast("Event", usage) if isinstance(usage, dict) else {}
+        reason = {} if told is ABSENT else {"done_reason": told}
+        self._add({"content": ""}, done=True, total_duration=5_000_000, load_duration=1_000_000, **reason, **counted)
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Ollama":
+        policy = {"code": "content_policy_violation", "message": "Not allowed"}
+        self._lines.append({"error": "llama runner process has terminated" if kind == "overloaded" else policy})
+        return self
+
+    def body(self) -> bytes:
+        return b"".join(json.dumps(line).encode() + b"\n" for line in self._lines)
+
+    def _add(self, message: Event, *, done: bool = False, **more: Any) -> None:
+        told = {"model": "told-model", "created_at": "2026-01-01T00:00:00Z"}
+        self._lines.append({**told, "message": {"role": "assistant", **message}, "done": done, **more})
+
+
 class Responses:
     """OpenAI's Responses."""
 
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "encrypted_content"
 
     def __init__(self) -> None:
@@ -271,6 +335,7 @@ class Messages:
     """Anthropic's Messages."""
 
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "signature"
 
     _stops: ClassVar[dict[Stop, str]] = {

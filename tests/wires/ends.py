@@ -74,12 +74,20 @@ MESSAGES = [
     ),
     *_bad(*((told, None) for told in ("", None, 7, ["end_turn"]))),
 ]
-ENDS = {"Chat Completions": CHAT, "Responses": RESPONSES, "Messages": MESSAGES}
+OLLAMA = [
+    *_good("stop"),
+    *_bad(
+        "length", "content_filter", "load", "unload", "connection closed", "an invented reason", "", None, 7, ["stop"]
+    ),
+    *_bad(ABSENT),
+]
+ENDS = {"Chat Completions": CHAT, "Responses": RESPONSES, "Messages": MESSAGES, "Ollama": OLLAMA}
 
 HONEST = {
     "Chat Completions": {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28},
     "Responses": {"input_tokens": 21, "output_tokens": 7, "total_tokens": 28},
     "Messages": {"input_tokens": 21, "output_tokens": 7},
+    "Ollama": {"prompt_eval_count": 21, "eval_count": 7},
 }
 _DETAILS = (
     "prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details",
@@ -175,7 +183,7 @@ async def play_ends(row: Row, cells: Iterator[Cell]) -> Tally:
         called = row.dialect().call("new_answer", json.dumps({"content": TEXTS[text]}))
         return reply(called.stop_as(end.told, usage_of(row, usage)).body())
 
-    async with answering(respond) as server:
+    async with answering(respond, row.beside) as server:
         backend = row.backend(server.url)
         try:
             for cell in cells:

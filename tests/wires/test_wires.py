@@ -23,7 +23,8 @@ CHAT, AZURE, GEMINI = (
 @every_row
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.title)
 async def test_a_wire_does_what_it_has_to(check: Check, row: Row, aimock: Aimock) -> None:
-    assert await check.play(row, aimock)
+    async with row.provider(aimock) as provider:
+        assert await check.play(row, provider)
 
 
 @every_row
