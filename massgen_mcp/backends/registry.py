@@ -27,8 +27,7 @@ from massgen_mcp.config.models import (
     LocalBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import provider_for
+from massgen_mcp.config.providers import provider_for, tools_of
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -155,6 +154,10 @@ def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -
             from massgen_mcp.backends.claude import ClaudeBackend
 
             return ClaudeBackend(endpoint)
+        case "gemini":
+            from massgen_mcp.backends.gemini import GeminiBackend
+
+            return GeminiBackend(endpoint)
 
 
 def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
@@ -177,8 +180,9 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
-        native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
+        native_tools=tuple(tool for tool in tools_of(config) if getattr(config, f"enable_{tool}")),
         cost_field=provider.cost_field,
+        of_xai=provider.type == "grok",
         extra_body=config.extra_body,
         redactor=redactor,
     )

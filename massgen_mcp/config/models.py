@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from massgen_mcp.config.keys import holds_credentials
-from massgen_mcp.config.native_tools import refusal
+from massgen_mcp.config.native_tools import NativeTool, listed, refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -168,13 +168,15 @@ class HttpBackendConfig(PricedBackendConfig, frozen=True):
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     enable_web_search: bool = False
-    """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
+    """The provider's own search; these four are refused where the provider has no such tool (see `native_tools`)."""
+    enable_x_search: bool = False
+    """Search on X."""
     enable_code_execution: bool = False
     enable_code_interpreter: bool = False
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
-    @field_validator("enable_web_search", "enable_code_execution", "enable_code_interpreter")
+    @field_validator("enable_web_search", "enable_x_search", "enable_code_execution", "enable_code_interpreter")
     @classmethod
     def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
         backend_type = info.data.get("type")
@@ -198,9 +200,28 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         "fireworks",
         "openrouter",
         "zai",
+        "deepseek",
+        "mistral",
+        "moonshot",
+        "qwen",
+        "nebius",
+        "perplexity",
+        "huggingface",
+        "github",
     ]
     base_url: Address | None = None
     """Root of the API, without credentials. Default: the provider's own."""
+
+    @model_validator(mode="after")
+    def _offered_there(self) -> Self:
+        from massgen_mcp.config.providers import tools_of  # it needs these types
+
+        offered = [f"enable_{tool}" for tool in tools_of(self)]
+        for flag in (f"enable_{tool}" for tool in get_args(NativeTool)):
+            if getattr(self, flag) and flag not in offered:
+                where = urlsplit(self.base_url).netloc if self.base_url else "its default address"
+                raise ValueError(f"{flag}: {self.type} at {where} does not offer this; it has {listed(offered)}")
+        return self
 
 
 class LocalBackendConfig(HttpBackendConfig, frozen=True):

@@ -14,6 +14,7 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     OWN_QUEUE,
     CallPurpose,
+    CitationRecord,
     Cost,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -200,6 +201,7 @@ def _replied(
         tool_calls=tuple(
             ToolCallRecord(id=call.id, name=call.name, arguments=call.arguments) for call in reply.tool_calls
         ),
+        citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
         stop=reply.stop,
         replay=reply.replay,
         usage=usage,

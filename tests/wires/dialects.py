@@ -3,6 +3,7 @@
 A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is left out was never sent.
 """
 
+import json
 from typing import Any, ClassVar, Literal, Protocol
 
 from tests.raw_double import sse
@@ -125,8 +126,8 @@ class Chat:
         self._events.append(self._chunk({"tool_calls": [call]}))
 
 
-class Gemini(Chat):
-    """As Google's endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
+class GeminiCompatible(Chat):
+    """As Google's compatible endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
     total only.
     """
 
@@ -139,7 +140,7 @@ class Gemini(Chat):
         super().__init__()
         self._thought = False
 
-    def reason(self, text: str) -> "Gemini":
+    def reason(self, text: str) -> "GeminiCompatible":
         del text
         self._thought = True
         return self
@@ -181,6 +182,96 @@ class OpenRouter(Chat):
 
     def body(self) -> bytes:
         return b": OPENROUTER PROCESSING\n\n" + super().body()
+
+
+class Gemini:
+    """Google's own API: calls come whole, what is no call is told by the end, everything is counted in every event."""
+
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "STOP",
+        "calls": "STOP",
+        "length": "MAX_TOKENS",
+        "refusal": "SAFETY",
+    }
+    thinks_aloud = True
+    proof_of_thought = "thoughtSignature"
+    usage: ClassVar[Event] = {
+        "promptTokenCount": USAGE["input"] - 4,
+        "toolUsePromptTokenCount": 4,
+        "cachedContentTokenCount": USAGE["cached"],
+        "candidatesTokenCount": USAGE["output"] - USAGE["reasoning"],
+        "thoughtsTokenCount": USAGE["reasoning"],
+        "totalTokenCount": USAGE["input"] + USAGE["output"],
+    }
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._thought = False
+        self._malformed = False
+
+    def text(self, *pieces: str) -> "Gemini":
+        for piece in pieces:
+            self._tell({"text": piece})
+        return self
+
+    def reason(self, text: str) -> "Gemini":
+        self._thought = True
+        self._tell({"text": text, "thought": True})
+        return self
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Gemini":
+        del place  # this wire does not tell
+        if not done:
+            return self
+        try:
+            arguments = json.loads("".join(fragments) or "{}")
+        except (ValueError, RecursionError):
+            self._malformed = True
+            return self
+        signed = {"thoughtSignature": "SIGNED=="} if self._thought else {}
+        self._thought = False
+        self._tell({"functionCall": {"id": call_id, "name": name, "args": arguments}, **signed})
+        return self
+
+    def part(self, **part: Any) -> "Gemini":
+        """Something else that a reply may hold."""
+        self._tell(part)
+        return self
+
+    def grounded(self, metadata: Event) -> "Gemini":
+        """What a search found."""
+        self._events.append({**self._chunk({"text": ""}), "usageMetadata": self.usage})
+        self._events[-1]["candidates"][0]["groundingMetadata"] = metadata
+        return self
+
+    def stop(self, reason: Stop | None) -> "Gemini":
+        told = "MALFORMED_FUNCTION_CALL" if self._malformed else self.finishes[reason] if reason else ABSENT
+        return self.stop_as(told, self.usage)
+
+    def stop_as(self, told: Any, usage: Any) -> "Gemini":
+        event = self._chunk({"text": ""})
+        if told is not ABSENT:
+            event["candidates"][0]["finishReason"] = told
+        self._events.append(event if usage is ABSENT else {**event, "usageMetadata": usage})
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Gemini":
+        told: dict[str, Event] = {
+            "overloaded": {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}},
+            "policy": {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": self.usage},
+        }
+        self._events.append(told[kind])
+        return self
+
+    def body(self) -> bytes:
+        return sse(*self._events)
+
+    def _chunk(self, part: Event) -> Event:
+        candidate: Event = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        return {"candidates": [candidate], "modelVersion": "told-model", "responseId": "r"}
+
+    def _tell(self, part: Event) -> None:
+        self._events.append(self._chunk(part))
 
 
 class Responses:
@@ -265,6 +356,18 @@ class Responses:
             "id": "r", "object": "response", "created_at": 1, "model": "told-model", "output": [], "status": status,
             "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
         }  # fmt: skip
+
+
+class Grok(Responses):
+    """As xAI differs: it tells what the call cost, and how often it searched."""
+
+    def stop(self, reason: Stop | None) -> "Grok":
+        super().stop(reason)
+        if reason is not None:
+            searched = {"web_search_calls": 1, "x_search_calls": 2, "code_interpreter_calls": 0}
+            told = {"cost_in_usd_ticks": 37_756_000, "server_side_tool_usage_details": searched}
+            self._events[-1]["response"]["usage"] |= told
+        return self
 
 
 class Messages:
