@@ -27,7 +27,7 @@ from massgen_mcp.config.models import (
     LocalBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.providers import provider_for, tools_of
+from massgen_mcp.config.providers import asked_tools, named_provider, provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -165,6 +165,10 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
     for names in missing_variables(config, environ):
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
+    row = named_provider(config.type)
+    if row.wire == "gemini" and asked_tools(config) and provider_for(config, environ).wire != row.wire:
+        flags = ", ".join(f"enable_{tool}" for tool in asked_tools(config))
+        raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
 def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
@@ -180,7 +184,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
-        native_tools=tuple(tool for tool in tools_of(config) if getattr(config, f"enable_{tool}")),
+        native_tools=asked_tools(config),
         cost_field=provider.cost_field,
         of_xai=provider.type == "grok",
         extra_body=config.extra_body,

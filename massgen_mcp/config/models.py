@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from massgen_mcp.config.keys import holds_credentials
-from massgen_mcp.config.native_tools import NativeTool, listed, refusal
+from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -214,13 +214,13 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
 
     @model_validator(mode="after")
     def _offered_there(self) -> Self:
-        from massgen_mcp.config.providers import tools_of  # it needs these types
+        from massgen_mcp.config.providers import asked_tools, tools_of  # it needs these types
 
-        offered = [f"enable_{tool}" for tool in tools_of(self)]
-        for flag in (f"enable_{tool}" for tool in get_args(NativeTool)):
-            if getattr(self, flag) and flag not in offered:
-                where = urlsplit(self.base_url).netloc if self.base_url else "its default address"
-                raise ValueError(f"{flag}: {self.type} at {where} does not offer this; it has {listed(offered)}")
+        offered = tools_of(self)
+        if missing := [f"enable_{tool}" for tool in asked_tools(self) if tool not in offered]:
+            where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
+            way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
+            raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
         return self
 
 

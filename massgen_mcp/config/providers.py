@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, HttpBackend
 from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.errors import MassgenError
 
@@ -264,7 +264,7 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     if not url:
         return row
     owner, wire = owner_of(url), _wire_at(row, url)
-    asked = owner_of(given or row.base_url) if row.type == BY_HOST and asks_for_tools(backend) else None
+    asked = owner_of(given or row.base_url) if row.type == BY_HOST and asked_tools(backend) else None
     if asked is not None:
         # Its tools are asked for in the way of whoever has them.
         wire, url = asked.wire, url.rstrip("/").removesuffix(_COMPATIBLE) if asked.wire == "gemini" else url
@@ -285,8 +285,9 @@ def tools_of(backend: HttpBackend) -> tuple[NativeTool, ...]:
     return native_tools_of(row.type) if not given or _wire_at(row, given) == row.wire else ()
 
 
-def asks_for_tools(backend: HttpBackend) -> bool:
-    return any(getattr(backend, f"enable_{tool}") for tool in get_args(NativeTool))
+def asked_tools(backend: BackendConfig) -> tuple[NativeTool, ...]:
+    """The tools of its own that the provider is asked for."""
+    return tuple(tool for tool in get_args(NativeTool) if getattr(backend, f"enable_{tool}", False))
 
 
 def _wire_at(row: Provider, url: str) -> Wire:

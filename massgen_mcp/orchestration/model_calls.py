@@ -71,7 +71,7 @@ async def _ask(
     live_run: LiveRun,
     limits: Limits,
 ) -> ModelReplied:
-    abilities = member.limiter.abilities(member.backend.model) if member.limiter else Abilities()
+    abilities = member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
     repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
     lost = _estimate(member, meter) if repeated else _NOTHING
     live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
