@@ -206,6 +206,7 @@ class Gemini:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._pages: list[Event] = []
         self._thought = False
         self._malformed = False
 
@@ -237,6 +238,11 @@ class Gemini:
         """Something else that a reply may hold."""
         self._tell(part)
         return self
+
+    def cited(self, url: str, title: str) -> "Gemini":
+        """Rest on a page that a search found."""
+        self._pages.append({"web": {"uri": url, "title": title}})
+        return self.grounded({"webSearchQueries": ["?"], "groundingChunks": [*self._pages]})
 
     def grounded(self, metadata: Event) -> "Gemini":
         """What a search found."""
@@ -282,6 +288,7 @@ class Responses:
 
     def __init__(self) -> None:
         self._events: list[Event] = [self._event("response.created", response=self._response("in_progress"))]
+        self._notes: list[Event] = []
 
     def text(self, *pieces: str) -> "Responses":
         for piece in pieces:
@@ -294,6 +301,11 @@ class Responses:
         self._events.append(self._event("response.reasoning_summary_text.delta", **told))
         summary = [{"type": "summary_text", "text": text}]
         self._done({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "SEALED"}, 0)
+        return self
+
+    def cited(self, url: str, title: str) -> "Responses":
+        """Rest on a page that a search found."""
+        self._notes.append({"type": "url_citation", "url": url, "title": title, "start_index": 0, "end_index": 0})
         return self
 
     def call(
@@ -315,6 +327,9 @@ class Responses:
         status = "completed" if details is None else "incomplete"
         response = self._response(status)
         response["incomplete_details"] = None if details is None else {"reason": details}
+        if self._notes:
+            said = {"type": "output_text", "text": "", "annotations": self._notes}
+            response["output"] = [{"type": "message", "id": "m", "role": "assistant", "content": [said]}]
         response["usage"] = {
             "input_tokens": USAGE["input"],
             "input_tokens_details": {"cached_tokens": USAGE["cached"], "cache_write_tokens": USAGE["written"]},
@@ -406,6 +421,13 @@ class Messages:
     def reason(self, text: str) -> "Messages":
         deltas = [{"type": "thinking_delta", "thinking": text}, {"type": "signature_delta", "signature": "SIGNED"}]
         self._block(self._next(), {"type": "thinking", "thinking": "", "signature": ""}, deltas)
+        return self
+
+    def cited(self, url: str, title: str) -> "Messages":
+        """Rest on a page that a search found."""
+        found = {"type": "web_search_result_location", "url": url, "title": title, "encrypted_index": "E"}
+        deltas = [{"type": "citations_delta", "citation": {**found, "cited_text": "so"}}]
+        self._block(self._next(), {"type": "text", "text": "", "citations": []}, deltas)
         return self
 
     def call(
