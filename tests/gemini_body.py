@@ -112,6 +112,7 @@ class _Request(_Strict):
     generationConfig: _Generation  # noqa: N815
     tools: list[_Tool] = []
     toolConfig: _ToolConfig | None = None  # noqa: N815
+    serviceTier: str | None = None  # noqa: N815
 
     @model_validator(mode="after")
     def _tools_fit(self) -> "_Request":

@@ -151,7 +151,7 @@ class AgentConfig:
     def create_grok_config(
         cls, model: str = "grok-2-1212", enable_web_search: bool = False, **kwargs: object
     ) -> "AgentConfig":
-        """xAI through its Responses API, with its own search of the web; `enable_x_search` among `kwargs` searches X."""
+        """xAI through its Responses API, with its search of the web; `enable_x_search` among `kwargs` searches X."""
         return cls(presets.section("grok", model, kwargs, enable_web_search=enable_web_search))
 
     @classmethod

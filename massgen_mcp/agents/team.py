@@ -81,7 +81,9 @@ def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) ->
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     _refuse_unsupported(agent)
     data = {"agents": [agent_section(agent, os.environ if environ is None else environ)], **_team_settings(agent)}
-    return config_from_data(data, _SOURCE, environ=given_keys.with_given_keys(os.environ) if environ is None else environ)
+    return config_from_data(
+        data, _SOURCE, environ=given_keys.with_given_keys(os.environ) if environ is None else environ
+    )
 
 
 def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Backend:

@@ -93,8 +93,7 @@ async def test_models_can_be_asked_at_another_address(models: Aimock) -> None:
 async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Aimock) -> None:
     config = {"agents": [{"backend": {"type": "grok", "model": "m"}, "system_message": "You are terse."}]}
     await massgen.run("q", config_dict=config, system_message="Answer in French.")
-    (system, *_) = models.requests[0].body["messages"]
-    assert "You are terse.\n\nAnswer in French." in system["content"]
+    assert "You are terse.\n\nAnswer in French." in models.requests[0].body["instructions"]
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

@@ -144,7 +144,9 @@ def test_a_model_is_asked_to_think_as_its_generation_understands(model: str, eff
 
 def test_fields_of_the_users_own_stand_beside_ours() -> None:
     extra: Any = {"generationConfig": {"topK": 3, "temperature": 1}, "safetySettings": []}
-    body: Any = gemini.request_body(Endpoint("gemini-2.0-x", "key", temperature=0.5, top_p=0.9, extra_body=extra), ask("?"))
+    body: Any = gemini.request_body(
+        Endpoint("gemini-2.0-x", "key", temperature=0.5, top_p=0.9, extra_body=extra), ask("?")
+    )
     assert body["generationConfig"] == {"temperature": 1, "topP": 0.9, "topK": 3}
     assert body["safetySettings"] == []
 
@@ -169,8 +171,8 @@ async def test_what_a_search_found_is_told_with_what_the_reply_rests_on_first() 
     metadata = {
         "webSearchQueries": ["France", "capital"],
         "groundingChunks": pages,
-        "groundingSupports": [{"segment": {"endIndex": 5}, "groundingChunkIndices": [2, 0]}, {"groundingChunkIndices": [2]}],
-    }  # fmt: skip
+        "groundingSupports": [{"groundingChunkIndices": [2, 0]}, {"groundingChunkIndices": [2]}],
+    }
     parts = await parts_in(Gemini().text("Paris.").grounded(metadata).stop("end"))
     (told,) = [part for part in parts if isinstance(part, CitationsPart)]
     assert [cited.url for cited in told.citations] == ["https://p2.example/", "https://p0.example/"]
@@ -232,7 +234,10 @@ async def test_a_blocked_request_is_told_with_its_reason_and_what_it_counted() -
              "(1048576).", "status": "INVALID_ARGUMENT"},
             "context_too_small", None,
         ),
-        ("503 Service Unavailable", {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}, "provider_error", None),
+        (
+            "503 Service Unavailable",
+            {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}, "provider_error", None,
+        ),
     ],
 )  # fmt: skip
 async def test_googles_errors_are_read(status: str, error: Any, reason: str, after: float | None) -> None:

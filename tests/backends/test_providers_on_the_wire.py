@@ -188,7 +188,9 @@ def gemini_call(call_id: str, signature: str | None) -> dict[str, Any]:
     return call if signature is None else {**call, "extra_content": {"google": {"thought_signature": signature}}}
 
 
-async def test_at_its_compatible_endpoint_geminis_signatures_go_back_with_the_calls_they_came_with(aimock: Aimock) -> None:
+async def test_at_its_compatible_endpoint_geminis_signatures_go_back_with_the_calls_they_came_with(
+    aimock: Aimock,
+) -> None:
     aimock.load(PARIS)
     calls = [gemini_call("call_1", "SIGNED"), gemini_call("call_2", None)]
     delta = {"role": "assistant", "content": "I look.", "tool_calls": calls}
@@ -202,9 +204,7 @@ async def test_at_its_compatible_endpoint_geminis_signatures_go_back_with_the_ca
     said = AssistantMessage(first.text, first.tool_calls, first.replay)
     results = [ToolResultMessage(call.id, "look", "empty") for call in first.tool_calls]
     second = replace(request, messages=(*request.messages, said, *results, UserMessage("capital?")))
-    await parts_of(
-        backend("gemini", {"MY_KEY": "k"}, base_url=aimock.url + compatible, api_key_env="MY_KEY"), second
-    )
+    await parts_of(backend("gemini", {"MY_KEY": "k"}, base_url=aimock.url + compatible, api_key_env="MY_KEY"), second)
     (sent,) = aimock.requests
     check_body(sent.path, sent.body)
     assert sent.body["messages"][2] == {"role": "assistant", "content": "I look.", "tool_calls": calls}

@@ -1,7 +1,7 @@
 """The four HTTP wires as one parameter, and small helpers to use them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from massgen_mcp.backends.base import (
@@ -42,6 +42,8 @@ class Wire:
     suffix: str
     path: str
     whole: tuple[dict[str, Any], ...]
+    calls_end: dict[str, str] = field(default_factory=dict[str, str])
+    """What aimock has to be told to end a reply with calls as the provider does."""
 
     def backend(self, root: str, **settings: Any) -> Backend:
         redactor = Redactor({"THE_KEY": KEY})
@@ -99,7 +101,6 @@ CLAUDE = Wire(
 )  # fmt: skip
 
 
-
 def _candidate(text: str, **more: Any) -> dict[str, Any]:
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0, **more}
     return {"candidates": [candidate], "modelVersion": "m", "responseId": "r"}
@@ -111,6 +112,7 @@ GEMINI = Wire(
     "/v1beta",
     "/v1beta/models/some-model:streamGenerateContent?alt=sse",
     (_candidate("Pa"), _candidate("ris"), _candidate("", finishReason="STOP")),
+    calls_end={"finishReason": "STOP"},
 )
 
 WIRES = (CHAT, RESPONSES, CLAUDE, GEMINI)

@@ -92,7 +92,7 @@ A_HOST = "expected an address with a plain host name (and port), such as https:/
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
 AZURES_KEYS = (
     "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
-    "endpoint, extra_body, max_output_tokens, model, price, reasoning_effort, temperature, top_p, type"
+    "enable_x_search, endpoint, extra_body, max_output_tokens, model, price, reasoning_effort, temperature, top_p, type"
 )
 NO_TOOLS = "groq does not offer this; it has no tools of its own here"
 

@@ -27,7 +27,9 @@ from massgen_mcp.errors import MassgenError
 
 HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig)
 BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-KEYS = {name: name.lower() for name in credential_variables() if name.endswith(("_KEY", "_TOKEN"))} | {"MY_KEY": "my_key"}
+KEYS = {name: name.lower() for name in credential_variables() if name.endswith(("_KEY", "_TOKEN"))} | {
+    "MY_KEY": "my_key"
+}
 
 
 def chat(base_url: str | None = None, api_key_env: str | None = None) -> ProviderBackendConfig:
@@ -154,7 +156,9 @@ def test_every_row_of_the_table_is_a_type_and_every_type_a_row() -> None:
     assert set(NATIVE_TOOLS) <= kinds
 
 
-@pytest.mark.parametrize("kind", [row.type for row in PROVIDERS if row.hosts and row.type not in ("openai", "claude", "azure_openai")])
+@pytest.mark.parametrize(
+    "kind", [row.type for row in PROVIDERS if row.hosts and row.type not in ("openai", "claude", "azure_openai")]
+)
 def test_a_provider_by_its_type_has_its_own_address_and_key(kind: str) -> None:
     backend = ProviderBackendConfig.model_validate({"type": kind, "model": "m"})
     row = named_provider(kind)

@@ -55,7 +55,10 @@ async def streaming_text(row: Row, aimock: Aimock) -> str:
 async def parallel_calls(row: Row, aimock: Aimock) -> str:
     calls = [{"id": f"call_{n}", "name": "look", "arguments": {"where": f"room {n}"}} for n in (1, 2)]
     aimock.load(
-        {"match": {"userMessage": "look around", "hasToolResult": False}, "response": {"toolCalls": calls, **row.calls_end}},
+        {
+            "match": {"userMessage": "look around", "hasToolResult": False},
+            "response": {"toolCalls": calls, **row.calls_end},
+        },
         {"match": {"userMessage": "go on"}, "response": {"content": "Both rooms are empty."}},
     )
     first = ask("look around", LOOK)

@@ -127,8 +127,8 @@ class Chat:
 
 
 class GeminiCompatible(Chat):
-    """As Google's compatible endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
-    total only.
+    """As Google's compatible endpoint differs: calls without an index, the first one signed; `stop` after calls;
+    thoughts in the total only.
     """
 
     thinks_aloud = False

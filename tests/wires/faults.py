@@ -261,7 +261,13 @@ FINE = Ends(None, 1)
 
 FAULTS = (
     Fault("half a tool call, then the end of the stream", _half_call, CUT, CUT),
-    Fault("half a tool call, then the model's end", _ended_half_call, MISTAKE, MISTAKE, otherwise=dict.fromkeys(("Responses", "Grok", "Gemini"), BAD)),
+    Fault(
+        "half a tool call, then the model's end",
+        _ended_half_call,
+        MISTAKE,
+        MISTAKE,
+        otherwise=dict.fromkeys(("Responses", "Grok", "Gemini"), BAD),
+    ),
     Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}",}}'), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments nested without end", _arguments("[" * 100_000), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments that are no object", _arguments(f'["{FALSE}"]'), MISTAKE, MISTAKE),

@@ -1,4 +1,4 @@
-"""The eight wires as rows: a type of backend, the root it is given, the path that must arrive, how its server streams."""
+"""The wires as rows: a type of backend, the root it is given, the path that must arrive, how its server streams."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a provider's own search found is kept with the answer; and models search that take no tools of ours beside it."""
+"""What a provider's own search found is kept with the answer; models that take no tools of ours beside it search, too."""
 
 import json
 from pathlib import Path
@@ -118,9 +118,7 @@ async def test_a_model_that_has_its_search_or_our_tools_searches_and_acts_in_tex
     async with answering(respond) as server:
         backend = {"type": "gemini", "model": "gemini-2.5-flash", "base_url": f"{server.url}/v1beta"}
         agents = [{"backend": {**backend, "enable_web_search": search}} for search in (True, True, False)]
-        config = config_from_data(
-            {"agents": agents, "orchestrator": {"enable_filesystem": False}}, "test", environ={}
-        )
+        config = config_from_data({"agents": agents, "orchestrator": {"enable_filesystem": False}}, "test", environ={})
         ended = await run_team(tmp_path, config, question="What is the capital of France?")
     assert ended.snapshot.final_answer
     replies = ended.of(ModelReplied)
