@@ -150,6 +150,37 @@ def test_the_wire_follows_the_type_and_the_provider_the_host() -> None:
     assert (at_openrouter.wire, at_openrouter.type) == ("chat", "openrouter")
 
 
+def test_gemini_is_asked_in_openais_way_where_google_has_an_address_for_that() -> None:
+    compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
+    for url, wire in ((None, "gemini"), (compatible, "chat"), (f"{compatible}/", "chat")):
+        asked = provider_for(ProviderBackendConfig(type="gemini", model="m", base_url=url))
+        assert (asked.wire, asked.type) == (wire, "gemini")
+    moved = {"MASSGEN_GEMINI_BASE_URL": "https://gateway.example.com/gemini/openai"}
+    assert provider_for(ProviderBackendConfig(type="gemini", model="m"), moved).wire == "chat"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wire", "asked_at"),
+    [
+        (None, "responses", "https://api.openai.com/v1"),
+        ("https://api.x.ai/v1", "responses", "https://api.x.ai/v1"),
+        ("https://api.anthropic.com/v1", "messages", "https://api.anthropic.com/v1"),
+        ("https://openrouter.ai/api/v1", "chat", "https://openrouter.ai/api/v1"),
+        (
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta",
+        ),
+    ],
+)
+def test_the_compatible_type_asks_for_tools_in_the_way_of_whoever_has_them(
+    base_url: str | None, wire: str, asked_at: str
+) -> None:
+    searching = ProviderBackendConfig(type="chatcompletion", model="m", base_url=base_url, enable_web_search=True)
+    assert (provider_for(searching).wire, provider_for(searching).base_url) == (wire, asked_at)
+    assert provider_for(chat(base_url)).wire == "chat"
+
+
 def test_every_row_of_the_table_is_a_type_and_every_type_a_row() -> None:
     kinds = {tag for model in HTTP_MODELS for tag in get_args(model.model_fields["type"].annotation)}
     assert kinds == {row.type for row in PROVIDERS}
@@ -227,6 +258,9 @@ def test_a_fingerprint_covers_keys_and_addresses() -> None:
         ("openrouter/openai/gpt-5.1", ("openrouter", "openai/gpt-5.1")),
         ("grok-4.7", ("grok", "grok-4.7")),
         ("google/gemini-x", ("gemini", "gemini-x")),
+        ("huggingface/meta/llama-4", ("huggingface", "meta/llama-4")),
+        ("kimi/kimi-k2", ("moonshot", "kimi-k2")),
+        ("inference/qwen3", ("vllm", "qwen3")),
         ("azure_openai/gpt-5", ("azure_openai", "gpt-5")),
         ("vllm/Qwen/Qwen3-8B", ("vllm", "Qwen/Qwen3-8B")),
     ],

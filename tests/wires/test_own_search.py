@@ -1,4 +1,4 @@
-"""What a provider's own search found is kept with the answer; models that take no tools of ours beside it search, too."""
+"""What a provider's own search found stays with the answer; models that take no tools of ours beside it act in text."""
 
 import json
 from pathlib import Path
