@@ -39,6 +39,8 @@ class Row:
     """Fields of a request that the SDK does not know, but the provider does."""
     model_in_path: bool = False
     """A request names its model in its path, and aimock's replies name none."""
+    whole_calls: bool = False
+    """The arguments of a call come at once, however they are written."""
     calls_end: dict[str, str] = field(default_factory=dict[str, str])
     """What aimock has to be told to end a reply with calls as the provider does."""
 
@@ -72,6 +74,7 @@ ROWS = (
         key_header="x-goog-api-key",
         effort_field="generationConfig.thinkingConfig.thinkingLevel",
         model_in_path=True,
+        whole_calls=True,
         calls_end={"finishReason": "STOP"},
     ),
     Row("Grok", "grok", dialects.Grok, "/v1/responses", root="/v1", effort_field="reasoning"),
