@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.refusals import SAID, Said
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import AnswerSubmitted, ModelReplied, VoteCast
+from massgen_mcp.events import AnswerSubmitted, ModelCallRetried, ModelReplied, VoteCast
+from massgen_mcp.runs.directory import RunDirectory
+from massgen_mcp.runs.execute import execute_run
 from tests.raw_double import Seen, answering, raw_server, reply
-from tests.teams import run_team
+from tests.teams import Ended
 from tests.wire_check import check_body
 from tests.wires.calls import run_alone
 from tests.wires.dialects import Gemini
@@ -97,8 +100,6 @@ def speaking(asked: Asked) -> bytes:
 
 
 def calling(asked: Asked) -> bytes:
-    if asked.presents:
-        return reply(Gemini().text(ANSWER).stop("end").body())
     name, arguments = asked.action
     return reply(Gemini().call(name, json.dumps(arguments)).stop("calls").body())
 
@@ -113,13 +114,16 @@ async def test_a_model_that_has_its_search_or_our_tools_searches_and_acts_in_tex
         if searches and declares:
             body = json.dumps({"error": {"code": row.status, "message": row.message, "status": "INVALID_ARGUMENT"}})
             return reply(body.encode(), status="400 Bad Request", media_type="application/json")
-        return (speaking if searches else calling)(asked_in(seen, number))
+        return (calling if declares else speaking)(asked_in(seen, number))
 
     async with answering(respond) as server:
         backend = {"type": "gemini", "model": "gemini-2.5-flash", "base_url": f"{server.url}/v1beta"}
         agents = [{"backend": {**backend, "enable_web_search": search}} for search in (True, True, False)]
         config = config_from_data({"agents": agents, "orchestrator": {"enable_filesystem": False}}, "test", environ={})
-        ended = await run_team(tmp_path, config, question="What is the capital of France?")
+        run = RunDirectory.create(tmp_path / "run", "What is the capital of France?", config)
+        snapshot = await execute_run(run, "run-test", environ={}, limiters=ProviderLimiters())
+        ended = Ended(snapshot, run.event_log.read(), run)
+    assert len(ended.of(ModelCallRetried)) <= 2, "what was refused is remembered"
     assert ended.snapshot.final_answer
     replies = ended.of(ModelReplied)
     assert {one.agent for one in replies if one.tools_as_text} == {"agent_a", "agent_b"}
