@@ -131,7 +131,7 @@ def check(body: dict[str, Any]) -> None:
     assert contents[0].role == "user"
     for turn, following in zip(contents, [*contents[1:], None], strict=True):
         called = [(part.functionCall.name, part.functionCall.id) for part in turn.parts if part.functionCall]
-        answers = [part.functionResponse for part in following.parts if part.functionResponse] if following else []
+        answers = [part.functionResponse for part in (following.parts if following else ()) if part.functionResponse]
         assert called == [(answer.name, answer.id) for answer in answers], f"calls {called}, results {answers}"
         ids = [call_id for _, call_id in called if call_id is not None]
         assert len(ids) == len(set(ids)), f"one id for two calls: {ids}"

@@ -106,7 +106,7 @@ class _Client:
                 text = (await response.aread()).decode(errors="replace")
                 raise _RefusedError(response, text)
             # Raw, because nothing is encoded (see `http_client`).
-            async with aclosing(cast("AsyncGenerator[bytes]", response.aiter_raw())) as chunks:
+            async with aclosing(response.aiter_raw()) as chunks:
                 yield chunks
 
     async def close(self) -> None:

@@ -114,7 +114,7 @@ class GeminiReply:
             self._signed = True
             self._parts.append(clean_object(json_object(part)))
             return
-        last = self._parts[-1] if self._parts else {}
+        last: JsonObject = self._parts[-1] if self._parts else {}
         goes_on = last.keys() == ({"text", "thought"} if thought else {"text"})
         if goes_on:
             last["text"] = f"{last['text']}{text}"

@@ -277,11 +277,11 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
 
 def tools_of(backend: HttpBackend) -> tuple[NativeTool, ...]:
     """The tools of its own that the provider has for this backend: by its type, or by its host."""
-    if backend.type == BY_HOST:
-        owner = owner_of(backend.base_url or named_provider(BY_HOST).base_url)
-        return native_tools_of(owner.type) if owner else ()
     row = named_provider(backend.type)
     given = None if isinstance(backend, AzureBackendConfig) else backend.base_url
+    if row.type == BY_HOST:
+        owner = owner_of(given or row.base_url)
+        return native_tools_of(owner.type) if owner else ()
     return native_tools_of(row.type) if not given or _wire_at(row, given) == row.wire else ()
 
 

@@ -90,7 +90,7 @@ async def reasoning(row: Row, aimock: Aimock) -> str:
     for name in row.effort_field.split("."):
         asked = asked[name]
     assert asked in ("low", {"effort": "low"})
-    return f"apart from the text; asked for by `{name}`"
+    return f"apart from the text; asked for by `{row.effort_field.rpartition('.')[2]}`"
 
 
 async def usage(row: Row, aimock: Aimock) -> str:
