@@ -26,12 +26,14 @@ HEAD = """\
 
 <!-- Written by `make wire-table` from a run of tests/wires; do not edit. -->
 
-What was seen when every check and every fault was played on every wire, with the providers' own SDKs and doubles of the
-providers on one machine: aimock, and a server that says what no decent server would say. Every request body of a check
-was one that the SDK's own types allow. The tests play the same, on every change. No real provider was asked.
+What was seen when every check and every fault was played on every wire, with doubles of the providers on one machine:
+aimock, and a server that says what no decent server would say. Every request body of a check was one that the SDK's own
+types allow; for Gemini, which is asked without an SDK, its API's rules as the tests have them. The tests play the same,
+on every change. No real provider was asked.
 
-Chat Completions stands for every server with an OpenAI-compatible API; Gemini, Azure and OpenRouter speak it in ways of
-their own, which these doubles imitate. Ollama has an API of its own, whose double follows `api/types.go`.
+Chat Completions stands for every server with an OpenAI-compatible API; Google's compatible endpoint, Azure and
+OpenRouter speak it in ways of their own, and xAI the Responses API, which these doubles imitate. Ollama has an API of
+its own, whose double follows `api/types.go`.
 
 ## What every wire does
 
@@ -45,7 +47,8 @@ reply was good; it stayed in place of the final answer. One entry stands for thr
 answer ended for the reason that is named.
 
 - No run took a part of a faulty reply for an answer.
-- Every request was one that the SDK's own types allow, with what the model had said wrong before.
+- Every request was one that the API allows, with what the model had said wrong before.
+- Gemini sends no malformed call: it ends the reply with `MALFORMED_FUNCTION_CALL`, which is tried again.
 - No request went to another host, and none without the key of its own.
 - No run took more than 64 MiB of memory beyond what the process had.
 

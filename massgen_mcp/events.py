@@ -133,6 +133,13 @@ class ToolCallRecord(Event):
     form: Literal["tool_call"] | WrittenForm = "tool_call"
 
 
+class CitationRecord(Event):
+    """A page that the provider's own search found for a reply. `title` may be empty."""
+
+    url: str
+    title: str = ""
+
+
 # -- the run ----------------------------------------------------------------------------------------------------
 
 
@@ -388,6 +395,8 @@ class ModelReplied(Event):
     """`text` ends with what is meant as a call, and cannot be read."""
     tools_as_text: bool = False
     """The server refuses tools, so they were described in the text of the request."""
+    citations: tuple[CitationRecord, ...] = ()
+    """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
     stop: Literal["end", "tool_calls", "length", "refusal"]
     replay: tuple[dict[str, Any], ...] = ()
     usage: Usage | None = None

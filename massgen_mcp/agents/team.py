@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, cast
 
-from massgen_mcp.agents import presets
+from massgen_mcp.agents import given_keys, presets
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
     TimeoutConfig,
@@ -23,15 +23,10 @@ from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config import claude_code_agents, models
-from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Pair
-from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.massgen_backends import SYSTEM_KEYS
 from massgen_mcp.config.providers import credential_variables, detect_backend
 from massgen_mcp.errors import MassgenError
-
-_GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
-"""Under this name a key that was given as text is handed to a backend of this process."""
 
 _SOURCE = "AgentConfig"
 
@@ -83,11 +78,12 @@ def team_config(
 
 def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> models.Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
-    environ = os.environ if environ is None else environ
     agent.init_nlip_router()
-    section = agent_section(agent, environ) | _templates(agent.message_templates)
+    section = agent_section(agent, os.environ if environ is None else environ) | _templates(agent.message_templates)
     data = {"agents": [section], **_team_settings(agent)}
-    return config_from_data(data, _SOURCE, environ=environ)
+    return config_from_data(
+        data, _SOURCE, environ=given_keys.with_given_keys(os.environ) if environ is None else environ
+    )
 
 
 def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Backend:
@@ -97,16 +93,13 @@ def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Ba
     `BackendError` when a key is missing.
     """
     agent.init_nlip_router()
-    environ = dict(os.environ if environ is None else environ)
-    key = agent.backend_params.get("api_key")
-    if isinstance(key, str):
-        environ[_GIVEN_KEY] = key
+    environ = os.environ if environ is None else environ
+    params = agent.backend_params
+    if (key := params.get("api_key")) and isinstance(key, str):
+        given_keys.name_of(key, _address_in(params))
+    environ = given_keys.with_given_keys(environ)
     config = config_from_data({"agents": [agent_section(agent, environ)]}, _SOURCE, environ=environ)
-    backend = config.agents[0].backend
-    if named_variable(backend) == _GIVEN_KEY and (url := address_of(backend, environ)):
-        allowed = Pair(key=_GIVEN_KEY, host=host_of(url))  # whoever writes key and address side by side means it so
-        environ[PAIRS_VARIABLE] = f"{environ.get(PAIRS_VARIABLE, '')} {allowed}"
-    return make_backend(backend, environ)
+    return make_backend(config.agents[0].backend, environ)
 
 
 def instructions(agent: Described) -> str | None:
@@ -147,15 +140,24 @@ def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str,
             raise UnsupportedSettingError(setting, message)
     if isinstance(key := backend.get("api_key"), str) and not re.fullmatch(r"\$\{[A-Z_][A-Z0-9_]*\}", key):
         del backend["api_key"]
-        backend["api_key_env"] = _variable_of(key, environ)
+        backend["api_key_env"] = _variable_of(key, environ, _address_in(params))
     return backend
 
 
-def _variable_of(key: str, environ: Mapping[str, str]) -> str:
-    """The name of a variable whose value is this key, the providers' own first."""
+def _address_in(params: Mapping[str, Any]) -> str | None:
+    address = params.get("endpoint") or params.get("base_url")
+    return address if isinstance(address, str) else None
+
+
+def _variable_of(key: str, environ: Mapping[str, str], address: str | None) -> str:
+    """The name of a variable whose value is this key, the providers' own first. In the environment of this process any
+    key has a name.
+    """
     for name in (*credential_variables(), *sorted(environ)):
         if key and environ.get(name) == key and re.fullmatch(models.VARIABLE_PATTERN, name):
             return name
+    if key and environ is os.environ:
+        return given_keys.name_of(key, address)
     raise MassgenError(
         "config_invalid",
         "api_key: a config holds names of variables and never a key. Set the key in the environment and leave api_key "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
@@ -55,7 +56,7 @@ async def prepared(
             question,
             team,
             cwd=Path.cwd(),
-            environ=os.environ,
+            environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             system_message=given.get("system_message") or None,

@@ -126,6 +126,21 @@ class UsagePart:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A page that the provider's own search found, and that the reply rests on. `title` may be empty."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationsPart:
+    """Where the reply's claims come from, as the provider tells it; most important first."""
+
+    citations: tuple[Citation, ...]
+
+
 StopReason = Literal["end", "tool_calls", "length", "refusal"]
 
 
@@ -137,7 +152,7 @@ class StopPart:
     replay: tuple[JsonObject, ...] = field(default=())
 
 
-Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | UsagePart | StopPart
+Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | CitationsPart | UsagePart | StopPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import anyio
 
@@ -49,6 +50,10 @@ class Destination:
     key: str = field(default="", repr=False)
 
 
+AbilitiesOfModels: TypeAlias = dict[tuple[str, str, tuple[str, ...]], Abilities]
+"""By address, model, and the tools of its provider that it is asked with."""
+
+
 class ProviderLimiters:
     """The limiters of a process. One object per event loop; runs that share it share the limits."""
 
@@ -56,7 +61,7 @@ class ProviderLimiters:
         self._policy = policy or LimiterPolicy()
         self._salt = secrets.token_bytes(16)
         self._limiters: dict[tuple[str, bytes], ProviderLimiter] = {}
-        self._abilities: dict[tuple[str, str], Abilities] = {}
+        self._abilities: AbilitiesOfModels = {}
         """By address and model; never forgotten."""
 
     @contextmanager
@@ -74,7 +79,7 @@ class ProviderLimiters:
 class ProviderLimiter:
     """Lets calls to one provider through; made by `ProviderLimiters`."""
 
-    def __init__(self, address: str, policy: LimiterPolicy, abilities: dict[tuple[str, str], Abilities]) -> None:
+    def __init__(self, address: str, policy: LimiterPolicy, abilities: AbilitiesOfModels) -> None:
         self._address = address
         self._policy = policy
         self._abilities = abilities
@@ -99,9 +104,9 @@ class ProviderLimiter:
             self._limits.remove(limits)
             self._tell()
 
-    def abilities(self, model: str) -> Abilities:
-        """What this model was found not to take here, whichever run found it."""
-        return self._abilities.setdefault((self._address, model), Abilities())
+    def abilities(self, model: str, own_tools: tuple[str, ...] = ()) -> Abilities:
+        """What this model was found not to take here, with these tools of its provider, whichever run found it."""
+        return self._abilities.setdefault((self._address, model, own_tools), Abilities())
 
     @property
     def forgettable(self) -> bool:

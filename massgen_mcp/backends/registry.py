@@ -27,8 +27,7 @@ from massgen_mcp.config.models import (
     OllamaBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import provider_for
+from massgen_mcp.config.providers import asked_tools, named_provider, provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -166,6 +165,10 @@ def _of_wire(config: HttpBackend, endpoint: "Endpoint", environ: Mapping[str, st
             if isinstance(config, OllamaBackendConfig):
                 settings = OllamaSettings(config.context_length, config.keep_alive)
             return OllamaBackend(endpoint, settings)
+        case "gemini":
+            from massgen_mcp.backends.gemini import GeminiBackend
+
+            return GeminiBackend(endpoint)
 
 
 def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
@@ -173,6 +176,10 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
     for names in missing_variables(config, environ):
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
+    row = named_provider(config.type)
+    if row.wire == "gemini" and asked_tools(config) and provider_for(config, environ).wire != row.wire:
+        flags = ", ".join(f"enable_{tool}" for tool in asked_tools(config))
+        raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
 def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
@@ -189,9 +196,10 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         reasoning_effort=config.reasoning_effort,
         verbosity=config.verbosity,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
-        native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
+        native_tools=asked_tools(config),
         cost_field=provider.cost_field,
         holds_to_schemas=isinstance(config, LocalServerConfig),
+        of_xai=provider.type == "grok",
         extra_body=config.extra_body,
         redactor=redactor,
     )

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from massgen_mcp.config.keys import holds_credentials
-from massgen_mcp.config.native_tools import refusal
+from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -189,13 +189,15 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     verbosity: Literal["low", "medium", "high"] | None = None
     """How much the model writes, where its API has such a setting (OpenAI's)."""
     enable_web_search: bool = False
-    """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
+    """The provider's own search; these four are refused where the provider has no such tool (see `native_tools`)."""
+    enable_x_search: bool = False
+    """Search on X."""
     enable_code_execution: bool = False
     enable_code_interpreter: bool = False
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
-    @field_validator("enable_web_search", "enable_code_execution", "enable_code_interpreter")
+    @field_validator("enable_web_search", "enable_x_search", "enable_code_execution", "enable_code_interpreter")
     @classmethod
     def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
         backend_type = info.data.get("type")
@@ -219,9 +221,28 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         "fireworks",
         "openrouter",
         "zai",
+        "deepseek",
+        "mistral",
+        "moonshot",
+        "qwen",
+        "nebius",
+        "perplexity",
+        "huggingface",
+        "github",
     ]
     base_url: Address | None = None
     """Root of the API, without credentials. Default: the provider's own."""
+
+    @model_validator(mode="after")
+    def _offered_there(self) -> Self:
+        from massgen_mcp.config.providers import asked_tools, tools_of  # it needs these types
+
+        offered = tools_of(self)
+        if missing := [f"enable_{tool}" for tool in asked_tools(self) if tool not in offered]:
+            where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
+            way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
+            raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
+        return self
 
 
 class LocalServerConfig(HttpBackendConfig, frozen=True):

@@ -102,7 +102,12 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
 
 def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
     """A limit that the user put into the request's body by hand stands there whatever we send."""
-    found = (extra_body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    found = [extra_body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    match extra_body.get("generationConfig"):
+        case {"maxOutputTokens": int(limit)}:
+            found.append(limit)
+        case _:
+            pass
     return [limit for limit in found if isinstance(limit, int)]
 
 

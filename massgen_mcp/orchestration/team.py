@@ -38,6 +38,8 @@ class Member:
     """What its calls share with all others to the same provider. None: they share nothing."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
+    own_tools: tuple[str, ...] = ()
+    """The provider's tools that it asks for. Some models refuse ours beside them."""
 
 
 @dataclass(frozen=True, slots=True)

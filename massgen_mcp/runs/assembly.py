@@ -6,6 +6,7 @@ from pathlib import Path
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -43,6 +44,7 @@ def assemble(
         replace(
             _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
             limiter=limiter,
+            own_tools=asked_tools(agent.backend),
             tariff=tariff,
             perspective=perspective,
         )

@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,10 @@ async def streaming_text(row: Row, aimock: Provider) -> str:
 async def parallel_calls(row: Row, aimock: Provider) -> str:
     calls = [{"id": f"call_{n}", "name": "look", "arguments": {"where": f"room {n}"}} for n in (1, 2)]
     aimock.load(
-        {"match": {"userMessage": "look around", "hasToolResult": False}, "response": {"toolCalls": calls}},
+        {
+            "match": {"userMessage": "look around", "hasToolResult": False},
+            "response": {"toolCalls": calls, **row.calls_end},
+        },
         {"match": {"userMessage": "go on"}, "response": {"content": "Both rooms are empty."}},
     )
     first = ask("look around", LOOK)
@@ -83,9 +87,11 @@ async def reasoning(row: Row, aimock: Provider) -> str:
     assert "".join(part.text for part in parts if isinstance(part, TextPart)) == "42"
     assert "".join(part.text for part in parts if isinstance(part, ReasoningPart)) == "six times seven"
     _check_requests(row, aimock, 1)
-    asked = aimock.requests[0].body[row.effort_field]
+    asked: Any = aimock.requests[0].body
+    for name in row.effort_field.split("."):
+        asked = asked[name]
     assert asked in ("low", {"effort": "low"})
-    return f"apart from the text; asked for by `{row.effort_field}`"
+    return f"apart from the text; asked for by `{row.effort_field.rpartition('.')[2]}`"
 
 
 async def usage(row: Row, aimock: Provider) -> str:
@@ -93,7 +99,7 @@ async def usage(row: Row, aimock: Provider) -> str:
     aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris", "usage": counts}})
     parts = await parts_of(row.backend(aimock.url), ask("capital?"))
     (seen,) = [part for part in parts if isinstance(part, UsagePart)]
-    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, row.asked)
+    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, "" if row.model_in_path else row.asked)
     _check_requests(row, aimock, 1)
     return f"{seen.input_tokens} in, {seen.output_tokens} out"
 
@@ -254,6 +260,6 @@ def _check_requests(row: Row, aimock: Provider, number: int) -> None:
     assert len(requests) == number
     for request in requests:
         assert request.path == row.path
-        assert request.body["model"] == row.asked
+        assert row.model_in_path or request.body["model"] == row.asked
         assert request.headers[row.key_header].removeprefix("Bearer ") == KEY
         row.check(request.body)

@@ -68,15 +68,16 @@ class Fault:
     call_seconds: float = 20.0
     otherwise: Mapping[str, Ends] = field(default_factory=dict[str, Ends])
     """`final` on wires on which it differs, by their title."""
-
-    @property
-    def once(self) -> Ends:
-        """How a run ends when the next reply is a good one: what is tried again recovers."""
-        return Ends(None, 2) if self.stays.requests > 1 else self.stays
+    told_by_end: bool = False
+    """Gemini sends no call that is malformed, but an end that says so: then the reply is void."""
 
     def expected(self, row: Row) -> tuple[Ends, Ends, Ends]:
-        """How the runs end in which it stays, comes once, stays in place of the final answer."""
-        return self.stays, self.once, self.otherwise.get(row.title, self.final)
+        """How the runs end in which it stays, comes once, stays in place of the final answer. When the next reply is a
+        good one, what is tried again recovers.
+        """
+        void = self.told_by_end and row.title == "Gemini"
+        stays, final = (CUT, CUT) if void else (self.stays, self.otherwise.get(row.title, self.final))
+        return stays, Ends(None, 2) if stays.requests > 1 else stays, final
 
 
 def cell(ends: tuple[Ends, Ends, Ends]) -> str:
@@ -263,9 +264,15 @@ FINE = Ends(None, 1)
 
 FAULTS = (
     Fault("half a tool call, then the end of the stream", _half_call, CUT, CUT),
-    Fault("half a tool call, then the model's end", _ended_half_call, MISTAKE, MISTAKE, otherwise={"Responses": BAD}),
-    Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}",}}'), MISTAKE, MISTAKE),
-    Fault("arguments nested without end", _arguments("[" * 100_000), MISTAKE, MISTAKE),
+    Fault(
+        "half a tool call, then the model's end",
+        _ended_half_call,
+        MISTAKE,
+        MISTAKE,
+        otherwise=dict.fromkeys(("Responses", "Grok", "Gemini"), BAD),
+    ),
+    Fault("malformed arguments", _arguments(f'{{"content": "{FALSE}",}}'), MISTAKE, MISTAKE, told_by_end=True),
+    Fault("arguments nested without end", _arguments("[" * 100_000), MISTAKE, MISTAKE, told_by_end=True),
     Fault("arguments that are no object", _arguments(f'["{FALSE}"]'), MISTAKE, MISTAKE),
     Fault("unknown tool", _unknown_tool, MISTAKE, MISTAKE),
     Fault("the same id for two calls", _duplicate_ids, FINE, FINE),

@@ -38,7 +38,7 @@ class Row:
     asked: str = MODEL
     """The name of the model in a request."""
     effort_field: str = "reasoning_effort"
-    """Where a request tells how much to reason."""
+    """Where a request tells how much to reason; dots lead into objects."""
     own_fields: tuple[str, ...] = ()
     """Fields of a request that the SDK does not know, but the provider does."""
     whole_calls: bool = False
@@ -49,6 +49,10 @@ class Row:
     """What its server answers to requests that are no calls of a model."""
     own_double: Callable[[], AbstractAsyncContextManager[Provider]] | None = None
     """Plays the provider where aimock speaks this wire otherwise than the provider does."""
+    model_in_path: bool = False
+    """A request names its model in its path, and aimock's replies name none."""
+    calls_end: dict[str, str] = field(default_factory=dict[str, str])
+    """What aimock has to be told to end a reply with calls as the provider does."""
 
     def backend(self, url: str, **settings: Any) -> Backend:
         """A backend as a config makes it, asking the server at `url`."""
@@ -80,7 +84,26 @@ ROWS = (
         key_header="x-api-key",
         effort_field="output_config",
     ),
-    Row("Gemini", "gemini", dialects.Gemini, "/v1beta/openai/chat/completions", root="/v1beta/openai"),
+    Row(
+        "Gemini",
+        "gemini",
+        dialects.Gemini,
+        f"/v1beta/models/{MODEL}:streamGenerateContent?alt=sse",
+        root="/v1beta",
+        key_header="x-goog-api-key",
+        effort_field="generationConfig.thinkingConfig.thinkingLevel",
+        model_in_path=True,
+        whole_calls=True,
+        calls_end={"finishReason": "STOP"},
+    ),
+    Row("Grok", "grok", dialects.Grok, "/v1/responses", root="/v1", effort_field="reasoning"),
+    Row(
+        "Gemini, compatible",
+        "gemini",
+        dialects.GeminiCompatible,
+        "/v1beta/openai/chat/completions",
+        root="/v1beta/openai",
+    ),
     Row(
         "Azure",
         "azure_openai",

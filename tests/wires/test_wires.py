@@ -16,7 +16,7 @@ from tests.wires.twins import HoardingBackend, NaiveBackend
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 CHAT, AZURE, GEMINI = (
-    next(row for row in ROWS if row.title == title) for title in ("Chat Completions", "Azure", "Gemini")
+    next(row for row in ROWS if row.title == title) for title in ("Chat Completions", "Azure", "Gemini, compatible")
 )
 
 
