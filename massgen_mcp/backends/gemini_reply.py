@@ -126,7 +126,7 @@ class GeminiReply:
         given, name, args = text_in(call, "id"), clean(needed_text(call, "name")), call.get("args")
         arguments = clean(json.dumps({} if args is None else args, ensure_ascii=False))
         made = ToolCall(self._ids.take(given), name, arguments)
-        sent = json_object(call)
+        sent: JsonObject = json_object(call)
         if not isinstance(args, dict):
             sent = {**sent, "args": arguments_object(arguments)}  # anything else would not be taken back
         if given:

@@ -50,7 +50,7 @@ async def test_all_parts_of_a_reply_go_back_as_they_came() -> None:
     dialect = Gemini().part(text="Hm, ", thought=True).part(text="look.", thought=True).part(**SEARCH).part(**FOUND)
     dialect = dialect.part(**CODE).part(**RESULT).text("I ", "look.").part(text="", thoughtSignature="T=")
     one = {"id": "c1", "name": "look", "args": {"where": "up", "deep": {"er": [1, None]}}}
-    two = {"id": "c2", "name": "look", "args": {}}
+    two: dict[str, Any] = {"id": "c2", "name": "look", "args": {}}
     dialect = dialect.part(functionCall=one, thoughtSignature=signed).part(functionCall=two).stop("calls")
     parts = await parts_in(dialect)
     assert [(call.id, json.loads(call.arguments)) for call in calls_in(parts)] == [("c1", one["args"]), ("c2", {})]
@@ -68,7 +68,7 @@ async def test_all_parts_of_a_reply_go_back_as_they_came() -> None:
 
 
 async def test_a_call_without_an_id_is_answered_without_one_and_a_second_use_of_an_id_gets_another() -> None:
-    unnamed = {"name": "default_api:look", "args": {}}
+    unnamed: dict[str, Any] = {"name": "default_api:look", "args": {}}
     dialect = Gemini().part(functionCall=unnamed).part(functionCall=unnamed)
     dialect = dialect.call("look", "{}", call_id="same").call("look", "{}", call_id="same").stop("calls")
     parts = await parts_in(dialect)
@@ -115,7 +115,8 @@ def test_calls_are_asked_for_in_the_words_of_the_api(native: Any, must_call: boo
     body: Any = gemini.request_body(endpoint, ask("?", LOOK, must_call_tool=must_call))
     gemini_body.check(body)
     assert body["toolConfig"] == config
-    own = [{"googleSearch": {}}, {"codeExecution": {}}][: len(native)]
+    tools: list[dict[str, Any]] = [{"googleSearch": {}}, {"codeExecution": {}}]
+    own = tools[: len(native)]
     assert body["tools"][:-1] == own
     alone: Any = gemini.request_body(endpoint, ask("?"))
     gemini_body.check(alone)
@@ -186,14 +187,14 @@ async def test_what_a_search_found_is_told_with_what_the_reply_rests_on_first() 
     assert usage.web_searches == 1, "Gemini 2 bills the request, not the query"
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"groundingChunks": "none", "webSearchQueries": 7},
-        {"groundingChunks": [7, {"web": None}, {"web": {"uri": ["x"], "title": 1}}], "groundingSupports": {}},
-        {"groundingChunks": [{"web": {}}], "groundingSupports": [{"groundingChunkIndices": [-1, "x", 10**30]}]},
-    ],
-)
+BROKEN_REPORTS: list[dict[str, Any]] = [
+    {"groundingChunks": "none", "webSearchQueries": 7},
+    {"groundingChunks": [7, {"web": None}, {"web": {"uri": ["x"], "title": 1}}], "groundingSupports": {}},
+    {"groundingChunks": [{"web": {}}], "groundingSupports": [{"groundingChunkIndices": [-1, "x", 10**30]}]},
+]
+
+
+@pytest.mark.parametrize("metadata", BROKEN_REPORTS)
 async def test_a_broken_report_of_a_search_costs_no_reply(metadata: dict[str, Any]) -> None:
     parts = await parts_in(Gemini().text("Paris.").grounded(metadata).stop("end"))
     assert (text_in(parts), stop_of(parts).reason) == ("Paris.", "end")

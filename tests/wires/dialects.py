@@ -256,6 +256,7 @@ class Gemini:
         "refusal": "SAFETY",
     }
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "thoughtSignature"
     usage: ClassVar[Event] = {
         "promptTokenCount": USAGE["input"] - 4,
