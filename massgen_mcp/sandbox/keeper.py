@@ -460,6 +460,10 @@ def _cgroup(processes: int) -> str | None:
     for parent in CGROUPS:
         group = f"{parent}/massgen-{os.getpid()}"
         try:
+            for name in os.listdir(parent):  # of keepers that were killed
+                if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
+                    with suppress(OSError):
+                        os.rmdir(f"{parent}/{name}")
             os.mkdir(group)
         except OSError:
             continue
