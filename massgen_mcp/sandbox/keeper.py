@@ -90,7 +90,7 @@ class Keeping:
         os.close(gate)
         ended = os.pidfd_open(self._child) if LINUX else -1
         if LINUX:
-            signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+            signal.signal(signal.SIGCHLD, self._hear_of_death)
         begun = self._admit(reports, opening) if self._specification["gate_at"] is not None else b""
         os.close(opening)
         reason = self._watch(began + self._bounds["seconds"], ended)
@@ -226,6 +226,9 @@ class Keeping:
         while not self._is_done():
             time.sleep(0.001)
         return self._status or 0
+
+    def _hear_of_death(self, _number: int, _frame: object) -> None:
+        self._reap()
 
     def _reap(self) -> None:
         """Take note of who has ended: the launcher, and those that lost their parent and would be counted on."""
