@@ -378,6 +378,54 @@ class CoordinationConfig(Settings, frozen=True):
         return self.planning_mode_instruction if self.enable_planning_mode else None
 
 
+def _endpoint(text: str) -> str:
+    """One host and one port: a list of hosts is no list if a part of it may stand for others."""
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", host) or not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError("expected host:port, such as pypi.org:443")
+    return text.lower()
+
+
+Endpoint = Annotated[str, StringConstraints(max_length=260), AfterValidator(_endpoint)]
+
+
+class CommandsConfig(Settings, frozen=True):
+    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+
+    enabled: bool = False
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+    """Of the container, with `sandbox: docker` or `podman`."""
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What commands may connect to, as host:port. Nothing without it."""
+    readable: tuple[str, ...] = Field(default=(), max_length=20)
+    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    timeout_seconds: float = Field(default=120, gt=0, le=3600)
+    """For a command that does not ask for another time."""
+    max_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """The most that a command can ask for; one in the background has it."""
+    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    max_processes: int = Field(default=256, ge=16, le=10_000)
+    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
+    """In the agent's workspace and its directory for temporary files together."""
+
+    @field_validator("readable")
+    @classmethod
+    def _absolute(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [path for path in paths if not path.startswith("/") or ".." in path.split("/")]:
+            raise ValueError(f"expected absolute paths, not {wrong[0]!a}")
+        return paths
+
+    @model_validator(mode="after")
+    def _image_where_containers_are(self) -> Self:
+        if self.image is not None and self.sandbox not in ("docker", "podman"):
+            raise ValueError("image is of a container; set sandbox to docker or podman")
+        if self.network and self.sandbox in ("bubblewrap", "docker", "podman"):
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
+        return self
+
+
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
@@ -411,6 +459,13 @@ class OrchestratorConfig(Settings, frozen=True):
     allow_questions: bool = False
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
+    commands: CommandsConfig = CommandsConfig()
+
+    @model_validator(mode="after")
+    def _a_workspace_for_commands(self) -> Self:
+        if self.commands.enabled and not self.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        return self
 
 
 MAX_USD = 100_000.0

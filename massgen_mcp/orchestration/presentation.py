@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 
+import anyio
+
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
@@ -47,7 +49,12 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
         live_run.limited(limit, lambda: member.name in live_run.state.resume_point.queued),
         member.workspace.writing_context() if member.workspace else nullcontext(),
     ):
-        return await _write(member, attempt, talk)
+        try:
+            return await _write(member, attempt, talk)
+        finally:
+            if member.commands is not None:
+                with anyio.CancelScope(shield=True):
+                    await member.commands.end_all()
     message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
     raise BackendError("timeout", message)
 

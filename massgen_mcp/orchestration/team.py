@@ -16,6 +16,7 @@ from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.commands import Commands
 from massgen_mcp.workspace.directory import Workspace
 
 
@@ -32,6 +33,8 @@ class Member:
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
+    commands: Commands | None = None
+    """What it runs in the sandbox."""
     limiter: ProviderLimiter | None = None
     """What its calls share with all others to the same provider. None: they share nothing."""
     tariff: Tariff = field(default_factory=Tariff)

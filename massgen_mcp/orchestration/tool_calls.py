@@ -4,24 +4,36 @@ Must not know the workflow tools: those are actions of the coordination.
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Set
 
 from massgen_mcp.backends.base import ToolCall
-from massgen_mcp.events import ToolFinished
+from massgen_mcp.events import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.base import ToolRefused, ToolResult, decoded
+from massgen_mcp.tools.base import RunsOnce, ToolRefused, ToolResult, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
 
 
+INTERRUPTED = (
+    "Interrupted: this was begun when the process that worked on the run was lost. It may have been done in part or "
+    "wholly, and it goes on no more. Look at what is there before you call it again."
+)
+
+
 async def run_tools(
-    member: Member, calls: tuple[ToolCall, ...], live_run: LiveRun, *, done: int = 0, only_plan: bool = False
+    member: Member,
+    calls: tuple[ToolCall, ...],
+    live_run: LiveRun,
+    *,
+    done: int = 0,
+    begun: Set[str] = frozenset(),
+    only_plan: bool = False,
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
-    ones a refusal.
+    ones a refusal. Those in `begun`, by id, were begun in a process that was lost, and must not be run twice.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
@@ -30,8 +42,10 @@ async def run_tools(
         if place >= MAX_CALLS_PER_REPLY:
             refused = ToolResult(f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.", True)
             result, valid = refused, True
+        elif call.id in begun:
+            result, valid = ToolResult(INTERRUPTED, is_error=True), True
         else:
-            result, valid = await _run(member, call, only_plan=only_plan)
+            result, valid = await _run(member, call, live_run, only_plan=only_plan)
         text = _cut(result.text)
         yield live_run.record(
             ToolFinished(
@@ -47,7 +61,7 @@ async def run_tools(
         )
 
 
-async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[ToolResult, bool]:
+async def _run(member: Member, call: ToolCall, live_run: LiveRun, *, only_plan: bool) -> tuple[ToolResult, bool]:
     """The result, and whether the call was a valid one."""
     tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
     if tool is None:
@@ -61,6 +75,10 @@ async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[Tool
     if only_plan and tool.side_effects:
         planned = f"Not executed: this is planning. Describe in your answer that {call.name} is to be called."
         return ToolResult(planned), True
+    if isinstance(tool, RunsOnce):
+        shown = tool.shown(arguments)
+        live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))
+        await live_run.settle()
     return await tool.run(arguments), True
 
 

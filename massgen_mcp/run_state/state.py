@@ -96,6 +96,8 @@ class RunState(RunFacts):
                 pass  # what there is to know of it, a part has folded in
             case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
                 pass
+            case events.ToolStarted():
+                pass  # the resume point keeps it until its result is there
             case events.BallotChanged() | events.MessagesShown() | events.AnswerEvaluated() | events.ToolFinished():
                 pass
             case events.ModelCallWaiting() | events.ModelCallAdmitted() | events.TextDelta() | events.UnknownEvent():

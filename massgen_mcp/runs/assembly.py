@@ -1,11 +1,11 @@
 """Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -15,12 +15,36 @@ from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
 from massgen_mcp.workspace.directory import Workspace
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAccess:
+    """What the agents of a run need to run commands."""
+
+    rules: CommandRules
+    host: CommandHost
+
+
+def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
+    """What the config says of commands. `hidden`: what no command ever sees."""
+    bounds = Bounds(
+        memory_bytes=config.max_memory_mb * MIB,
+        processes=config.max_processes,
+        disk_bytes=config.max_disk_mb * MIB,
+    )
+    readable = tuple(Path(path) for path in config.readable)
+    times = config.timeout_seconds, max(config.timeout_seconds, config.max_seconds)
+    return CommandRules(level, *times, bounds, config.network, readable, hidden, config.image)
 
 
 def assemble(
@@ -30,9 +54,10 @@ def assemble(
     backends: list[Backend],
     provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
+    command_access: "CommandAccess | None" = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
-    and tariffs are one per agent.
+    and tariffs are one per agent. `command_access`: None where agents run no commands.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -41,7 +66,17 @@ def assemble(
     views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
         replace(
-            _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
+            _member(
+                run,
+                public_agent_name(place),
+                agent,
+                backend,
+                orchestrator,
+                board,
+                skills,
+                caller_questions,
+                command_access,
+            ),
             limiter=limiter,
             tariff=tariff,
             perspective=perspective,
@@ -88,14 +123,19 @@ def _member(
     board: MemoryBoard,
     skills: tuple[Skill, ...],
     caller_questions: CallerQuestions | None,
+    command_access: "CommandAccess | None",
 ) -> Member:
     coordination = orchestrator.coordination
-    workspace, tools = None, list[Tool]()
+    workspace, commands, tools = None, None, list[Tool]()
     if orchestrator.enable_filesystem and not agent.exclude_file_operation_mcps:
         context = [Path(context.path) for context in orchestrator.context_paths]
         writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
         workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
         tools += file_tools(workspace)
+        if command_access is not None:
+            place, scratch = run.workspace_of(name), run.scratch_of(name)
+            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host)
+            tools += commands.tools()
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)
         tools += memory_tools(workspace, board, agent=name)
@@ -106,7 +146,9 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
-    return Member(name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace)
+    return Member(
+        name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace, commands=commands
+    )
 
 
 def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:

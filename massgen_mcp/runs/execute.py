@@ -30,18 +30,22 @@ from massgen_mcp.events import (
     RunStarted,
     public_agent_name,
 )
+from massgen_mcp.home import find_home
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.assembly import assemble
+from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control
 from massgen_mcp.runs.publishing import Publisher, write_status
+from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
+from massgen_mcp.sandbox import Choice
+from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
@@ -125,10 +129,12 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs), report=log.report)
+        choice = await chosen_sandbox(config, environ)
+        access = await _command_access(config, choice, environ, cleanup)
+        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, access), report=log.report)
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
-            run.write_metadata(_metadata(run_id, question, config))
+            run.write_metadata(_metadata(run_id, question, config, choice))
         state = await anyio.to_thread.run_sync(run_spec.begin, past)
         conductor = Conductor(run_spec, journal, past, state)
         recorded = await anyio.to_thread.run_sync(_Recorded, past)
@@ -144,7 +150,7 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, question, config))
+                    journal.record(_started(run_id, question, config, choice))
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -277,6 +283,16 @@ def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
     )
 
 
+async def _command_access(
+    config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+) -> CommandAccess | None:
+    if choice is None or choice.level is None:
+        return None
+    host = await cleanup.enter_async_context(CommandHost.open())
+    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path,))
+    return CommandAccess(rules, host)
+
+
 def _limiters(
     config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
 ) -> list[ProviderLimiter | None]:
@@ -289,13 +305,14 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, question: str, config: Config) -> RunStarted:
+def _started(run_id: str, question: str, config: Config, choice: Choice | None) -> RunStarted:
     return RunStarted(
         run_id=run_id,
         question=question,
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
+        sandbox=told_of(choice),
     )
 
 
@@ -306,8 +323,10 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, question: str, config: Config) -> dict[str, object]:
+def _metadata(run_id: str, question: str, config: Config, choice: Choice | None) -> dict[str, object]:
+    sandbox = {"sandbox": {"level": choice.level, "why": choice.why, "notes": [*choice.notes]}} if choice else {}
     return {
+        **sandbox,
         "run_id": run_id,
         "query": question,
         "timestamp": time.time(),

@@ -8,7 +8,7 @@ import difflib
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Protocol, TypeVar, cast
+from typing import Annotated, Protocol, TypeVar, cast, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -41,6 +41,17 @@ class Tool(Protocol):
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         """Do it. Raises nothing for wrong arguments or refused paths: those are results."""
+        ...
+
+
+@runtime_checkable
+class RunsOnce(Protocol):
+    """What a tool has beside `Tool` whose calls must not be made twice. That a call begins is on disk before it does; in
+    a resumed run one without a result is not made again, and the model is told so.
+    """
+
+    def shown(self, arguments: JsonObject) -> str:
+        """What the call is to do, in a few words. Raises nothing."""
         ...
 
 

@@ -30,6 +30,8 @@ class Mount:
 
     name: str
     root: Root
+    host: Path
+    """Where it lies on this machine."""
     file: str | None = None
     writable: bool = False
 
@@ -95,12 +97,17 @@ class Workspace:
         try:
             for name, path in sorted(peers.items()):
                 virtual = f"peers/{safe_id(name, 'peer')}"
-                mounts.append(Mount(virtual, Root.open(path, virtual)))
+                mounts.append(Mount(virtual, Root.open(path, virtual), path))
         except BaseException:
             _close(mounts)
             raise
         earlier, self._peers = self._peers, tuple(mounts)
         _close(earlier)
+
+    @property
+    def writes_context(self) -> bool:
+        """Whether the agent may change the user's paths that are `writable` now."""
+        return self._writes_context
 
     @contextmanager
     def writing_context(self) -> Generator[None]:
@@ -234,11 +241,11 @@ def _context_mount(given: Path, name: str) -> Mount:
     except OSError as error:
         raise PathRefused(f"{shown(virtual)}: cannot be opened ({type(error).__name__})") from error
     if stat.S_ISDIR(mode):
-        return Mount(virtual, Root.open(path, virtual, above=path.parts))
+        return Mount(virtual, Root.open(path, virtual, above=path.parts), path)
     if stat.S_ISREG(mode):
         named = is_secret(given.parts) or given.name.casefold() == path.name.casefold()
         above = None if named else path.parent.parts
-        return Mount(virtual, Root.open(path.parent, "context", above=above), path.name)
+        return Mount(virtual, Root.open(path.parent, "context", above=above), path, path.name)
     raise PathRefused(f"{shown(virtual)}: is neither a file nor a directory")
 
 

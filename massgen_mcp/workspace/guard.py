@@ -228,6 +228,43 @@ class Root:
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
         return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
 
+    def concealed(self, limit: int) -> tuple[tuple[str, ...], bool]:
+        """The paths of everything hidden below the root, and of its sockets, for whoever shows it in another way; and
+        whether that is all: what lies in a directory with more than `limit` entries in all is not looked at.
+        """
+        found: list[str] = []
+        pending: deque[list[str]] = deque([[]])
+        seen = 0
+        while pending:
+            parts = pending.popleft()
+            with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
+                for item in items:
+                    seen += 1
+                    if seen > limit:
+                        return tuple(found), False
+                    path = [*parts, item.name]
+                    if self._conceals(path, item):
+                        found.append("/".join(path))
+                    elif item.is_dir(follow_symlinks=False):
+                        pending.append(path)
+        return tuple(found), True
+
+    def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
+        if self._hides(parts, content=True):
+            return True
+        if item.is_dir(follow_symlinks=False) or item.is_symlink():
+            return False
+        found = item.stat(follow_symlinks=False)
+        if stat.S_ISSOCK(found.st_mode):
+            return True
+        linked = self._above is not None and found.st_nlink > 1
+        return linked and (found.st_dev, found.st_ino) in self._other_names()
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link right below the root, unless something is there already."""
+        with self._translated(name), self._borrowed() as root, suppress(FileExistsError):
+            os.symlink(target, name, dir_fd=root)
+
     def make_dirs(self, rel: str) -> None:
         """Make a directory and its parents, each 0700, where they are missing."""
         parts = parts_of(rel)
