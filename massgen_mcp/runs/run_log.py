@@ -34,6 +34,12 @@ class RunLog:
         if line := log_line(record):
             self._file.write(f"{line}\n")
 
+    def note(self, text: str) -> None:
+        """Write down one line that is no event. Never raises."""
+        with suppress(OSError, ValueError):
+            self._file.writelines(plain_lines([self._redactor.text(text)]))
+            self._file.flush()
+
     def report(self, error: BaseException) -> str:
         """Write down an error with its trace; returns what may be said of it elsewhere: its kind, its message, and
         under which name the trace stands here. Never raises.
