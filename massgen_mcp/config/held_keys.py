@@ -19,8 +19,8 @@ def redactor_for(
     environ: Mapping[str, str], backends: Iterable[BackendConfig] = (), further: Iterable[str] = ()
 ) -> Redactor:
     """What takes this environment's keys out of text: those of every known provider, those that `backends` name, those
-    in the `further` variables, the logins of agent CLIs, whatever is called a key, a token or a password, and passwords in
-    addresses.
+    in the `further` variables, the logins of agent CLIs, whatever is called a key, a token or a password, and passwords
+    in addresses.
 
     The same environment gives the same object.
     """

@@ -41,8 +41,8 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
 
 
 def beyond(reach: Reach, granted: Sequence[Path]) -> tuple[str, ...]:
-    """The paths that are not below those that may be read, in the words of `Reach.demands`, and the MCP servers. Nothing
-    may be written.
+    """The paths that are not below those that may be read, and the MCP servers, in the words of `Reach.demands`.
+    Nothing may be written.
     """
     reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
     return (

@@ -22,6 +22,7 @@ from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
 from massgen_mcp.tools.mcp_servers.framing import framed
 from massgen_mcp.tools.mcp_servers.http import over_http
+from massgen_mcp.tools.mcp_servers.mending import mended
 
 MAX_PAGES = 20
 MAX_TOOLS = 100
@@ -104,10 +105,16 @@ async def connected(launch: Launch, on_end: Callable[[str], None]) -> AsyncGener
             connection.stale = True
 
     connection: Connection | None = None
-    client = Client(_streams(launch, ended), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
+    client = Client(_mended_streams(launch, ended), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
     async with client:
         connection = Connection(client, lost)
         yield connection
+
+
+@asynccontextmanager
+async def _mended_streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
+    async with _streams(launch, ended) as raw, mended(raw) as streams:
+        yield streams
 
 
 @asynccontextmanager
@@ -143,7 +150,7 @@ async def _sandboxed(
 
         async def tell(why: str) -> None:
             how = "it closed its output"
-            with anyio.move_on_after(END_SECONDS):
+            with anyio.move_on_after(0 if why else END_SECONDS):
                 over = await process.wait()
                 how = f"exit code {over.code}" if over.reason == "exited" else over.message or over.reason
             ended(why or f"it ended ({how}){words}")
@@ -175,7 +182,7 @@ async def _bare(
 
             async def tell(why: str) -> None:
                 how = "it closed its output"
-                with anyio.move_on_after(END_SECONDS):
+                with anyio.move_on_after(0 if why else END_SECONDS):
                     how = f"exit code {await process.wait()}"
                 ended(why or f"it ended ({how}){words}")
 

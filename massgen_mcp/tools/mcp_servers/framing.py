@@ -29,8 +29,8 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 async def framed(
     stdin: ByteSendStream, stdout: ByteReceiveStream, on_end: Callable[[str], Awaitable[None]]
 ) -> AsyncGenerator[Streams]:
-    """The streams that the SDK's client speaks over. `on_end` is told when the server says nothing more, and why if that
-    is our decision; the client learns of it after that.
+    """The streams that the SDK's client speaks over. `on_end` is told when the server says nothing more, and why if
+    that is our decision; the client learns of it after that.
     """
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage](0)
@@ -111,29 +111,36 @@ class _Reader:
         self._messages += 1
         if self._messages > MAX_UNASKED_MESSAGES:
             raise _Flood(f"it sent more than {MAX_UNASKED_MESSAGES} messages without being asked")
-        message = _too_large(line, dropped) if dropped else _read(line)
+        if dropped:
+            why = f"the reply has {dropped} bytes, at most {MAX_MESSAGE_BYTES} are taken; ask for less"
+            message = _failure(line, why)
+            if message is None:
+                raise _Flood(f"it sent a message of {dropped} bytes, at most {MAX_MESSAGE_BYTES} are taken")
+        else:
+            message = _read(line)
         if message is not None:
             await self._sink.send(SessionMessage(message))
 
 
 def _read(line: bytes) -> mcp_types.JSONRPCMessage | None:
-    """None for what is no message, such as a banner, and for notifications that do not matter here."""
+    """None for what is no message, such as a banner, and for notifications that do not matter here. What seems to be a
+    reply and cannot be read becomes the failure of its call.
+    """
     if not line.strip():
         return None
     try:
         message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        return None
+        return _failure(line[:_HEAD_BYTES], "the reply cannot be read")
     if isinstance(message, mcp_types.JSONRPCNotification) and message.method != _LIST_CHANGED:
         return None
     return message
 
 
-def _too_large(head: bytes, size: int) -> mcp_types.JSONRPCMessage | None:
-    """The failure of the call that a dropped message answered."""
+def _failure(head: bytes, why: str) -> mcp_types.JSONRPCMessage | None:
+    """The failure of the call that a lost message answered, if its beginning says which one that was."""
     found = _ID.search(head)
     if found is None:
-        raise _Flood(f"it sent a message of {size} bytes, at most {MAX_MESSAGE_BYTES} are taken")
-    why = f"the reply has {size} bytes, at most {MAX_MESSAGE_BYTES} are taken; ask for less"
+        return None
     error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=why)
     return mcp_types.JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)

@@ -89,8 +89,9 @@ class Server:
                 await self._serve_once(import_module(_CONNECTION))
             except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise is that server's alone
                 self._why = self._ended or _in_words(error)
+            if self._connection is None:
+                self._settled.set()  # otherwise it was up, and whoever calls it again waits for the next start
             self._connection = None
-            self._settled.set()
             report(f"MCP server {self.name}: {self._why}")
         self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
 

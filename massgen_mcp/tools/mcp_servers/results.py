@@ -1,4 +1,4 @@
-"""What a model reads of a server's result: text, bounded; what is too long, and what is no text, lies in its workspace."""
+"""What a model reads of a server's result: bounded text. What is too long and what is no text lies in its workspace."""
 
 import base64
 import binascii

@@ -23,8 +23,8 @@ MAX_SHOWN = 200
 class Toolbox:
     """The tools that are there now; a server that is slow adds its own later.
 
-    A name, once given, stays with its tool. One that is taken, by a tool of ours or of another server, gets the server's
-    name before it.
+    A name, once given, stays with its tool. One that is taken, by a tool of ours or of another server, gets the
+    server's name before it.
     """
 
     servers: Sequence[Server]
@@ -68,9 +68,8 @@ class Toolbox:
         wanted = [plain_name(tool) for _, tool in new]
         for (server, tool), name in zip(new, wanted, strict=True):
             taken = self.taken.union(self._names.values())
-            if name in taken or wanted.count(name) > 1:
-                name = _free(plain_name(f"{server}__{tool}"), taken)
-            self._names[server, tool] = name
+            collides = name in taken or wanted.count(name) > 1
+            self._names[server, tool] = _free(plain_name(f"{server}__{tool}"), taken) if collides else name
 
     def _tool(self, server: Server, tool: "mcp_types.Tool") -> "ServerTool":
         name = self._names[server.name, tool.name]
