@@ -4,7 +4,8 @@ Must not know the workflow tools: those are actions of the coordination.
 """
 
 import time
-from collections.abc import AsyncGenerator, Set
+from collections.abc import AsyncGenerator
+from collections.abc import Set as AbstractSet
 
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.events import ToolFinished, ToolStarted
@@ -29,7 +30,7 @@ async def run_tools(
     live_run: LiveRun,
     *,
     done: int = 0,
-    begun: Set[str] = frozenset(),
+    begun: AbstractSet[str] = frozenset(),
     only_plan: bool = False,
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus

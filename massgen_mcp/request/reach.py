@@ -27,6 +27,8 @@ from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
 CLAUDE_CODE = "the Claude Code CLI"
+COMMANDS = "agents' commands in "
+NETWORK = "that may reach "
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
+    commands = orchestrator.commands
+    if commands.enabled:
+        reads += [Path(path).resolve() for path in commands.readable]
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -99,7 +104,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         keys=tuple(dict.fromkeys(pair for backend in backends for pair in _keys(backend, environ))),
         reads=tuple(dict.fromkeys(reads)),
         writes=tuple(dict.fromkeys(writes)),
-        commands=(CLAUDE_CODE,) if any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends) else (),
+        commands=tuple(_commands(config)),
         servers=tuple(dict.fromkeys(_servers(config))),
         settings=tuple(_settings(config)),
         max_usd=config.budget.max_usd,
@@ -148,6 +153,18 @@ def _servers(config: Config) -> Iterator[str]:
             where += [f"is given {', '.join(given)}"] if given else []
             told = f" ({'; '.join(where)})" if where else ""
             yield on_one_line(f"{name} of {agent.id}: {what}{told}")
+
+
+def _commands(config: Config) -> Iterator[str]:
+    if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
+        yield CLAUDE_CODE
+    commands = config.orchestrator.commands
+    if not commands.enabled:
+        return
+    image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
+    where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
+    yield f"{COMMANDS}{where}"
+    yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
 
 
 def _settings(config: Config) -> Iterator[str]:

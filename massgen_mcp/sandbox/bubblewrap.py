@@ -1,4 +1,4 @@
-"""The level of bubblewrap: namespaces of its own for users, processes, network and files, and a filter for system calls.
+"""The level of bubblewrap: namespaces for users, processes, network and files, and a filter for system calls.
 
 Only describes how a command is started; must not start one.
 """

@@ -1,6 +1,6 @@
-"""Programs for seccomp: system calls that a command is refused. One instruction after the other, as the kernel wants it.
+"""Programs for seccomp: system calls that a command is refused, as instructions for the kernel.
 
-Must not know any level. Numbers of calls are those of the machine; on a machine that is not in the tables there is none.
+Must not know any level. Numbers of calls are those of the machine; one that is not in the tables has no program.
 """
 
 import platform
@@ -30,9 +30,9 @@ _DENIED = {
         *(104, 294, 105, 273, 106, 265, 60, 224, 225, 142, 89),
     ),
 }
-"""io_uring, namespaces, bpf, perf, userfaultfd, keys, mounts, modules, kexec, handles of files, quota, swap, reboot."""
+"""io_uring, namespaces, bpf, perf, userfaultfd, keys, mounts, kexec, modules, handles of files, swap and the like."""
 _OF_OTHERS = {"x86_64": (302, 203, 144, 142, 314), "aarch64": (261, 122, 119, 118, 274)}
-"""Whose first argument is a process: prlimit64, sched_setaffinity, sched_setscheduler, sched_setparam, sched_setattr."""
+"""Whose first argument is a process: prlimit64, and those that begin with sched_set."""
 _OF_GROUPS = {"x86_64": (141, 251), "aarch64": (140, 30)}
 """Whose second argument is a process, a group or a user, as the first one says: setpriority, ioprio_set."""
 

@@ -7,6 +7,7 @@ ours is at hand in the process that starts the command.
 """
 
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ import signal
 import struct
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -148,7 +150,7 @@ class Keeping:
             os.nice(5)
             self._limit()
             launch(self._specification, reporting, gate, grouped=self._group is not None)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the keeper
             os.write(reporting, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(NOT_STARTED)
 
@@ -253,7 +255,7 @@ class Usage:
         return found.f_bavail * found.f_frsize
 
 
-def _below(place: str) -> Any:
+def _below(place: str) -> Iterator[int]:
     """The sizes on disk of everything below a directory; follows no links, and passes over what vanishes meanwhile."""
     pending = [place]
     while pending:
@@ -284,14 +286,15 @@ def _launch_sandlock(specification: dict[str, Any], reporting: int, *, grouped: 
         _drop_capabilities()
     sys.path.append(specification["library"])
     _filter(specification["filter"].encode("latin-1"))
-    from sandlock import Sandbox  # pyright: ignore[reportMissingImports] - an extra, found where the parent found it
-
+    sandbox: Any = importlib.import_module("sandlock").Sandbox
     options = specification["sandlock"]
     if specification["own_group"] and not grouped:  # its own count never forgets a process that was killed
         options["max_processes"] = specification["bounds"]["processes"]
-    process = Sandbox(**options).popen(specification["argv"])
+    process = sandbox(**options).popen(specification["argv"])
     found = process.wait()
-    code = -found.signal if found.signal > 0 else found.exit_code
+    code = found.exit_code
+    if found.reason.name != "EXITED":
+        code = 128 + (found.signal if found.signal > 0 else signal.SIGKILL)
     os.write(reporting, json.dumps({"exit-code": code}).encode() + b"\n")
     os._exit(0)
 
@@ -497,6 +500,7 @@ def _outcome(status: int, reason: str, told: str, seconds: float, peak: int, *, 
     if "exit-code" in facts:
         return {**seen, "code": facts["exit-code"]}
     code = os.waitstatus_to_exitcode(status)
+    code = 128 - code if code < 0 else code
     if own_word or code in (NOT_STARTED, CONTAINER_FAILED):
         return {"reason": "failed", "message": f"it ended with {code} before the command began"}
     return {**seen, "code": code}

@@ -36,6 +36,11 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
 }
 """What is harmless and still not as one would expect."""
 
+UNUSUAL = {
+    "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
+}
+"""What is said of a level in which one of these, which commands are used to, does not work."""
+
 _KEEPER = Path(__file__).with_name("keeper.py")
 _PLAIN: dict[str, object] = {
     "files": {},
@@ -102,7 +107,12 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
         "bounds": {name: getattr(bounds, name) for name in bounds.__slots__},
     }
     text = json.dumps(whole).encode()
-    return Start((sys.executable, "-I", "-S", str(_KEEPER)), f"{len(text):08x}".encode() + text)
+    return Start((interpreter(), "-I", "-S", str(_KEEPER)), f"{len(text):08x}".encode() + text)
+
+
+def interpreter() -> str:
+    """The Python that this one was installed from: it lies where commands may read, and starts without our packages."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def keeper_environ() -> dict[str, str]:

@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended. `code` is its exit code, below 0 or above 128 for a signal; None where it did not exit."""
+    """How a command ended. `code` is its exit code, 128 and its number for a signal; None where we ended it."""
 
     reason: EndReason
     code: int | None = None
@@ -125,9 +125,14 @@ async def _over(process: Process) -> None:
             await process.wait()
             break
         process.kill()
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
+            with suppress(anyio.EndOfStream, anyio.ClosedResourceError), anyio.move_on_after(PATIENCE_SECONDS):
+                while True:  # nobody writes any more; what was not read keeps the pipe open
+                    await stream.receive()
             await stream.aclose()
+    if process.stdin is not None:
+        await process.stdin.aclose()
 
 
 def _read(control: socket.socket) -> Ended:

@@ -46,8 +46,8 @@ class Tool(Protocol):
 
 @runtime_checkable
 class RunsOnce(Protocol):
-    """What a tool has beside `Tool` whose calls must not be made twice. That a call begins is on disk before it does; in
-    a resumed run one without a result is not made again, and the model is told so.
+    """What a tool has beside `Tool` whose calls must not be made twice. That a call begins is on disk before it does;
+    in a resumed run one without a result is not made again, and the model is told so.
     """
 
     def shown(self, arguments: JsonObject) -> str:

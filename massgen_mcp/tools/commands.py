@@ -14,7 +14,7 @@ from typing import Annotated, assert_never
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
@@ -33,8 +33,14 @@ MAX_SHOWN = 200
 MIB = 1024 * 1024
 
 
+def _without_nul(command: str) -> str:
+    if "\0" in command:
+        raise ValueError("holds a NUL character")
+    return command
+
+
 class RunCommand(Arguments):
-    command: Annotated[Text, Field(min_length=1, max_length=100_000)]
+    command: Annotated[Text, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
     timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
     background: bool = False
 
@@ -260,8 +266,6 @@ class CommandTool:
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             wanted = parse_arguments(RunCommand, arguments)
-            if "\0" in wanted.command:
-                raise ToolRefused("'command' holds a NUL character")
             return await (self.commands.begin(wanted) if wanted.background else self.commands.run(wanted))
         except (ToolRefused, PathRefused) as refused:
             return ToolResult(str(refused), is_error=True)

@@ -76,6 +76,15 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
     ),
+    "commands": (team(orchestrator={"commands": {"enabled": True}}), "starts: agents' commands in a sandbox"),
+    "commands in a container": (
+        team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "image": "evil/image"}}),
+        "starts: agents' commands in a docker container of the image evil/image",
+    ),
+    "commands with a network": (
+        team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
+        "starts: agents' commands in a sandbox that may reach pypi.org:443",
+    ),
     "a program": (team({"id": "a", "backend": {"type": "claude_code"}}), "starts: the Claude Code CLI"),
 }
 

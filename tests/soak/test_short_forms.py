@@ -11,6 +11,7 @@ from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
 from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
+from tests.soak.commands import PATIENCE_SECONDS, by_killing_a_bare_shell, commands, swaps
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
@@ -132,6 +133,23 @@ async def test_every_answer_to_fuzzed_calls_is_a_result_or_a_typed_error(home: T
 async def test_a_server_with_one_tool_that_tells_failures_in_its_own_words_is_caught(home: TempHome) -> None:
     with pytest.raises(AssertionError, match="untyped: Error executing tool get_result"):
         await fuzz(home, calls=100, seed=1, module="tests.soak.untyped_server", late_seconds=math.inf)
+
+
+async def test_nothing_of_a_hostile_command_is_left_however_it_ends(home: TempHome) -> None:
+    told = await commands(home, each=3, most_seconds=PATIENCE_SECONDS)
+    assert "0 left" in told
+
+
+async def test_a_shell_that_is_only_started_leaves_what_it_started_behind(home: TempHome) -> None:
+    harmless = {"session leaver": "setsid sh -c 'sleep 20; : $0' $MARK & sleep 20; : $MARK"}
+    with pytest.raises(AssertionError, match="1 of 1 were slow"):
+        await commands(
+            home, each=1, levels=("sandlock",), most_seconds=5, hostile=harmless, ends={"kill": by_killing_a_bare_shell}
+        )
+
+
+async def test_no_swap_of_a_directory_for_a_link_leads_a_command_out(home: TempHome) -> None:
+    assert "0 read or written outside" in await swaps(home, each=1_000)
 
 
 def on_a_disk(home: TempHome) -> TempHome:

@@ -20,6 +20,7 @@ from massgen_mcp.views.plain_text import preview
 
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
+NOTE_CHARACTERS = 1_000
 
 
 class Begun(Part):
@@ -82,23 +83,38 @@ class Started(Reply):
 
 
 def planned(
-    config: Config, source: str, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str
+    config: Config,
+    source: str,
+    reach: Reach,
+    expected: Estimate,
+    environ: Mapping[str, str],
+    where_keys_go: str,
+    commands: str = "",
 ) -> Started:
+    """`commands`: what the caller should know about the team's commands."""
     missing = missing_keys(config, environ)
     told = Waiting(
         status="planned",
         team=team_of(config),
         missing_keys=missing,
-        note=note_on_team(config),
+        note=_notes(config, commands),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
     return Started(told=told, begun=_begun(source, reach, expected))
 
 
 def started(
-    view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
+    view: RunView,
+    config: Config,
+    source: str,
+    reach: Reach,
+    expected: Estimate,
+    *,
+    reused: bool,
+    note: str,
+    commands: str = "",
 ) -> Started:
-    """`note`: what the caller should know about the run's session."""
+    """`note`: what the caller should know about the run's session; `commands`: about its commands."""
     begun = _begun(source, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
@@ -108,11 +124,15 @@ def started(
         status=view.state,
         team=team_of(config),
         reason=reason_of(view),
-        note=note_on_team(config),
+        note=_notes(config, commands),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
     return Started(told=told, begun=begun, session_note=note)
+
+
+def _notes(config: Config, commands: str) -> str | None:
+    return preview(" ".join(filter(None, (note_on_team(config), commands))), NOTE_CHARACTERS) or None
 
 
 def _begun(source: str, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
