@@ -201,8 +201,17 @@ class Telling(Server):
         if name == "look":
             return text(json.dumps({"environ": dict(os.environ), "cwd": str(Path.cwd())}))
         seen = {path: Path(path).exists() for path in arguments["paths"]}
-        Path("written.txt").write_text("by the server")
+        Path("written.txt").write_text(" ".join(arguments["paths"]))
         return text(json.dumps(seen))
+
+
+class Counting(Server):
+    """Notes every call in a file."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        with Path("calls").open("a") as file:
+            file.write(f"{arguments['word']}\n")
+        return super().call(name, arguments)
 
 
 BEHAVIOURS: dict[str, Callable[[], Server]] = {
@@ -223,7 +232,7 @@ BEHAVIOURS: dict[str, Callable[[], Server]] = {
             Begging,
             Hanging,
         ),
-        *(Lying, Telling),
+        *(Lying, Telling, Counting),
     )
 }
 

@@ -1,5 +1,6 @@
 """One connection to one server, from its start to its end. The only module that talks through the SDK's client."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -28,6 +29,9 @@ MAX_PAGES = 20
 MAX_TOOLS = 100
 LAST_WORDS_BYTES = 2000
 END_SECONDS = 2.0
+_SDK_LOG = logging.getLogger("mcp.client")
+_SDK_LOG.addHandler(logging.NullHandler())
+_SDK_LOG.propagate = False  # what is wrong with a server is told to its agents and in the run's log, not on a terminal
 _SDK_CLIENT = mcp_types.Implementation(name="massgen-mcp", version=__version__)
 
 

@@ -16,6 +16,7 @@ from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
 from massgen_mcp.config.variables import filled
 from massgen_mcp.sandbox import Bounds, Choice, Policy
 from massgen_mcp.threads import imported
+from massgen_mcp.tools.mcp_servers.programs import own_files
 
 if TYPE_CHECKING:
     import mcp_types
@@ -175,7 +176,7 @@ class Server:
             scratch=self._place.scratch,
             network=server.network,
             environ=whole,
-            toolchains=tuple(Path(path) for path in server.readable),
+            toolchains=(*own_files(server), *(Path(path) for path in server.readable)),
             bounds=BOUNDS,
         )
         return module.Launch(server, whole, policy, self._choice.level if server.sandbox else None)
