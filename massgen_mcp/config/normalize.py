@@ -39,6 +39,8 @@ class Shaped:
     """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
 
     def as_written(self, place: Place) -> Place:
+        if len(place) > 2 and place[0] == "agents" and place[2] in OF_THE_AGENT:
+            place = (*place[:2], "backend", *place[2:])
         return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
 
 

@@ -200,7 +200,7 @@ class Telling(Server):
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "look":
             return text(json.dumps({"environ": dict(os.environ), "cwd": str(Path.cwd())}))
-        seen = {path: Path(path).exists() for path in arguments["paths"]}
+        seen = {path: os.path.exists(path) for path in arguments["paths"]}  # noqa: PTH110 - it also takes a refusal
         Path("written.txt").write_text(" ".join(arguments["paths"]))
         return text(json.dumps(seen))
 

@@ -24,7 +24,7 @@ from massgen_mcp.tools.mcp_servers.schemas import plain_schema
 from tests.harness import TempHome, expect_error, home, npm_tool
 from tests.harness import agent as team_agent
 from tests.mcp_servers.double import BOMBS
-from tests.mcp_servers.test_hostile import DOUBLE, agent, call, config, results, server
+from tests.mcp_servers.test_hostile import agent, call, config, results, server
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
 from tests.teams import run_team

@@ -1,7 +1,7 @@
 """The MCP servers of one run: each is started when the run begins, again when it was lost, and ended with the run."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -106,15 +106,15 @@ class Server:
     async def refresh(self) -> None:
         """Ask for its tools again if they may have changed."""
         connection = self._connection
-        if connection is None or not connection.stale or self._listings >= MAX_LISTINGS:
+        if connection is None or connection.lost.is_set() or not connection.stale:
+            return
+        if self._listings >= MAX_LISTINGS:
             return
         self._listings += 1
-        try:
+        with suppress(Exception):  # as in `serve`; it goes on with the tools that are known
             with anyio.fail_after(LIST_SECONDS):
                 await connection.list_tools()
             self._known = connection.tools
-        except Exception as error:  # noqa: BLE001 - as in `serve`; it goes on with the tools that are known
-            self._why = _in_words(error)
 
     async def call(self, tool: str, arguments: JsonObject) -> "mcp_types.CallToolResult":
         """Raises `ServerFailed`."""
