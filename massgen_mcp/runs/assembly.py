@@ -35,6 +35,8 @@ class CommandAccess:
 
     rules: CommandRules
     host: CommandHost
+    notes: tuple[str, ...] = ()
+    """What an agent should know of the sandbox."""
 
 
 def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
@@ -152,6 +154,8 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
+    if commands is not None and command_access is not None and command_access.notes:
+        notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
     toolbox = None
     if server_access is not None:
         taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS))

@@ -114,8 +114,7 @@ async def execute_run(
     backends_of = [agent.backend for agent in config.agents]
     redactor = redactor_for(environ, backends_of, server_variables(config.agents))
     async with AsyncExitStack() as cleanup:
-        past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
-        journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
+        past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
@@ -132,16 +131,19 @@ async def execute_run(
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choice = await chosen_sandbox(config, environ)
-        access = await _command_access(config, choice, environ, cleanup)
+        access = await _command_access(run, config, choice, environ, cleanup)
         servers = await opened_servers(config, environ, redactor, log.note, cleanup)
         team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers)
         run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
-        with _told_in(log):
-            run.write_metadata(_metadata(run_id, question, config, choice))
-        state = await anyio.to_thread.run_sync(run_spec.begin, past)
+
+        def begun() -> tuple[RunState, _Recorded]:
+            with _told_in(log):
+                run.write_metadata(_metadata(run_id, question, config, choice))
+            return run_spec.begin(past), _Recorded(past)
+
+        state, recorded = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
-        recorded = await anyio.to_thread.run_sync(_Recorded, past)
         for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
@@ -167,6 +169,10 @@ async def execute_run(
         if state.end is not None:
             await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
     return state
+
+
+def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
+    return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
@@ -288,13 +294,14 @@ def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
 
 
 async def _command_access(
-    config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+    run: RunFiles, config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
 ) -> CommandAccess | None:
+    """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
     if choice is None or choice.level is None:
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path,))
-    return CommandAccess(rules, host)
+    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
+    return CommandAccess(rules, host, choice.notes)
 
 
 def _limiters(

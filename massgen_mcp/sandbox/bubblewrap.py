@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
-from massgen_mcp.sandbox.policy import MIB, SCRATCH, WORKSPACE, Policy
+from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy
 from massgen_mcp.sandbox.toolchains import readable
 
 _ARGUMENTS, _FILTER, _REPORTS, _GATE = 20, 21, 22, 23
@@ -63,7 +63,7 @@ def _options(policy: Policy) -> Iterator[str]:
         yield from (("--size", "4096", "--tmpfs") if os.path.isdir(name) else ("--ro-bind", "/dev/null"))  # noqa: PTH112
         yield name
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
-    yield from ("--dir", "/etc")
+    yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
     for path in (*readable(), *policy.toolchains):
         if path.is_symlink():
             yield from ("--symlink", str(path.readlink()), str(path))
@@ -82,7 +82,7 @@ def _masked(policy: Policy) -> Iterator[tuple[str, bool]]:
     """The places inside at which something hidden would be seen, and whether it is a directory."""
     seen = [(path, str(path)) for path in (*readable(), *policy.toolchains)]
     seen += [(shown.host, shown.place) for shown in policy.shown]
-    for hidden in policy.hidden:
+    for hidden in (*policy.hidden, *OF_THE_MACHINE):
         for host, place in seen:
             if hidden.is_relative_to(host) and os.path.lexists(hidden):
                 yield str(Path(place, hidden.relative_to(host))), hidden.is_dir() and not hidden.is_symlink()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Policy
+from massgen_mcp.sandbox.policy import OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy
 
 DEFAULT_IMAGE = "python:3.12-slim"
 _VARIABLES = 20
@@ -60,7 +60,7 @@ def _options(container: str, policy: Policy) -> Iterator[str]:
     yield from _mount(policy.scratch, SCRATCH, writable=True)
     for shown in policy.shown:
         yield from _mount(shown.host, shown.place, writable=shown.writable)
-        for hidden in policy.hidden:
+        for hidden in (*policy.hidden, *OF_THE_MACHINE):
             if hidden.is_relative_to(shown.host) and os.path.lexists(hidden):
                 yield from _mask(str(Path(shown.place, hidden.relative_to(shown.host))), directory=hidden.is_dir())
 

@@ -67,9 +67,11 @@ class Keeping:
         self._control = control
         self._specification = specification
         self._bounds: dict[str, Any] = specification["bounds"]
-        self._usage = Usage(specification["writable"])
+        self._usage = Usage(specification["writable"], specification["growing"], self._bounds)
         self._group = _cgroup(specification["bounds"]["processes"]) if specification["own_group"] else None
         self._child = 0
+        self._status: int | None = None
+        """Of the launcher, once it has ended."""
         self._peak = 0
 
     def keep(self) -> dict[str, Any]:
@@ -107,9 +109,8 @@ class Keeping:
 
     def clear(self) -> None:
         """Nothing of the command lives on, and its group is gone."""
-        with suppress(ProcessLookupError):
-            if self._child:
-                os.kill(self._child, signal.SIGKILL)
+        if self._child and not self._is_done():
+            os.kill(self._child, signal.SIGKILL)
         _sweep()
         if self._teardown():
             _sweep()
@@ -182,7 +183,7 @@ class Keeping:
                 ready = {fd for fd, _ in poll.poll(max(1, int(min(pause, left) * 1000)))}
                 if self._control in ready:
                     return "stopped" if os.read(self._control, 64) else "lost"
-                if ended in ready or (not LINUX and _is_done(self._child)):
+                if ended in ready or (not LINUX and self._is_done()):
                     return "exited"
                 if beyond := self._beyond():
                     return beyond
@@ -202,7 +203,7 @@ class Keeping:
         self._peak = max(self._peak, memory)
         if len(processes) > self._bounds["processes"] + 8:
             return "processes"
-        return self._usage.beyond(self._bounds["disk_bytes"], self._bounds["files"])
+        return self._usage.beyond()
 
     def _end(self, *, gently: bool) -> int:
         """The command's wait status, once it is over."""
@@ -211,48 +212,66 @@ class Keeping:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + GRACE_SECONDS
-            while time.monotonic() < deadline and not _is_done(self._child):
+            while time.monotonic() < deadline and not self._is_done():
                 time.sleep(0.01)
-        if not _is_done(self._child):
-            with suppress(ProcessLookupError):
-                os.kill(self._child, signal.SIGKILL)
-        _, status = os.waitpid(self._child, 0)
-        self._child = 0
-        return status
+        if not self._is_done():
+            os.kill(self._child, signal.SIGKILL)
+        while not self._is_done():
+            time.sleep(0.001)
+        return self._status or 0
+
+    def _is_done(self) -> bool:
+        """Whether the launcher has ended."""
+        if self._status is None:
+            pid, status = os.waitpid(self._child, os.WNOHANG)
+            self._status = status if pid else None
+        return self._status is not None
 
 
 class Usage:
-    """What lies in the writable places. They are walked only now and then: at once when much has been written."""
+    """What lies in the writable places. They are walked only now and then: at once when much has been written.
 
-    def __init__(self, writable: list[str]) -> None:
-        self._writable = writable
+    What lay in a person's directory (`growing`) does not count; a workspace that was too full already may not grow.
+    """
+
+    def __init__(self, writable: list[str], growing: list[str], bounds: dict[str, Any]) -> None:
+        self._places = [*writable, *growing]
+        self._bounds = bounds
+        there, own = _measured(growing), _measured(writable)
+        self._allowed = tuple(
+            theirs + max(ours, bounds[name])
+            for theirs, ours, name in zip(there, own, ("disk_bytes", "files"), strict=True)
+        )
+        """Bytes and files."""
         self._next_walk = 0.0
         self._free = -1
 
-    def beyond(self, disk_bytes: int, files: int) -> str | None:
+    def beyond(self) -> str | None:
+        """The bound that is exceeded, if one is."""
         free = self._space()
         now = time.monotonic()
-        if now < self._next_walk and abs(self._free - free) < disk_bytes // 8:
+        if now < self._next_walk and abs(self._free - free) < self._bounds["disk_bytes"] // 8:
             return None
         self._free = free
-        size = count = 0
-        for place in self._writable:
-            for entry in _below(place):
-                count += 1
-                size += entry
-                if size > disk_bytes:
-                    return "disk"
-                if count > files:
-                    return "files"
+        size, count = _measured(self._places)
         after = time.monotonic()
         self._next_walk = after + max(WALK_SECONDS, WALK_SHARE * (after - now))
-        return None
+        most_bytes, most_files = self._allowed
+        return "disk" if size > most_bytes else "files" if count > most_files else None
 
     def _space(self) -> int:
-        if not self._writable:
-            return 0
-        found = os.statvfs(self._writable[0])
+        found = os.statvfs(self._places[0])
         return found.f_bavail * found.f_frsize
+
+
+def _measured(places: list[str]) -> tuple[int, int]:
+    """Bytes on disk and the number of files and directories below these places."""
+    size = count = 0
+    for place in places:
+        for entry in _below(place):
+            size += entry
+            count += 1
+    return size, count
 
 
 def _below(place: str) -> Iterator[int]:
@@ -411,12 +430,6 @@ def _memory_exactly(pid: int) -> int:
         return int(fields[b"Pss_Anon:"]) * 1024
     except (OSError, ValueError, KeyError):
         return _memory(pid)
-
-
-def _is_done(pid: int) -> bool:
-    """Whether a child has ended; it stays to be waited for."""
-    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    return found is not None
 
 
 def _threads_of_user() -> int:

@@ -98,12 +98,12 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
         case _:
             assert_never(level)
     bounds = policy.bounds
-    writable = [policy.workspace, policy.scratch, *(shown.host for shown in policy.shown if shown.writable)]
     whole = {
         **_PLAIN,
         **told,
         "own_word": level in ("bubblewrap", "sandlock"),
-        "writable": [str(path) for path in writable],
+        "writable": [str(policy.workspace), str(policy.scratch)],
+        "growing": [str(shown.host) for shown in policy.shown if shown.writable],
         "bounds": {name: getattr(bounds, name) for name in bounds.__slots__},
     }
     text = json.dumps(whole).encode()

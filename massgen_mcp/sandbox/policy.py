@@ -16,6 +16,9 @@ SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
 
 LevelName = Literal["bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"]
 
+OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))
+"""The kernel's own directories and everybody's sockets: never a part of a directory that is shown."""
+
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 
@@ -68,7 +71,7 @@ class Policy:
 
 def inside(hidden: Iterable[Path], shown: Iterable[Shown]) -> Iterator[str]:
     """The places inside at which something of the host would be seen that is to be hidden."""
-    for path in hidden:
+    for path in (*hidden, *OF_THE_MACHINE):
         for one in shown:
             if path.is_relative_to(one.host):
                 yield str(Path(one.place, path.relative_to(one.host)))

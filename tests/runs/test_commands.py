@@ -118,7 +118,7 @@ async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record
 
 
 async def test_a_sandbox_that_breaks_in_the_middle_of_a_run_runs_nothing(
-    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The level held when the run began; what starts it is another program by then."""
     broken = tmp_path / "broken"
