@@ -199,7 +199,8 @@ class Telling(Server):
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if name == "look":
-            return text(json.dumps({"environ": dict(os.environ), "cwd": str(Path.cwd())}))
+            about = json.dumps({"environ": dict(os.environ), "cwd": str(Path.cwd())})
+            return text(f"{' ' * arguments.get('padding', 0)}{about}")
         seen = {path: os.path.exists(path) for path in arguments["paths"]}  # noqa: PTH110 - it also takes a refusal
         Path("written.txt").write_text(" ".join(arguments["paths"]))
         return text(json.dumps(seen))

@@ -70,11 +70,11 @@ async def test_a_server_is_given_the_variables_that_it_names_and_cannot_tell_the
     tmp_path: Path, environ: dict[str, str], where: bool
 ) -> None:
     servers = {"odd": sandboxed("telling", sandbox=where, env={"KEY": "of ${GIVEN}", "PLAIN": "plain"})}
-    paths = ["x"]
-    made = config(agent(servers, call("look"), call("ping", paths=paths)))
+    made = config(agent(servers, call("look"), call("look", padding=50_000)))
     ended = await run_team(tmp_path, made, environ=environ)
 
-    told, _ = results(ended)
+    told, long = results(ended)
+    assert "the whole text is in tool_results/look-" in long.result
     assert '"PLAIN": "plain"' in told.result
     assert '"KEY": "of ' in told.result
     assert "OTHER" not in told.result
