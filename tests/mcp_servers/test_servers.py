@@ -191,9 +191,9 @@ class OverHttp(BaseHTTPRequestHandler):
         elif method == "initialize":
             about = {"name": "double", "version": "1"}
             capable = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
-            self._reply(number, capable)
+            self._reply(number, capable, ("Mcp-Session-Id", f"session-{len(self.heard)}"))
         elif method == "tools/list":
-            names = ("fine", "large", "squeezed", "redirected", "broken")
+            names = ("fine", "large", "squeezed", "redirected", "broken", "expired")
             self._reply(number, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]})
         elif method == "tools/call":
             self._call(number, params["name"])
@@ -210,13 +210,15 @@ class OverHttp(BaseHTTPRequestHandler):
                 self._send(200, gzip.compress(whole.encode()), ("Content-Encoding", "gzip"))
             case "redirected":
                 self._send(307, b"", ("Location", self.elsewhere))
+            case "expired":
+                self._send(404, b"")
             case "broken":
                 self._send(500, b"<html>")
             case _:
                 self._reply(number, words)
 
-    def _reply(self, number: int, result: dict[str, Any]) -> None:
-        self._send(200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode())
+    def _reply(self, number: int, result: dict[str, Any], *headers: tuple[str, str]) -> None:
+        self._send(200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode(), *headers)
 
     def _send(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
         self.send_response(status)
@@ -261,6 +263,16 @@ async def test_a_server_over_http_is_sent_its_headers_and_nobody_else_is(
     assert heard
     assert {headers["authorization"] for headers in heard} == {f"Bearer {SECRET}"}
     assert leaked == []
+
+
+async def test_a_server_over_http_that_forgot_its_session_is_asked_for_another(tmp_path: Path) -> None:
+    with over_http() as (url, heard):
+        calls = [call("expired"), call("fine")]
+        expired, fine = results(await run_team(tmp_path, config(agent({"web": {"url": url}}, *calls))))
+
+    assert expired.result == "The MCP server web was lost: Session terminated"
+    assert fine.result == "fine"
+    assert len({headers["mcp-session-id"] for headers in heard if "mcp-session-id" in headers}) == 2
 
 
 async def test_replies_over_http_are_bounded(tmp_path: Path) -> None:

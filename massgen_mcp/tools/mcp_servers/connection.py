@@ -29,6 +29,8 @@ MAX_PAGES = 20
 MAX_TOOLS = 100
 LAST_WORDS_BYTES = 2000
 END_SECONDS = 2.0
+_SESSION_IS_OVER = "Session terminated"
+"""The SDK's words for a server over HTTP that knows its session no more."""
 _SDK_LOG = logging.getLogger("mcp.client")
 _SDK_LOG.addHandler(logging.NullHandler())
 _SDK_LOG.propagate = False  # what is wrong with a server is told to its agents and in the run's log, not on a terminal
@@ -84,6 +86,8 @@ class Connection:
             result = await self._client.session.send_request(request, mcp_types.CallToolResult)
         except MCPError as error:
             self.stale = True
+            if error.error.code == mcp_types.CONNECTION_CLOSED or error.error.message == _SESSION_IS_OVER:
+                self.lost.set()
             raise CallFailed(error.error.message[:2000]) from None
         except Exception as error:
             self.stale = True

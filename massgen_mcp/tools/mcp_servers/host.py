@@ -126,6 +126,7 @@ class Server:
                 return await connection.call(tool, arguments)
             except failed as error:
                 if connection.lost.is_set():
+                    self._why = self._ended or str(error)
                     raise ServerFailed(f"The MCP server {self.name} was lost: {self._why}") from None
                 raise ServerFailed(f"The MCP server {self.name} refused: {error}") from None
         if isinstance(self.config, StdioServer):
