@@ -235,6 +235,29 @@ async def test_what_is_ignored_is_found_when_asked_for(workspace: Workspace) -> 
     assert "node_modules/" in await use(workspace, "list_files", {"path": "context/project"})
 
 
+@pytest.mark.parametrize(
+    ("lines", "path", "found"),
+    [
+        ("dist/**", "dist/sub", ["dist/sub/a.txt"]),
+        ("dist/**", ".", ["important/a.txt"]),
+        ("*.txt\n!important/", ".", []),
+        ("*.txt\n!important/*.txt", ".", ["important/a.txt"]),
+        ("dist/*\n!dist/sub", ".", ["dist/sub/a.txt", "important/a.txt"]),
+        ("/sub\n/important", ".", ["dist/sub/a.txt"]),
+        ("**/sub", ".", ["important/a.txt"]),
+    ],
+)
+async def test_rules_mean_what_they_mean_to_git(
+    workspace: Workspace, ws: Path, lines: str, path: str, found: list[str]
+) -> None:
+    put(ws, "dist/sub/a.txt")
+    put(ws, "important/a.txt")
+    put(ws, ".gitignore", lines)
+
+    listed = (await search(workspace, "needle", path=path)).split("\n")
+    assert [line.partition(":")[0] for line in listed if line.endswith(": needle")] == found
+
+
 async def test_a_broken_gitignore_hides_nothing(workspace: Workspace, ws: Path) -> None:
     (ws / ".gitignore").write_bytes(b"\xff\xfe[\n\\\n[z-a]\n!!\n\0\n/\n" + b"x" * 5000 + b"\n*.log")
     put(ws, "a.py")
