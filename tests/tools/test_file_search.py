@@ -240,7 +240,7 @@ async def test_what_is_ignored_is_found_when_asked_for(workspace: Workspace) -> 
     [
         ("dist/**", "dist/sub", ["dist/sub/a.txt"]),
         ("dist/**", ".", ["important/a.txt"]),
-        ("*.txt\n!important/", ".", []),
+        ("*.txt\n!/important/", ".", []),
         ("*.txt\n!important/*.txt", ".", ["important/a.txt"]),
         ("dist/*\n!dist/sub", ".", ["dist/sub/a.txt", "important/a.txt"]),
         ("/sub\n/important", ".", ["dist/sub/a.txt"]),
