@@ -145,6 +145,16 @@ class Bottomless(Server):
         return {"tools": [tool("ping", inputSchema=deep(400))]}
 
 
+class Chattering(Server):
+    """It has much to say of every tool, and more of every argument."""
+
+    def tools(self, cursor: str | None) -> dict[str, Any]:
+        del cursor
+        properties = {f"p{number}": {"type": "string", "description": "blah " * 400} for number in range(90)}
+        schema = {"type": "object", "properties": properties}
+        return {"tools": [tool(f"t{number}", description="blah " * 1000, inputSchema=schema) for number in range(90)]}
+
+
 class Naming(Server):
     """Names that are taken, that are no names, and too many of them."""
 
@@ -233,7 +243,7 @@ BEHAVIOURS: dict[str, Callable[[], Server]] = {
             Begging,
             Hanging,
         ),
-        *(Lying, Telling, Counting),
+        *(Lying, Telling, Counting, Chattering),
     )
 }
 

@@ -130,9 +130,9 @@ async def test_a_config_that_an_agent_names_needs_a_yes_for_its_servers(home: Te
 
 
 @asynccontextmanager
-async def hands(path: Path) -> AsyncGenerator[tuple[Tool, ...]]:
-    """The tools of a server that notes every call in a file below `path`."""
-    made = StdioServer.model_validate(server("counting"))
+async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple[Tool, ...]]:
+    """The tools of a server, such as the one that notes every call in a file below `path`."""
+    made = StdioServer.model_validate(server(behaviour))
     async with ServerHost.open({}, lambda _: None) as host:
         place = Place(path / "workspace", path / "scratch")
         toolbox = Toolbox([host.start("odd", made, place, place, Choice(None))], Shelf(None, Redactor({})), frozenset())
@@ -299,6 +299,13 @@ def test_whatever_a_schema_is_a_provider_gets_a_small_plain_one(name: str) -> No
     assert "$ref" not in text
     assert '"pattern"' not in text
     assert text.count('"properties"') <= 100
+
+
+async def test_what_a_model_reads_of_a_servers_tools_is_bounded(tmp_path: Path) -> None:
+    async with hands(tmp_path, "chattering") as tools:
+        specs = [[tool.spec.description, tool.spec.parameters] for tool in tools]
+    assert 0 < len(specs) < 90
+    assert len(json.dumps(specs)) <= 61_000
 
 
 def test_an_ordinary_schema_stays_as_it_is() -> None:

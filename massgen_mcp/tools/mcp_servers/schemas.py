@@ -3,6 +3,7 @@
 A provider refuses the whole request for one schema that it does not like, so nothing of a server is passed on as it is.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import cast
@@ -11,6 +12,7 @@ from massgen_mcp.backends.base import JsonObject, JsonValue
 from massgen_mcp.tools.base import well_formed
 
 MAX_DESCRIPTION = 1000
+MAX_SCHEMA_CHARACTERS = 12_000
 MAX_DEPTH = 8
 MAX_PARTS = 300
 """Schemas within one schema, after references are resolved."""
@@ -34,17 +36,20 @@ def plain_text(text: str, limit: int) -> str:
 
 
 def plain_schema(schema: Mapping[str, object]) -> JsonObject:
-    """The schema of a tool's arguments, always that of an object."""
-    made = _Maker(schema).make(schema, 0, ())
-    properties = made.get("properties")
-    if made.get("type") != "object" or not isinstance(properties, dict):
-        return {"type": "object", "properties": {}}
-    return made
+    """The schema of a tool's arguments, always that of an object; without what would make it too long."""
+    for described in (MAX_DESCRIPTION, 0):
+        made = _Maker(schema, described).make(schema, 0, ())
+        is_of_object = made.get("type") == "object" and isinstance(made.get("properties"), dict)
+        if is_of_object and len(json.dumps(made)) <= MAX_SCHEMA_CHARACTERS:
+            return made
+    return {"type": "object", "properties": {}}
 
 
 class _Maker:
-    def __init__(self, whole: Mapping[str, object]) -> None:
+    def __init__(self, whole: Mapping[str, object], described: int) -> None:
+        """`described`: characters of a description."""
         self._whole = whole
+        self._described = described
         self._left = MAX_PARTS
 
     def make(self, schema: object, depth: int, within: tuple[str, ...]) -> JsonObject:
@@ -58,7 +63,7 @@ class _Maker:
         reference = part.get("$ref")
         if isinstance(reference, str):
             return {} if reference in within else self.make(self._resolved(reference), depth, (*within, reference))
-        made = _scalars(part)
+        made = _scalars(part, self._described)
         if made.get("type") == "object" or "properties" in part:
             made |= self._object(part, depth, within)
         if made.get("type") == "array":
@@ -95,7 +100,7 @@ class _Maker:
         return here
 
 
-def _scalars(part: Mapping[str, object]) -> JsonObject:
+def _scalars(part: Mapping[str, object], described: int) -> JsonObject:
     made: JsonObject = {}
     kind = part.get("type")
     if isinstance(kind, str) and kind in _TYPES:
@@ -103,8 +108,8 @@ def _scalars(part: Mapping[str, object]) -> JsonObject:
     elif isinstance(kind, list):
         kinds = [each for each in cast("list[object]", kind) if isinstance(each, str) and each in _TYPES]
         made["type"] = next((each for each in kinds if each != "null"), "null") if kinds else "string"
-    if isinstance(text := part.get("description"), str):
-        made["description"] = plain_text(text, MAX_DESCRIPTION)
+    if described and isinstance(text := part.get("description"), str):
+        made["description"] = plain_text(text, described)
     values = part.get("enum")
     if isinstance(values, list):
         kept = [value for value in cast("list[object]", values) if isinstance(value, str | int | float | bool)]

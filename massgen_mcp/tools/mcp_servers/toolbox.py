@@ -1,6 +1,7 @@
 """What one agent has of its MCP servers: which of their tools, under which names."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     import mcp_types
 
 MAX_SHOWN = 200
+MAX_SPECS_CHARACTERS = 60_000
+"""Of all tools of one server together: what a model reads before every step."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,9 @@ class Toolbox:
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    _told: "list[tuple[mcp_types.Tool, ...]]" = field(default_factory=list)
+    """What the servers said when `_tools` were made of it."""
+    _tools: tuple[Tool, ...] = ()
 
     async def ready(self) -> None:
         """Until every server is up or has failed, each at most as long as its config says."""
@@ -47,11 +53,22 @@ class Toolbox:
             await server.refresh()
 
     def tools(self) -> tuple[Tool, ...]:
+        told = [server.tools for server in self.servers]
+        if len(told) != len(self._told) or any(new is not old for new, old in zip(told, self._told, strict=True)):
+            self._told, self._tools = told, tuple(self._made())
+        return self._tools
+
+    def _made(self) -> Iterator[Tool]:
         offered = [
             (server, tool) for server in self.servers for tool in server.tools if self._offers(server, tool.name)
         ]
         self._name([(server.name, tool.name) for server, tool in offered])
-        return tuple(self._tool(server, tool) for server, tool in offered)
+        room = {server.name: MAX_SPECS_CHARACTERS for server in self.servers}
+        for server, found in offered:
+            tool = self._tool(server, found)
+            room[server.name] -= len(json.dumps([tool.spec.description, tool.spec.parameters]))
+            if room[server.name] >= 0:
+                yield tool
 
     def missing(self) -> list[str]:
         """The names of the servers that are not there. Why is their own words, and not for a system message."""
