@@ -150,7 +150,7 @@ class Chattering(Server):
 
     def tools(self, cursor: str | None) -> dict[str, Any]:
         del cursor
-        properties = {f"p{number}": {"type": "string", "description": "blah " * 400} for number in range(90)}
+        properties = {f"p{number}": {"type": "string", "description": "blah " * 40} for number in range(40)}
         schema = {"type": "object", "properties": properties}
         return {"tools": [tool(f"t{number}", description="blah " * 1000, inputSchema=schema) for number in range(90)]}
 
