@@ -175,7 +175,8 @@ class OverHttp(BaseHTTPRequestHandler):
     heard: list[dict[str, str]]
     elsewhere: str = ""
 
-    def log_message(self, *_: object) -> None: ...
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
+        """Nothing."""
 
     def do_GET(self) -> None:
         self.send_error(405)

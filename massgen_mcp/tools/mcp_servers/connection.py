@@ -12,7 +12,7 @@ from typing import assert_never
 
 import anyio
 import mcp_types
-from anyio.abc import ByteReceiveStream
+from anyio.abc import ByteReceiveStream, Process
 from mcp import Client, MCPError
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
@@ -202,7 +202,7 @@ async def _bare(
             await _end(process)
 
 
-async def _end(process: anyio.abc.Process) -> None:
+async def _end(process: Process) -> None:
     """Close its input, ask its process group to end, then end it."""
     if process.stdin is not None:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

@@ -3,12 +3,11 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from massgen_mcp.backends.base import JsonObject
@@ -87,7 +86,7 @@ class Server:
             self._wanted, self._starts = anyio.Event(), self._starts + 1
             try:
                 await imported(_CONNECTION)
-                await self._serve_once(import_module(_CONNECTION))
+                await self._serve_once()
             except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise is that server's alone
                 self._why = self._ended or _in_words(error)
             if self._connection is None:
@@ -119,12 +118,13 @@ class Server:
     async def call(self, tool: str, arguments: JsonObject) -> "mcp_types.CallToolResult":
         """Raises `ServerFailed`."""
         connection = await self._reached()
-        failed = import_module(_CONNECTION).CallFailed
+        from massgen_mcp.tools.mcp_servers.connection import CallFailed
+
         seconds = self.config.call_seconds
         with anyio.move_on_after(seconds):
             try:
                 return await connection.call(tool, arguments)
-            except failed as error:
+            except CallFailed as error:
                 if connection.lost.is_set():
                     self._why = self._ended or str(error)
                     raise ServerFailed(f"The MCP server {self.name} was lost: {self._why}") from None
@@ -146,20 +146,24 @@ class Server:
             raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
         return self._connection
 
-    async def _serve_once(self, module: ModuleType) -> None:
-        launch = await anyio.to_thread.run_sync(self._launch, module)
+    async def _serve_once(self) -> None:
+        from massgen_mcp.tools.mcp_servers.connection import connected
+
+        launch = await anyio.to_thread.run_sync(self._launch)
 
         def ended(why: str) -> None:
             self._why = self._ended = why
 
         self._ended = ""
-        async with module.connected(launch, ended) as connection:
+        async with connected(launch, ended) as connection:
             await connection.list_tools()
             self._known, self._connection = connection.tools, connection
             self._settled.set()
             await connection.lost.wait()
 
-    def _launch(self, module: ModuleType) -> "Launch":
+    def _launch(self) -> "Launch":
+        from massgen_mcp.tools.mcp_servers.connection import Launch
+
         server = self.config
         values = server.headers if isinstance(server, HttpServer) else server.env
         try:
@@ -167,7 +171,7 @@ class Server:
         except KeyError as missing:
             raise _Unusable(f"the variable {missing.args[0]} is not set") from None
         if isinstance(server, HttpServer):
-            return module.Launch(server, whole, None, None)
+            return Launch(server, whole, None, None)
         if server.sandbox and self._choice.level is None:
             raise _Unusable(f"{self._choice.why}; or set `sandbox: false` for this server")
         for directory in (self._place.workspace, self._place.scratch):
@@ -180,7 +184,7 @@ class Server:
             toolchains=(*own_files(server), *(Path(path) for path in server.readable)),
             bounds=BOUNDS,
         )
-        return module.Launch(server, whole, policy, self._choice.level if server.sandbox else None)
+        return Launch(server, whole, policy, self._choice.level if server.sandbox else None)
 
 
 class _Unusable(Exception):

@@ -37,7 +37,7 @@ class Toolbox:
     allowed: frozenset[str] | None = None
     excluded: frozenset[str] = frozenset()
     _names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    _told: "list[tuple[mcp_types.Tool, ...]]" = field(default_factory=list)
+    _told: list[object] = field(default_factory=list[object])
     """What the servers said when `_tools` were made of it."""
     _tools: tuple[Tool, ...] = ()
 
