@@ -10,6 +10,8 @@ _WITH_VARIABLES = ("env", "headers")
 
 def shape(servers: Plain, place: Place, problems: list[Problem]) -> Plain:
     """Bring them to a mapping by name, as the models want it."""
+    if not servers and not isinstance(servers, bool):
+        return {}
     if isinstance(servers, list):
         return _by_name(servers, place, problems)
     if not isinstance(servers, dict):

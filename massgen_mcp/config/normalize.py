@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from massgen_mcp.config import ag2_agents, mcp_servers
+from massgen_mcp.config import ag2_agents, massgen_files, mcp_servers
 from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.models import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
@@ -20,7 +20,6 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
-DOCKER_KEYS = ("command_line_execution_mode", "command_line_docker_image", "enable_code_based_tools")
 OF_THE_AGENT = ("exclude_file_operation_mcps", "mcp_servers", "allowed_tools", "exclude_tools")
 """What stands under `backend` in a file, and is no matter of the backend."""
 OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
@@ -37,10 +36,18 @@ class Shaped:
     problems: list[Problem] = field(default_factory=list[Problem])
     single: bool = False
     """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
+    moved: Mapping[Place, Place] = field(default_factory=dict[Place, Place])
+    """Where the user wrote what has another name in `data`."""
+    note: str | None = None
+    """What was ignored, and why."""
 
     def as_written(self, place: Place) -> Place:
         if len(place) > 2 and place[0] == "agents" and place[2] in OF_THE_AGENT:
             place = (*place[:2], "backend", *place[2:])
+        for ours, written in self.moved.items():
+            if place[: len(ours)] == ours:
+                place = (*written, *place[len(ours) :])
+                break
         return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
 
 
@@ -53,6 +60,8 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     if not isinstance(data, dict):
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
+    _unite_agents(shaped)
+    _take_massgens(shaped)
     _shape_agents(shaped)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
@@ -63,7 +72,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     return shaped
 
 
-def _shape_agents(shaped: Shaped) -> None:
+def _unite_agents(shaped: Shaped) -> None:
     data = shaped.data
     if "agent" in data:
         agent = data.pop("agent")
@@ -72,6 +81,18 @@ def _shape_agents(shaped: Shaped) -> None:
         else:
             shaped.single = True
             data["agents"] = [agent]
+
+
+def _take_massgens(shaped: Shaped) -> None:
+    taken = massgen_files.take(shaped.data)
+    shaped.data, shaped.moved = taken.data, taken.moved
+    shaped.problems += taken.refused(shaped.as_written)
+    shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in taken.problems]
+    shaped.note = taken.note(shaped.as_written)
+
+
+def _shape_agents(shaped: Shaped) -> None:
+    data = shaped.data
     agents = data.get("agents")
     if not isinstance(agents, list):
         return
@@ -96,16 +117,11 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
 
 
 def _without_places(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
-    """The backend without `cwd` and without what says that commands run in Docker, which is refused."""
+    """The backend without `cwd`."""
     plain = dict(backend)
     if "cwd" in plain and not _is_place_within(plain.pop("cwd")):
         message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
         shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
-    if plain.get("command_line_execution_mode") == "docker":
-        message = "commands do not run in Docker here; leave it out (build_config: use_docker=False)"
-        shaped.problems.append(Problem((*place, "command_line_execution_mode"), message))
-        for key in DOCKER_KEYS:
-            plain.pop(key, None)
     return plain
 
 
@@ -199,7 +215,7 @@ def _with_skills(
     if coordination.get("use_skills") is not True or not isinstance(named, str | None):
         return coordination
     real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
-    if real is None and named:
+    if real is None and named and PurePath(named) != PurePath(DEFAULT_SKILLS):
         place = ("orchestrator", "coordination", "skills_directory")
         shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
     directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)

@@ -6,6 +6,7 @@ from pathlib import Path
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -85,6 +86,7 @@ def assemble(
                 server_access,
             ),
             limiter=limiter,
+            own_tools=asked_tools(agent.backend),
             tariff=tariff,
             perspective=perspective,
         )
@@ -106,6 +108,7 @@ def assemble(
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
             round_seconds=timeouts.round_timeout_seconds,
+            first_round_seconds=timeouts.first_round_timeout_seconds,
             call_seconds=timeouts.call_timeout_seconds,
             first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
             enforcement_retries=orchestrator.max_enforcement_retries,
@@ -164,6 +167,7 @@ def _member(
         name,
         backend,
         agent.system_message,
+        agent.message_templates,
         tools=tuple(tools),
         notes=notes,
         workspace=workspace,

@@ -24,6 +24,8 @@ PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SE
 SECCOMP_MODE_FILTER = 2
 LOOK_SECONDS = (0.05, 0.4)
 """How often a command is looked at: at least and at most."""
+LOOKS_BY_PS = 20
+"""Where another program has to be asked for the processes: only every so many times."""
 GRACE_SECONDS = 0.3
 """Between asking a command to end and ending it."""
 WALK_SECONDS = 0.5
@@ -78,16 +80,20 @@ class Keeping:
         began = time.monotonic()
         reports, reporting = os.pipe()
         gate, opening = os.pipe()
+        keeper = os.getpid()
         self._child = os.fork()
         if not self._child:
             os.close(reports)
             os.close(opening)
-            self._become_command(reporting, gate)
+            self._become_command(keeper, reporting, gate)
         os.close(reporting)
         os.close(gate)
+        ended = os.pidfd_open(self._child) if LINUX else -1
+        if LINUX:
+            signal.signal(signal.SIGCHLD, lambda *_: self._reap())
         begun = self._admit(reports, opening) if self._specification["gate_at"] is not None else b""
         os.close(opening)
-        reason = self._watch(began + self._bounds["seconds"])
+        reason = self._watch(began + self._bounds["seconds"], ended)
         status = self._end(gently=reason == "stopped")
         seconds = time.monotonic() - began
         self.clear()
@@ -96,19 +102,23 @@ class Keeping:
 
     def _admit(self, reports: int, opening: int) -> bytes:
         """Let the command begin once its number of processes is limited: a limit that its launcher had would count all
-        processes of this user.
+        processes of this user. Where that fails it never begins.
         """
         line = b""
         while not line.endswith(b"\n") and (byte := os.read(reports, 1)):
             line += byte
-        with suppress(ValueError, KeyError, OSError):
+        try:
             most = self._bounds["processes"]
             resource.prlimit(json.loads(line)["child-pid"], resource.RLIMIT_NPROC, (most, most))
             os.write(opening, b"1")
+        except (ValueError, KeyError, OSError):
+            if not self._is_done():
+                os.kill(self._child, signal.SIGKILL)
         return line
 
     def clear(self) -> None:
         """Nothing of the command lives on, and its group is gone."""
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if self._child and not self._is_done():
             os.kill(self._child, signal.SIGKILL)
         _sweep()
@@ -133,12 +143,14 @@ class Keeping:
             time.sleep(0.02)
         return True
 
-    def _become_command(self, reporting: int, gate: int) -> None:
+    def _become_command(self, keeper: int, reporting: int, gate: int) -> None:
         """In the child: bounded, alone, and then the launcher of its level. Does not return."""
         try:
             os.close(self._control)
             if LINUX:
                 _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+                if os.getppid() != keeper:
+                    os._exit(NOT_STARTED)  # it was gone before it could be watched
                 with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                     file.write("500")
             else:
@@ -167,30 +179,26 @@ class Keeping:
             value = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(which, (value, value))
 
-    def _watch(self, deadline: float) -> str:
-        """Until the command ends or has to be ended; returns why."""
+    def _watch(self, deadline: float, ended: int) -> str:
+        """Until the command ends, as the descriptor `ended` tells, or has to be ended; returns why."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
-        ended = os.pidfd_open(self._child) if LINUX else -1
         if LINUX:
             poll.register(ended, select.POLLIN)
-        pause = LOOK_SECONDS[0]
-        try:
-            while True:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return "time"
-                ready = {fd for fd, _ in poll.poll(max(1, int(min(pause, left) * 1000)))}
-                if self._control in ready:
-                    return "stopped" if os.read(self._control, 64) else "lost"
-                if ended in ready or (not LINUX and self._is_done()):
-                    return "exited"
-                if beyond := self._beyond():
-                    return beyond
-                pause = min(pause * 1.5, LOOK_SECONDS[1]) if LINUX else LOOK_SECONDS[0]
-        finally:
-            if ended >= 0:
-                os.close(ended)
+        pause, looks = LOOK_SECONDS[0], 0
+        while True:
+            looks += 1
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "time"
+            ready = {fd for fd, _ in poll.poll(max(1, int(min(pause, left) * 1000)))}
+            if self._control in ready:
+                return "stopped" if os.read(self._control, 64) else "lost"
+            if ended in ready or (not LINUX and self._is_done()):
+                return "exited"
+            if (LINUX or looks % LOOKS_BY_PS == 0) and (beyond := self._beyond()):
+                return beyond
+            pause = min(pause * 1.5, LOOK_SECONDS[1]) if LINUX else LOOK_SECONDS[0]
 
     def _beyond(self) -> str | None:
         """The bound that is exceeded, if one is."""
@@ -220,11 +228,16 @@ class Keeping:
             time.sleep(0.001)
         return self._status or 0
 
+    def _reap(self) -> None:
+        """Take note of who has ended: the launcher, and those that lost their parent and would be counted on."""
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] == self._child:
+                    self._status = found[1]
+
     def _is_done(self) -> bool:
         """Whether the launcher has ended."""
-        if self._status is None:
-            pid, status = os.waitpid(self._child, os.WNOHANG)
-            self._status = status if pid else None
+        self._reap()
         return self._status is not None
 
 
@@ -475,13 +488,20 @@ def _prctl(option: int, value: int) -> None:
 
 def _read(control: int) -> dict[str, Any] | None:
     """The specification: its length in eight hexadecimal digits, then JSON. None if nobody is there any more."""
+    length = _exactly(control, 8)
+    told = length and _exactly(control, int(length, 16))
+    return json.loads(told) if told else None
+
+
+def _exactly(control: int, count: int) -> bytes:
+    """So many bytes, and none of what comes after them; nothing if there are fewer."""
     data = b""
-    while len(data) < 8 or len(data) < 8 + int(data[:8], 16):
-        chunk = os.read(control, 1 << 20)
+    while len(data) < count:
+        chunk = os.read(control, count - len(data))
         if not chunk:
-            return None
+            return b""
         data += chunk
-    return json.loads(data[8:])
+    return data
 
 
 def _tell(control: int, fact: dict[str, Any]) -> None:

@@ -25,17 +25,19 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
     found = library()
     if found is None:
         raise FileNotFoundError("sandlock")
+    shown = policy.shown
+    denied = [place for one in inside(policy.hidden, shown) for place in _both(one)]
     options: dict[str, object] = {
         "chroot": "/",
         "fs_readable": [str(path) for path in (*readable(), *policy.toolchains, Path("/proc"), *devices())],
         "fs_writable": ["/dev/null"],
-        "fs_denied": [*map(str, policy.hidden), *inside(policy.hidden, policy.shown)],
+        "fs_denied": [*map(str, policy.hidden), *denied],
         "fs_mount": {
             WORKSPACE: str(policy.workspace),
             SCRATCH: str(policy.scratch),
-            **{shown.place: str(shown.host) for shown in policy.shown if shown.writable},
+            **{place: str(one.host) for one in shown if one.writable for place in _both(one.place)},
         },
-        "fs_mount_ro": {shown.place: str(shown.host) for shown in policy.shown if not shown.writable},
+        "fs_mount_ro": {place: str(one.host) for one in shown if not one.writable for place in _both(one.place)},
         "cwd": str(policy.workspace),
         "clean_env": True,
         "env": environ,
@@ -52,3 +54,8 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "count_user": os.geteuid() != 0,
         "filter": filters.without_other_processes().decode("latin-1"),
     }
+
+
+def _both(place: str) -> tuple[str, str]:
+    """A place, and the same below the workspace: its links to the places lead nowhere here."""
+    return place, f"{WORKSPACE}{place}"

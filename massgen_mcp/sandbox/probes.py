@@ -62,7 +62,7 @@ def read_outside() -> bool:
 
 
 def list_outside() -> bool:
-    return bool(os.listdir(plan["outside"]))
+    return bool(os.listdir(str(plan["outside"])))
 
 
 def read_hidden() -> bool:

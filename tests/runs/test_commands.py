@@ -64,7 +64,7 @@ async def test_an_agent_reads_the_files_of_the_others_answers(tmp_path: Path, en
 async def test_in_planning_mode_only_the_winner_runs_commands(tmp_path: Path, environ: dict[str, str]) -> None:
     run = command("echo ran >> ran.txt; cat ran.txt")
     planner = [run, {"answer": "I would run it"}, {"vote": "own"}, run, {"say": "Ran."}]
-    planning = {"coordination": {"enable_planning_mode": True}}
+    planning: dict[str, Any] = {"coordination": {"enable_planning_mode": True}}
     ended = await play(tmp_path, environ, planner, [{"answer": "no"}, {"vote": "would"}], **planning)
     planned, executed = ended.of(ToolFinished, "agent_a")
     assert "Not executed" in planned.result

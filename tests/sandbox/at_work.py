@@ -12,6 +12,7 @@ from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool, ToolResult
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.workspace.directory import Workspace
+from massgen_mcp.workspace.snapshot import remove_tree
 
 BOUNDS = Bounds(memory_bytes=256 << 20, processes=48, open_files=256, disk_bytes=64 << 20, files=2_000)
 
@@ -44,8 +45,12 @@ async def hands(
     rules = CommandRules(level, 60, 60, replace(BOUNDS, **bounds))
     place = path / "workspace"
     with Workspace.create(place, context=context, writable=writable) as workspace:
-        async with CommandHost.open() as host:
-            yield Hands(Commands(workspace, place, path / "scratch", rules, host), workspace, place)
+        try:
+            async with CommandHost.open() as host:
+                yield Hands(Commands(workspace, place, path / "scratch", rules, host), workspace, place)
+        finally:
+            for left in (place, path / "scratch"):  # much may have been written
+                remove_tree(left)
 
 
 def living(mark: str) -> list[int]:

@@ -30,9 +30,9 @@ print(json.dumps(told))
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level in WITH_NETWORK])
 async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, level: LevelName) -> None:
-    places = [tmp_path / name for name in ("workspace", "scratch")]
-    for place in places:
-        place.mkdir()
+    workspace, scratch = tmp_path / "workspace", tmp_path / "scratch"
+    workspace.mkdir()
+    scratch.mkdir()
     with (
         socket.create_server(("127.0.0.1", 0)) as named,
         socket.create_server(("127.0.0.1", 0)) as other,
@@ -48,7 +48,7 @@ async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, 
             ("another port, mapped", "::ffff:127.0.0.1", another),
             ("another host", "127.0.0.2", port),
         ]
-        policy = Policy(*places, network=(f"localhost:{port}",))
+        policy = Policy(workspace, scratch, network=(f"localhost:{port}",))
         argv = [interpreter(), "-I", "-S", "-c", _TRIES, json.dumps(tries), str(datagrams.getsockname()[1])]
         output = b""
         async with spawn(argv, policy, level) as process:

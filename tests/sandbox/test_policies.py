@@ -1,6 +1,7 @@
 """What a policy shows is shown, and nothing more, in every level that this machine has."""
 
 import os
+import shutil
 from pathlib import Path
 
 import anyio
@@ -63,4 +64,7 @@ async def test_a_person_s_large_directory_may_grow_by_what_a_command_may_write(
     shown = (Shown(project, "/context/project", writable=True),)
     policy = Policy(*places(tmp_path), shown=shown, bounds=bounds)
     deed = "head -c 8000000 /dev/zero > /context/project/new; sleep 1; echo fine"
-    assert await told(level, policy, deed) == "fine\n"
+    try:
+        assert await told(level, policy, deed) == "fine\n"
+    finally:
+        shutil.rmtree(project)

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +77,7 @@ class Trial:
 
 
 async def by_cancelling(trial: Trial) -> None:
+    began = 0.0
     async with hands(trial.directory, trial.level) as agent, anyio.create_task_group() as tasks:
         tasks.start_soon(_run, agent, trial.command, 60.0)
         await trial.begun()
@@ -118,8 +119,8 @@ async def commands(
     each: int,
     levels: Sequence[LevelName] = LEVELS,
     most_seconds: float = GONE_SECONDS,
-    hostile: dict[str, str] = HOSTILE,
-    ends: dict[str, End] = ENDS,
+    hostile: Mapping[str, str] = HOSTILE,
+    ends: Mapping[str, End] = ENDS,
 ) -> str:
     """`each` trials of every hostile command in every level, the ways to end it in turn. Returns the figures. All the
     while a process of the host goes on, which nothing may harm.

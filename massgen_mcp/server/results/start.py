@@ -9,6 +9,7 @@ from massgen_mcp.config.loader import missing_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
+from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import team_of, team_text
@@ -20,6 +21,7 @@ from massgen_mcp.views.plain_text import preview
 
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
+IGNORED_CHARACTERS = 1_000
 NOTE_CHARACTERS = 1_000
 
 
@@ -28,12 +30,15 @@ class Begun(Part):
 
     reused: bool | None = None
     source: str
+    ignored: str | None = None
     reach: str
     estimate: str
 
     def body(self) -> str:
         reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
-        return lines(f"source: {self.source}", reused, f"reach: {self.reach}", f"estimate: {self.estimate}")
+        return lines(
+            f"source: {self.source}", self.ignored, reused, f"reach: {self.reach}", f"estimate: {self.estimate}"
+        )
 
 
 class Waiting(Part):
@@ -83,8 +88,7 @@ class Started(Reply):
 
 
 def planned(
-    config: Config,
-    source: str,
+    team: Team,
     reach: Reach,
     expected: Estimate,
     environ: Mapping[str, str],
@@ -92,6 +96,7 @@ def planned(
     commands: str = "",
 ) -> Started:
     """`commands`: what the caller should know about the team's commands."""
+    config = team.config
     missing = missing_keys(config, environ)
     told = Waiting(
         status="planned",
@@ -100,31 +105,23 @@ def planned(
         note=_notes(config, commands),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
-    return Started(told=told, begun=_begun(source, reach, expected))
+    return Started(told=told, begun=_begun(team, reach, expected))
 
 
 def started(
-    view: RunView,
-    config: Config,
-    source: str,
-    reach: Reach,
-    expected: Estimate,
-    *,
-    reused: bool,
-    note: str,
-    commands: str = "",
+    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str, commands: str = ""
 ) -> Started:
-    """`note`: what the caller should know about the run's session; `commands`: about its commands."""
-    begun = _begun(source, reach, expected, reused=reused)
+    """`note`: what the caller should know about the run's session; `commands`: about the team's commands."""
+    begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
         return Started(told=first_page(view, spare=spare), begun=begun, session_note=note)
     told = Waiting(
         run_id=view.row.run_id,
         status=view.state,
-        team=team_of(config),
+        team=team_of(team.config),
         reason=reason_of(view),
-        note=_notes(config, commands),
+        note=_notes(team.config, commands),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
@@ -135,10 +132,11 @@ def _notes(config: Config, commands: str) -> str | None:
     return preview(" ".join(filter(None, (note_on_team(config), commands))), NOTE_CHARACTERS) or None
 
 
-def _begun(source: str, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
+def _begun(team: Team, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
     return Begun(
         reused=reused,
-        source=preview(source, SOURCE_CHARACTERS),
+        source=preview(team.source, SOURCE_CHARACTERS),
+        ignored=preview(team.note, IGNORED_CHARACTERS) if team.note else None,
         reach=preview(str(reach), REACH_CHARACTERS),
         estimate=str(expected),
     )
