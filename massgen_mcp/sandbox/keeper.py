@@ -126,8 +126,7 @@ class Keeping:
             _sweep()
         self._child = 0
         if self._group is not None:
-            with suppress(OSError):
-                os.rmdir(self._group)
+            _remove_group(self._group)
             self._group = None
 
     def _teardown(self) -> bool:
@@ -461,6 +460,10 @@ def _cgroup(processes: int) -> str | None:
     for parent in CGROUPS:
         group = f"{parent}/massgen-{os.getpid()}"
         try:
+            for name in os.listdir(parent):  # of keepers that were killed
+                if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
+                    with suppress(OSError):
+                        os.rmdir(f"{parent}/{name}")
             os.mkdir(group)
         except OSError:
             continue
@@ -472,6 +475,19 @@ def _cgroup(processes: int) -> str | None:
             continue
         return group
     return None
+
+
+def _remove_group(group: str) -> None:
+    """A group is busy for a moment after its last process has ended."""
+    for _ in range(200):
+        try:
+            os.rmdir(group)
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.005)
+        else:
+            return
 
 
 def _libc() -> Any:
