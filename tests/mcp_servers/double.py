@@ -52,7 +52,11 @@ def notify(method: str) -> None:
 
 def tool(name: str, *, reads: bool = False, **more: Any) -> dict[str, Any]:
     annotations = {"annotations": {"readOnlyHint": True}} if reads else {}
-    described = {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object", "properties": {}}}
+    described: dict[str, Any] = {
+        "name": name,
+        "description": f"The tool {name}.",
+        "inputSchema": {"type": "object", "properties": {}},
+    }
     return {**described, **annotations, **more}
 
 
@@ -252,7 +256,8 @@ def main() -> None:
     server = BEHAVIOURS[sys.argv[1]]()
     for line in sys.stdin:
         message = json.loads(line)
-        number, params = message.get("id"), message.get("params") or {}
+        number = message.get("id")
+        params: dict[str, Any] = message.get("params") or {}
         match message.get("method"):
             case "initialize":
                 about = {"name": "double", "version": "1"}

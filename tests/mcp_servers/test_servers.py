@@ -188,12 +188,17 @@ class OverHttp(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.heard.append({name.casefold(): value for name, value in self.headers.items()})
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        number, method = message.get("id"), message.get("method")
+        params: dict[str, Any] = message.get("params") or {}
         if number is None:
             self._send(202, b"")
         elif method == "initialize":
             about = {"name": "double", "version": "1"}
-            capable = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+            capable: dict[str, Any] = {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": about,
+            }
             self._reply(number, capable, ("Mcp-Session-Id", f"session-{len(self.heard)}"))
         elif method == "tools/list":
             names = ("fine", "large", "squeezed", "redirected", "broken", "expired")

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
@@ -223,8 +223,9 @@ class ServerHost:
 
 def _in_words(error: BaseException) -> str:
     """The first cause of what may be a group of errors."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    if isinstance(error, BaseExceptionGroup):
+        causes = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return _in_words(causes[0])
     match error:
         case FileNotFoundError():
             return f"there is no such program: {error.filename}"

@@ -96,7 +96,9 @@ class _Maker:
             return None
         here: object = self._whole
         for step in reference[2:].split("/")[:MAX_DEPTH]:
-            here = cast("dict[str, object]", here).get(step) if isinstance(here, dict) else None
+            if not isinstance(here, dict):
+                return None
+            here = cast("dict[str, object]", here).get(step)
         return here
 
 

@@ -53,7 +53,7 @@ class Toolbox:
             await server.refresh()
 
     def tools(self) -> tuple[Tool, ...]:
-        told = [server.tools for server in self.servers]
+        told: list[object] = [server.tools for server in self.servers]
         if len(told) != len(self._told) or any(new is not old for new, old in zip(told, self._told, strict=True)):
             self._told, self._tools = told, tuple(self._made())
         return self._tools
