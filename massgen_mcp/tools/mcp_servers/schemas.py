@@ -96,9 +96,7 @@ class _Maker:
             return None
         here: object = self._whole
         for step in reference[2:].split("/")[:MAX_DEPTH]:
-            if not isinstance(here, dict):
-                return None
-            here = cast("dict[str, object]", here).get(step)
+            here = _within(here, step)
         return here
 
 
@@ -126,3 +124,7 @@ def _scalars(part: Mapping[str, object], described: int) -> JsonObject:
 
 def _fit_for_property(name: str) -> bool:
     return 0 < len(name) <= MAX_NAME and name.isprintable() and well_formed(name) == name
+
+
+def _within(value: object, name: str) -> object:
+    return cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None
