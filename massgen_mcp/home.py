@@ -28,6 +28,9 @@ HTTP_TOKEN_VARIABLE = "MASSGEN_MCP_HTTP_TOKEN"  # noqa: S105 - a variable's name
 OAUTH_CLIENT_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_ID"
 OAUTH_SECRET_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_SECRET"  # noqa: S105 - as above
 
+PARENT_VARIABLE = "MASSGEN_MCP_PARENT"
+"""Id of the run inside which a program works; what the program starts is nested in that run."""
+
 MAX_PATH_BYTES = 1024
 """Of the state directory; a run's files lie some hundred bytes deeper."""
 MAX_NAME_BYTES = 255

@@ -118,8 +118,11 @@ class Conversation:
 
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""
-        done = len(self.results)
-        async for event in run_tools(self._member, calls, self._live_run, done=done, only_plan=only_plan):
+        if self.reply is None:
+            return
+        reply_id, done = self.reply.call_id, len(self.results)
+        tools = run_tools(self._member, calls, self._live_run, reply_id=reply_id, done=done, only_plan=only_plan)
+        async for event in tools:
             self.take_in(event)
 
     def _say_what_was_said(self, heard: int, nonce: str) -> None:

@@ -11,17 +11,23 @@ from massgen_mcp.events import ToolFinished
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.base import ToolRefused, ToolResult, decoded
+from massgen_mcp.tools.base import KeyedTool, ToolRefused, ToolResult, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
 
 
 async def run_tools(
-    member: Member, calls: tuple[ToolCall, ...], live_run: LiveRun, *, done: int = 0, only_plan: bool = False
+    member: Member,
+    calls: tuple[ToolCall, ...],
+    live_run: LiveRun,
+    *,
+    reply_id: str,
+    done: int = 0,
+    only_plan: bool = False,
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
-    ones a refusal.
+    ones a refusal. `reply_id`: of the model call that was replied to.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
@@ -31,7 +37,7 @@ async def run_tools(
             refused = ToolResult(f"At most {MAX_CALLS_PER_REPLY} calls in one reply; this one did not run.", True)
             result, valid = refused, True
         else:
-            result, valid = await _run(member, call, only_plan=only_plan)
+            result, valid = await _run(member, call, f"{reply_id}/{place}", only_plan=only_plan)
         text = _cut(result.text)
         yield live_run.record(
             ToolFinished(
@@ -47,9 +53,11 @@ async def run_tools(
         )
 
 
-async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[ToolResult, bool]:
-    """The result, and whether the call was a valid one."""
+async def _run(member: Member, call: ToolCall, key: str, *, only_plan: bool) -> tuple[ToolResult, bool]:
+    """The result, and whether the call was a valid one. `key` tells the call from every other one of the run."""
     tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
+    if tool is None and (why := member.withheld.get(call.name)):
+        return ToolResult(why, is_error=True), False
     if tool is None:
         names = ", ".join(tool.spec.name for tool in member.tools) or "none"
         unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
@@ -61,6 +69,8 @@ async def _run(member: Member, call: ToolCall, *, only_plan: bool) -> tuple[Tool
     if only_plan and tool.side_effects:
         planned = f"Not executed: this is planning. Describe in your answer that {call.name} is to be called."
         return ToolResult(planned), True
+    if isinstance(tool, KeyedTool):
+        return await tool.run_once(arguments, key), True
     return await tool.run(arguments), True
 
 

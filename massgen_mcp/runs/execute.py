@@ -33,12 +33,13 @@ from massgen_mcp.events import (
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
+from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.assembly import assemble
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import Action, Control
+from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
@@ -78,7 +79,10 @@ class RunHandle:
         """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
         done: list[int] = []
         for control in controls:
-            self.do(control.action, control.message, control.number)
+            if control.action == "admit":
+                await self._conductor.admit(control.message)
+            else:
+                self.do(control.action, control.message, control.number)
             if control.action != "cancel":  # that stays wanted until the run has ended
                 await self._conductor.settle()
                 done.append(control.number)
@@ -95,17 +99,19 @@ async def execute_run(
     on_news: Callable[[bool], None] = lambda _: None,
     heartbeat: float = math.inf,
     limiters: ProviderLimiters | None = None,
+    nested_host: Callable[[Request], NestedHost] | None = None,
 ) -> RunState:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
     `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
-    together; without it a run does so alone.
+    together; without it a run does so alone. `nested_host`: who executes runs that are started inside this one; without
+    it none can be.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
     request = run.read_request()
-    question, config = request.question, request.config
+    config = request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
         past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
@@ -125,10 +131,11 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs), report=log.report)
+        host = None if nested_host is None else nested_host(request)
+        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, host), report=log.report)
         _open_workspaces(run_spec, cleanup)
         with _told_in(log):
-            run.write_metadata(_metadata(run_id, question, config))
+            run.write_metadata(_metadata(run_id, request))
         state = await anyio.to_thread.run_sync(run_spec.begin, past)
         conductor = Conductor(run_spec, journal, past, state)
         recorded = await anyio.to_thread.run_sync(_Recorded, past)
@@ -140,11 +147,13 @@ async def execute_run(
         journal.listen(publisher.heard)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(publisher.publish)
+            if run_spec.nested_runs is not None:
+                tasks.start_soon(run_spec.nested_runs.attend)
             try:
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, question, config))
+                    journal.record(_started(run_id, request))
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -289,10 +298,12 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, question: str, config: Config) -> RunStarted:
+def _started(run_id: str, request: Request) -> RunStarted:
+    config = request.config
     return RunStarted(
         run_id=run_id,
-        question=question,
+        question=request.question,
+        parent=request.nesting.parent if request.nesting else None,
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
@@ -306,12 +317,14 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, question: str, config: Config) -> dict[str, object]:
+def _metadata(run_id: str, request: Request) -> dict[str, object]:
+    nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
     return {
         "run_id": run_id,
-        "query": question,
+        **nesting,
+        "query": request.question,
         "timestamp": time.time(),
         "massgen_mcp_version": __version__,
         "python_version": sys.version.split()[0],
-        "config": config.model_dump(mode="json", exclude_defaults=True),
+        "config": request.config.model_dump(mode="json", exclude_defaults=True),
     }

@@ -20,15 +20,17 @@ from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import find_home
+from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
-from massgen_mcp.runs.engine import NewsHost, RunFiles, RunStore
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunStore
+from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.project import LOGS, SESSIONS, own_place
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.session_records import SessionRecords
@@ -48,6 +50,7 @@ class _Listing:
     store: RunStore
     sessions: SessionTurns
     news: NewsHost
+    nested_host: Callable[[Request], NestedHost]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class ForegroundRun:
                 on_start=on_start,
                 on_record=on_record,
                 on_news=self._tell,
+                nested_host=self._listing and self._listing.nested_host,
                 heartbeat=STATUS_HEARTBEAT,
             )
         except Exception as failure:
@@ -215,7 +219,7 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
-        listing = _Listing(engine.store, RunService(engine, environ).sessions, news)
+        listing = _listing(engine, RunService(engine, environ), environ, row.run_id, news)
         yield ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
 
 
@@ -235,7 +239,8 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
     home = find_home(environ).ensure()
     engine = local_engine(home)
     cleanup.callback(engine.close)
-    sessions = RunService(engine, environ).sessions
+    service = RunService(engine, environ)
+    sessions = service.sessions
     fingerprint, run_id = identity(request.config, environ, home), new_run_id()
     while True:
         with ExitStack() as attempt:
@@ -253,9 +258,16 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
             if _entered(engine.store, run, directory, begins_session=request.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
-                listing = _Listing(engine.store, sessions, news)
+                listing = _listing(engine, service, environ, run_id, news)
                 return ForegroundRun(run_id, directory, environ, session=records, _listing=listing)
             held.close()
+
+
+def _listing(engine: Engine, service: RunService, environ: Mapping[str, str], run_id: str, news: NewsHost) -> _Listing:
+    def nested_host(request: Request) -> NestedHost:
+        return NestedRunHost(engine, service, environ, run_id, request)
+
+    return _Listing(engine.store, service.sessions, news, nested_host)
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:

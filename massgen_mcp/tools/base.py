@@ -8,7 +8,7 @@ import difflib
 import json
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Protocol, TypeVar, cast
+from typing import Annotated, Protocol, TypeVar, cast, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -41,6 +41,17 @@ class Tool(Protocol):
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         """Do it. Raises nothing for wrong arguments or refused paths: those are results."""
+        ...
+
+
+@runtime_checkable
+class KeyedTool(Protocol):
+    """A tool whose call must have its effect once, also when the process is lost in the middle of it."""
+
+    async def run_once(self, arguments: JsonObject, key: str) -> ToolResult:
+        """As `Tool.run`, which is not called then. `key` is the same when the call is made again after a loss, and no
+        other call of the run has it.
+        """
         ...
 
 

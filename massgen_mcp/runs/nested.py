@@ -1,0 +1,125 @@
+"""Runs that are started inside a run, as the store keeps them and a runner executes them: see `NestedHost`.
+
+A runner needs no place for them (`runs/store.py`). Must not know tools or prompts.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.loader import EXAMPLE_PREFIX, parse_config, read_config, require_keys
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.money.nested import Caps
+from massgen_mcp.orchestration.nested_runs import Prepared, Wanted
+from massgen_mcp.request.nested import Bounds, nested_config
+from massgen_mcp.request.question import check_question
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.dispatch import Dispatch
+from massgen_mcp.runs.engine import Engine, RunFiles
+from massgen_mcp.runs.engine.rows import NewRun, Request, new_run_id
+from massgen_mcp.runs.execute import break_off
+from massgen_mcp.runs.service import RunService
+
+OWN_TEAM = "a team like its own"
+
+
+class NestedRunHost:
+    """For the runs that are started inside one run. `request` is that run's."""
+
+    def __init__(
+        self, engine: Engine, service: RunService, environ: Mapping[str, str], run_id: str, request: Request
+    ) -> None:
+        self._engine = engine
+        self._service = service
+        self._environ = environ
+        self._run_id = run_id
+        self._request = request
+        self._dispatch = Dispatch(engine, environ)
+
+    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float) -> Prepared:
+        return await anyio.to_thread.run_sync(self._prepare, wanted, caps, seconds)
+
+    def _prepare(self, wanted: Wanted, caps: Caps, seconds: float) -> Prepared:
+        check_question(wanted.question)
+        own, source = self._named(wanted)
+        seconds = min(seconds, wanted.max_seconds or seconds)
+        bounds = Bounds(caps.usd, caps.tokens, seconds)
+        config = nested_config(self._request.config, own, bounds, self._environ)
+        require_keys(config, self._environ)
+        redactor = redactor_for(self._environ, [agent.backend for agent in config.agents])
+        run_id, question = new_run_id(), redactor.text(wanted.question)
+        nesting = self._request.nested_in(self._run_id)
+        self._engine.files.create(run_id, question, config, (), redactor, nesting)
+        return _prepared(run_id, question, source, config)
+
+    def _named(self, wanted: Wanted) -> tuple[Config | None, str]:
+        """The config that is asked for, and in words where it came from. Its own paths are not for others to give."""
+        if wanted.written is not None:
+            text, source, environ = wanted.written, "a config of the agent's own", dict[str, str]()
+        elif wanted.config is not None:
+            source = wanted.config.removeprefix(EXAMPLE_PREFIX)
+            text, environ = read_config(f"{EXAMPLE_PREFIX}{source}"), self._environ
+        else:
+            return None, OWN_TEAM
+        config = parse_config(text, source, environ, base_dir=self._engine.home.path)
+        orchestrator = config.orchestrator.model_copy(update={"context_paths": ()})
+        return config.model_copy(update={"orchestrator": orchestrator}), source
+
+    async def prepared(self, run_id: str) -> Prepared:
+        def read() -> Prepared:
+            row = self._engine.store.get(run_id)
+            request = self._engine.files.of(row).read_request()
+            if row.parent != self._run_id:
+                raise MassgenError("nesting_refused", f"{run_id} was not started in {self._run_id}")
+            return _prepared(run_id, request.question, row.config, request.config)
+
+        return await anyio.to_thread.run_sync(read)
+
+    async def begin(self, run_id: str, source: str) -> None:
+        await anyio.to_thread.run_sync(self._enter, run_id, source)
+        view = await self._service.look(run_id)
+        if view.state == "interrupted" and self._dispatch.identity(view.directory.read_request().config) != (
+            view.row.fingerprint
+        ):
+            await anyio.to_thread.run_sync(self._dispatch.adopt, view)
+        else:
+            await anyio.to_thread.run_sync(self._dispatch.see_to, view)
+
+    def _enter(self, run_id: str, source: str) -> None:
+        """Have the run in the store, and admitted there."""
+        store = self._engine.store
+        try:
+            if store.get(run_id).state == "queued":
+                store.admit(run_id)
+        except MassgenError as error:
+            if error.code != "unknown_run":
+                raise
+            request = self._files(run_id).read_request()
+            fingerprint = self._dispatch.identity(request.config)
+            store.add(NewRun(run_id, request.question, source, fingerprint, "", parent=self._run_id))
+
+    async def refuse(self, run_id: str, reason: str) -> None:
+        ended = await break_off(self._files(run_id), "budget", reason, self._environ)
+        await anyio.to_thread.run_sync(self._engine.store.end, run_id, ended)
+
+    async def look(self, run_id: str) -> RunState:
+        return (await self._service.look(run_id)).snapshot
+
+    async def wait(self, run_id: str, seconds: float) -> RunState:
+        return (await self._service.wait(run_id, until="terminal", seconds=seconds, cursor=None)).snapshot
+
+    async def cancel(self, run_id: str) -> None:
+        await self._service.control(run_id, "cancel")
+
+    def files(self, run_id: str) -> Path:
+        return self._files(run_id).path
+
+    def _files(self, run_id: str) -> RunFiles:
+        return self._engine.files.made(run_id)
+
+
+def _prepared(run_id: str, question: str, source: str, config: Config) -> Prepared:
+    return Prepared(run_id, question, source, Caps(config.budget.max_usd, config.budget.max_tokens))

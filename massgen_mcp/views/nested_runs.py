@@ -1,0 +1,35 @@
+"""A nested run in a few lines of text, as the agents read it that can use its tools."""
+
+from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.spent import spent_text
+
+
+def status_lines(run: RunState, now: float) -> list[str]:
+    """`now`: seconds since the epoch."""
+    doing = f" ({run.phase}, {run.progress} %)" if run.state == "running" else ""
+    head = f"{run.run_id}: {run.state}{doing}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
+    agents = [
+        f"{name}: {agent.status}, {len(agent.answers)} answers{f', {agent.dropped.reason}' if agent.dropped else ''}"
+        for name, agent in run.agents.items()
+    ]
+    return [head, *agents, *_why(run)]
+
+
+def result_lines(run: RunState, now: float) -> list[str]:
+    """What stands before the answer."""
+    outcome = f" ({run.outcome})" if run.outcome else ""
+    winner = [f"winner {run.winner.agent}, votes {run.winner.votes}"] if run.winner else []
+    lost = [f"dropped {name} ({reason}): {message}" for name, reason, message in run.degraded]
+    head = f"{run.run_id}: {run.state}{outcome}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
+    return [head, *winner, *lost, *_why(run)]
+
+
+def _why(run: RunState) -> list[str]:
+    match run.end:
+        case RunFailed():
+            return [f"{run.end.reason}: {run.end.message}"]
+        case RunTimedOut():
+            return [run.end.message]
+        case _:
+            return []
