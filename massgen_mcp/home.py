@@ -152,6 +152,17 @@ def find_home(environ: Mapping[str, str]) -> Home:
     )
 
 
+def enclosing_run(environ: Mapping[str, str]) -> str | None:
+    """Id of the run inside which a program with this environment works; None: it works in none."""
+    return environ.get(PARENT_VARIABLE) or None
+
+
+def inside_run(environ: Mapping[str, str], run_id: str | None) -> dict[str, str]:
+    """The environment of a program that works inside this run; None: in none."""
+    others = {name: value for name, value in environ.items() if name != PARENT_VARIABLE}
+    return others if run_id is None else {**others, PARENT_VARIABLE: run_id}
+
+
 def _absolute(chosen: str) -> Path:
     """A relative directory would be another one for each process that looks for its runs."""
     path = Path(chosen)

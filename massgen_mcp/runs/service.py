@@ -16,6 +16,7 @@ import anyio.to_thread
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
+from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
@@ -33,6 +34,7 @@ from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import SessionTurns
 from massgen_mcp.runs.starting import enqueue
+from massgen_mcp.runs.within import within_run
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
@@ -77,19 +79,43 @@ class RunService:
         `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
         and answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, disk_full,
-        store_unavailable.
+        In a process that works inside a run it is nested in that one, and begins when that one admits it.
+
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
+        disk_full, store_unavailable.
         """
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
         identity = self._dispatch.identity
-        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self.sessions, request, identity)
+        outer = await self._enclosing()
+        within = None if outer is None else within_run(outer, request, self._environ)
+        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self.sessions, request, identity, within)
+        if outer is not None:
+            await self._ask_to_admit(outer, added.row)
         view = await self.look(added.row.run_id)
         await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         if added.replaced is not None:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
             await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
         return replace(view, note=history.note), added.reused
+
+    async def _enclosing(self) -> RunView | None:
+        """The run inside which this process works. Raises `MassgenError` nesting_refused if there is no such run."""
+        run_id = enclosing_run(self._environ)
+        if run_id is None:
+            return None
+        try:
+            return await self.look(run_id)
+        except MassgenError as error:
+            told = f"this process works inside run {run_id[:80]} ({PARENT_VARIABLE}), and that cannot be read: {error}"
+            raise MassgenError("nesting_refused", told) from error
+
+    async def _ask_to_admit(self, outer: RunView, row: RunRow) -> None:
+        """Whoever executes the outer run sets its budget aside and lets it begin. Safe to repeat."""
+        if row.state == "queued" and row.parent == outer.row.run_id:
+            await anyio.to_thread.run_sync(self._store.want, outer.row.run_id, "admit", row.run_id)
+            await anyio.to_thread.run_sync(self._dispatch.see_to, outer)
+            await anyio.to_thread.run_sync(self._liveness.announce, outer.row, outer.directory)
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,

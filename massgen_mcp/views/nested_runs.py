@@ -1,8 +1,24 @@
-"""A nested run in a few lines of text, as the agents read it that can use its tools."""
+"""Nested runs: one in a few lines of text, as agents read it that can start some; and all of a run, in its records."""
+
+from typing import Any
 
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import spent_text
+
+
+def nested_runs(run: RunState) -> dict[str, dict[str, Any]]:
+    """Those that were started inside the run, by id. `state` is `running` until the run knows of their end."""
+    return {
+        run_id: {
+            "started_by": started.agent,
+            "source": started.source,
+            "state": ended.state if (ended := run.nested_ends.get(run_id)) else "running",
+            "max_usd": started.max_usd,
+            "max_tokens": started.max_tokens,
+        }
+        for run_id, started in run.nested_runs.items()
+    }
 
 
 def status_lines(run: RunState, now: float) -> list[str]:
