@@ -61,15 +61,15 @@ class Prepared:
 class NestedHost(Protocol):
     """Who keeps and executes the runs that are started inside one run. Everything raises `MassgenError`."""
 
-    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float) -> Prepared:
-        """Freeze the request of a new run, which nobody executes yet."""
+    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float, key: str) -> Prepared:
+        """Freeze the request of a new run, which nobody executes yet; or find what was frozen by this key before."""
         ...
 
     async def prepared(self, run_id: str) -> Prepared:
         """What a program that runs inside this run has frozen."""
         ...
 
-    async def begin(self, run_id: str, source: str) -> None:
+    async def begin(self, run_id: str) -> None:
         """See to it that the run is executed. Safe to repeat, also in another process."""
         ...
 
@@ -137,12 +137,14 @@ class NestedRuns:
             reservations = self._live_run.reservations
             reservations.hold(key, caps.usd, caps.tokens)
             try:
-                prepared = await self._host.prepare(wanted, caps, self._seconds_left)
-                started = self._live_run.record(_started(agent, key, prepared))
+                prepared = await self._host.prepare(wanted, caps, self._seconds_left, key)
             except MassgenError as error:
                 raise ToolRefused(f"the run was not started: {error}") from None
             finally:
                 reservations.release(key)
+            if prepared.caps.usd > caps.usd or prepared.caps.tokens > caps.tokens:
+                self._check_room(prepared.caps)  # an earlier process had prepared it, with more to spend then
+            started = self._live_run.record(_started(agent, key, prepared))
             await self._begin(started)
             return started
 
@@ -185,14 +187,14 @@ class NestedRuns:
         await self._live_run.settle()
         self._show_files()
         with suppress(MassgenError):  # whoever follows it tries again
-            await self._host.begin(started.run_id, started.source)
+            await self._host.begin(started.run_id)
         if self._tasks is not None:
             self._tasks.start_soon(self._follow, started)
 
     async def _follow(self, started: NestedRunStarted) -> None:
         while started.run_id not in self._live_run.state.nested_ends:
             try:
-                await self._host.begin(started.run_id, started.source)
+                await self._host.begin(started.run_id)
                 state = await self._host.wait(started.run_id, FOLLOW_SECONDS)
             except MassgenError as error:
                 if error.code in GONE:

@@ -19,7 +19,7 @@ from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.engine.rows import NewRun, Request, new_run_id
+from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, new_run_id
 from massgen_mcp.runs.execute import break_off
 from massgen_mcp.runs.service import RunService
 
@@ -39,21 +39,33 @@ class NestedRunHost:
         self._request = request
         self._dispatch = Dispatch(engine, environ)
 
-    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float) -> Prepared:
-        return await anyio.to_thread.run_sync(self._prepare, wanted, caps, seconds)
+    async def prepare(self, wanted: Wanted, caps: Caps, seconds: float, key: str) -> Prepared:
+        return await anyio.to_thread.run_sync(self._prepare, wanted, caps, seconds, key)
 
-    def _prepare(self, wanted: Wanted, caps: Caps, seconds: float) -> Prepared:
+    def _prepare(self, wanted: Wanted, caps: Caps, seconds: float, key: str) -> Prepared:
+        """Its row is there from now on, not admitted: it is found again by its key, and pruning leaves it alone."""
         check_question(wanted.question)
         own, source = self._named(wanted)
-        seconds = min(seconds, wanted.max_seconds or seconds)
-        bounds = Bounds(caps.usd, caps.tokens, seconds)
+        bounds = Bounds(caps.usd, caps.tokens, min(seconds, wanted.max_seconds or seconds))
         config = nested_config(self._request.config, own, bounds, self._environ)
         require_keys(config, self._environ)
         redactor = redactor_for(self._environ, [agent.backend for agent in config.agents])
-        run_id, question = new_run_id(), redactor.text(wanted.question)
-        nesting = self._request.nested_in(self._run_id)
-        self._engine.files.create(run_id, question, config, (), redactor, nesting)
-        return _prepared(run_id, question, source, config)
+        run = NewRun(
+            new_run_id(),
+            redactor.text(wanted.question),
+            source,
+            self._dispatch.identity(config),
+            request_hash="",
+            idempotency_key=f"{self._run_id}/{key}",
+            parent=self._run_id,
+            admitted=False,
+        )
+        files = self._engine.files
+        with files.making():
+            if (earlier := self._engine.store.reusable(run, "use_existing")) is not None:
+                return self._prepared(earlier.row)
+            files.create(run.run_id, run.question, config, (), redactor, self._request.nested_in(self._run_id))
+            return self._prepared(self._engine.store.add(run).row)
 
     def _named(self, wanted: Wanted) -> tuple[Config | None, str]:
         """The config that is asked for, and in words where it came from. Its own paths are not for others to give."""
@@ -69,37 +81,23 @@ class NestedRunHost:
         return config.model_copy(update={"orchestrator": orchestrator}), source
 
     async def prepared(self, run_id: str) -> Prepared:
-        def read() -> Prepared:
-            row = self._engine.store.get(run_id)
-            request = self._engine.files.of(row).read_request()
-            if row.parent != self._run_id:
-                raise MassgenError("nesting_refused", f"{run_id} was not started in {self._run_id}")
-            return _prepared(run_id, request.question, row.config, request.config)
+        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+        if row.parent != self._run_id:
+            raise MassgenError("nesting_refused", f"{run_id} was not started inside {self._run_id}")
+        return await anyio.to_thread.run_sync(self._prepared, row)
 
-        return await anyio.to_thread.run_sync(read)
+    def _prepared(self, row: RunRow) -> Prepared:
+        request = self._engine.files.of(row).read_request()
+        budget = request.config.budget
+        return Prepared(row.run_id, request.question, row.config, Caps(budget.max_usd, budget.max_tokens))
 
-    async def begin(self, run_id: str, source: str) -> None:
-        await anyio.to_thread.run_sync(self._enter, run_id, source)
+    async def begin(self, run_id: str) -> None:
         view = await self._service.look(run_id)
-        if view.state == "interrupted" and self._dispatch.identity(view.directory.read_request().config) != (
-            view.row.fingerprint
-        ):
-            await anyio.to_thread.run_sync(self._dispatch.adopt, view)
-        else:
-            await anyio.to_thread.run_sync(self._dispatch.see_to, view)
-
-    def _enter(self, run_id: str, source: str) -> None:
-        """Have the run in the store, and admitted there."""
-        store = self._engine.store
-        try:
-            if store.get(run_id).state == "queued":
-                store.admit(run_id)
-        except MassgenError as error:
-            if error.code != "unknown_run":
-                raise
-            request = self._files(run_id).read_request()
-            fingerprint = self._dispatch.identity(request.config)
-            store.add(NewRun(run_id, request.question, source, fingerprint, "", parent=self._run_id))
+        if view.state == "queued":
+            await anyio.to_thread.run_sync(self._engine.store.admit, run_id)
+        fingerprint = self._dispatch.identity(view.directory.read_request().config)
+        send = self._dispatch.adopt if view.state == "interrupted" and fingerprint != view.row.fingerprint else None
+        await anyio.to_thread.run_sync(send or self._dispatch.see_to, view)
 
     async def refuse(self, run_id: str, reason: str) -> None:
         ended = await break_off(self._files(run_id), "budget", reason, self._environ)
@@ -119,7 +117,3 @@ class NestedRunHost:
 
     def _files(self, run_id: str) -> RunFiles:
         return self._engine.files.made(run_id)
-
-
-def _prepared(run_id: str, question: str, source: str, config: Config) -> Prepared:
-    return Prepared(run_id, question, source, Caps(config.budget.max_usd, config.budget.max_tokens))

@@ -16,7 +16,7 @@ from massgen_mcp.runs.sessions import History, SessionTurns
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """That a run is started inside another one: with this config, the bounded one, and not before that one admits it."""
+    """That a run is started inside another one: with this config, which is bounded, and when that one admits it."""
 
     nesting: Nesting
     config: Config

@@ -74,8 +74,6 @@ class Store:
                 earlier = self._want(db, earlier, "cancel")
             if run.session_id is not None:
                 _check_session(db, run, leaving=earlier)
-            if (known := _one(db, "run_id = ?", run.run_id)) is not None:
-                return Added(known, reused=True)
             if run.parent is None:
                 _check_queue(db, max_queued)
             _insert(db, run, state="queued", created=time.time())

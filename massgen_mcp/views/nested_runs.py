@@ -3,6 +3,7 @@
 from typing import Any
 
 from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import spent_text
 
@@ -25,11 +26,7 @@ def status_lines(run: RunState, now: float) -> list[str]:
     """`now`: seconds since the epoch."""
     doing = f" ({run.phase}, {run.progress} %)" if run.state == "running" else ""
     head = f"{run.run_id}: {run.state}{doing}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
-    agents = [
-        f"{name}: {agent.status}, {len(agent.answers)} answers{f', {agent.dropped.reason}' if agent.dropped else ''}"
-        for name, agent in run.agents.items()
-    ]
-    return [head, *agents, *_why(run)]
+    return [head, *(_agent(name, agent) for name, agent in run.agents.items()), *_why(run)]
 
 
 def result_lines(run: RunState, now: float) -> list[str]:
@@ -39,6 +36,12 @@ def result_lines(run: RunState, now: float) -> list[str]:
     lost = [f"dropped {name} ({reason}): {message}" for name, reason, message in run.degraded]
     head = f"{run.run_id}: {run.state}{outcome}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
     return [head, *winner, *lost, *_why(run)]
+
+
+def _agent(name: str, agent: AgentState) -> str:
+    count = len(agent.answers)
+    dropped = f", {agent.dropped.reason}" if agent.dropped else ""
+    return f"{name}: {agent.status}, {count} answer{'' if count == 1 else 's'}{dropped}"
 
 
 def _why(run: RunState) -> list[str]:

@@ -25,7 +25,7 @@ class RunStore(Protocol):
         A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
         run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
         session_busy while another turn of the session goes on (one that was interrupted in the foreground does not),
-        queue_full; `SessionMoved`. A nested run whose id is known is there already; it needs no room in the queue.
+        queue_full; `SessionMoved`. A nested run needs no room in the queue.
         """
         ...
 

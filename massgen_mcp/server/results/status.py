@@ -27,7 +27,7 @@ class Status(Reply):
     """Absent where no price is known."""
     max_usd: float | None = None
     agents: list[str]
-    nested: str | None = None
+    nesting: str | None = None
     """How many runs were started inside it; or of a nested run, in which one."""
     reason: str | None = None
     truncated: bool | None = None
@@ -51,7 +51,7 @@ class Status(Reply):
             f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
         cut = "reason truncated" if self.truncated else None
-        return lines(head, *self.agents, self.nested, self.reason, cut, self.note)
+        return lines(head, *self.agents, self.nesting, self.reason, cut, self.note)
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -76,7 +76,7 @@ def status(view: RunView) -> Status:
             _line(agent, run.votes.get(name), queued=name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
-        nested=_nested(view),
+        nesting=_nesting(view),
         reason=reason,
         truncated=cut or None,
         note=note_on(view),
@@ -85,7 +85,7 @@ def status(view: RunView) -> Status:
     )
 
 
-def _nested(view: RunView) -> str | None:
+def _nesting(view: RunView) -> str | None:
     run, parent = view.snapshot, view.row.parent
     going = len(run.open_nested_runs)
     inside = f"{len(run.nested_runs)} nested runs, {going} of them running" if run.nested_runs else None
