@@ -26,8 +26,11 @@ async def imported(*modules: str) -> None:
 
     A slow module must not be imported on an event loop: the loop would stand still, also behind the thread's import.
     """
+    begun = _import_of(modules)
+    if begun.done() and begun.exception() is None:
+        return
     try:
-        await asyncio.wrap_future(_import_of(modules))
+        await asyncio.wrap_future(begun)
     except Exception:
         _import_of.cache_clear()
         raise

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Generic, Literal, Protocol, TypeVar, cast
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -186,9 +186,12 @@ ClientT = TypeVar("ClientT", bound=SdkClient)
 class LazyClient(Generic[ClientT]):
     """An SDK client that `build` makes at first use, after `modules` are imported.
 
-    All that the SDK would import later belongs into `modules`. Both happen on threads, and whoever waits can be
-    cancelled.
+    All that the SDK would import later belongs into `modules`. The import, and the first client of these modules in the
+    process, are slow: both happen on threads, and whoever waits can be cancelled.
     """
+
+    _quick: ClassVar[set[tuple[str, ...]]] = set()
+    """Modules of which this process has built a client before."""
 
     def __init__(self, build: Callable[[], ClientT], *modules: str) -> None:
         self._build = build
@@ -200,7 +203,8 @@ class LazyClient(Generic[ClientT]):
         async with self._lock:
             if self._client is None:
                 await imported(*self._modules)
-                self._client = await abandonable(self._build)
+                self._client = self._build() if self._modules in self._quick else await abandonable(self._build)
+                self._quick.add(self._modules)
             return self._client
 
     async def aclose(self) -> None:

@@ -26,7 +26,7 @@ _LAST = "[DONE]"
 
 
 def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
-    """Build the SDK's client; slow, so for a thread."""
+    """Build the SDK's client; slow at first, so for a thread."""
     from openai import AsyncOpenAI
 
     return AsyncOpenAI(

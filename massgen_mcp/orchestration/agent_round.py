@@ -248,7 +248,7 @@ class Round:
             shown = [self._live_run.coordination.content(entry.label) for entry in self._ballot.entries]
             if vote := read_vote(text, self._names, shown):
                 name, reason = vote
-                return await self._vote(None, Vote(agent_id=name, reason=reason or prompts.NO_REASON), "vote_line")
+                return self._vote(None, Vote(agent_id=name, reason=reason or prompts.NO_REASON), "vote_line")
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.tools
         if text and may_answer and (self._reminded or only_answers):
@@ -281,15 +281,14 @@ class Round:
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         if isinstance(action, NewAnswer):
             return await self._submit(call, action, form)
-        return await self._vote(call, action, form)
+        return self._vote(call, action, form)
 
-    async def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
+    def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
         state, name = self._live_run.coordination, self._member.name
         vote = state.vote(name, action.agent_id, action.reason, action.same_as)
         if isinstance(vote, Violation):
             return self._refused(call, vote.code, prompts.refusal(vote), counts=vote.counts)
         self._live_run.record(vote.model_copy(update={"form": form}))
-        await self._live_run.settle()
         return True
 
     async def _submit(self, call: ToolCall | None, action: NewAnswer, form: ActionForm) -> bool:
@@ -313,7 +312,6 @@ class Round:
         self._live_run.record(verdict.model_copy(update={"path": path, "form": form}))
         if fault is not None:
             raise fault
-        await self._live_run.settle()
         return True
 
     def _refused(self, call: ToolCall | None, code: str, message: str, *, counts: bool = True) -> bool:

@@ -115,6 +115,20 @@ class Database:
         with self._lock, self._translated(), _atomically(self._opened()) as db:
             yield db
 
+    @contextmanager
+    def hasty_transaction(self) -> Generator[sqlite3.Connection]:
+        """All of it or nothing, for every process; but a power cut soon after may undo it."""
+        with self._lock, self._translated():
+            db = self._opened()
+            try:
+                db.execute("PRAGMA synchronous=NORMAL")
+                with _atomically(db):
+                    yield db
+                db.execute("PRAGMA synchronous=FULL")
+            except BaseException:
+                self._forget()  # the next connection is as careful as ever
+                raise
+
     def close(self) -> None:
         with self._lock:
             self._forget()

@@ -21,7 +21,7 @@ from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Nesting, Request
-from massgen_mcp.runs.journal import JournalLog
+from massgen_mcp.runs.journal import JournalLog, make_journal
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
 
@@ -60,6 +60,7 @@ class RunDirectory:
         run = cls(path)
         try:
             path.mkdir(mode=0o700, parents=True)
+            make_journal(path)
             document: dict[str, Any] = {
                 "v": REQUEST_VERSION,
                 "question": question,
@@ -127,7 +128,9 @@ class RunDirectory:
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         import yaml  # the server process never writes it
 
-        replace_file(self.path / "execution_metadata.yaml", yaml.safe_dump(metadata, sort_keys=False).encode())
+        quickest = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every platform has libyaml
+        text: str = yaml.dump(metadata, Dumper=quickest, sort_keys=False)
+        replace_file(self.path / "execution_metadata.yaml", text.encode())
 
     def probe(self) -> None:
         file = self.path / ".room"

@@ -114,8 +114,7 @@ async def execute_run(
     config = request.config
     redactor = redactor_for(environ, [agent.backend for agent in config.agents])
     async with AsyncExitStack() as cleanup:
-        past = await anyio.to_thread.run_sync(run.event_log.read_to_continue)
-        journal = await anyio.to_thread.run_sync(lambda: run.event_log.append(redactor=redactor))
+        past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)
         log = cleanup.enter_context(RunLog.open(run.log, redactor))
         if past and isinstance(past[-1].event, TERMINAL):
@@ -134,11 +133,14 @@ async def execute_run(
         host = None if nested_host is None else nested_host(request)
         run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, host), report=log.report)
         _open_workspaces(run_spec, cleanup)
-        with _told_in(log):
-            run.write_metadata(_metadata(run_id, request))
-        state = await anyio.to_thread.run_sync(run_spec.begin, past)
+
+        def begun() -> tuple[RunState, _Recorded]:
+            with _told_in(log):
+                run.write_metadata(_metadata(run_id, request))
+            return run_spec.begin(past), _Recorded(past)
+
+        state, recorded = await anyio.to_thread.run_sync(begun)
         conductor = Conductor(run_spec, journal, past, state)
-        recorded = await anyio.to_thread.run_sync(_Recorded, past)
         for listener in (log.heard, recorded.heard, on_record):
             journal.listen(guarded(listener, log))
         await _trace(run_id, config, environ, journal, log, cleanup)
@@ -166,6 +168,10 @@ async def execute_run(
         if state.end is not None:
             await anyio.to_thread.run_sync(_write_records, run, state, recorded, log)
     return state
+
+
+def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
+    return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:

@@ -52,10 +52,11 @@ class JournalWriter:
 
     def __init__(self, path: Path, redactor: Redactor = NO_KEYS) -> None:
         self._redactor = redactor
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._fd, made = _opened(path)
         self._pending: list[bytes] = []
         try:
-            sync_directory(path.parent)
+            if made:
+                sync_directory(path.parent)
             self._size, self._recorded = self._repair()
         except OSError:
             os.close(self._fd)
@@ -140,6 +141,27 @@ class JournalWriter:
         if whole < size:
             os.ftruncate(self._fd, whole)
         return whole, count
+
+
+def make_journal(directory: Path) -> None:
+    """An empty journal, so that whoever begins it need not make it durable; `directory` is synced by the caller."""
+    os.close(_opened(directory / JOURNAL)[0])
+
+
+def has_events(directory: Path) -> bool:
+    """Whether a run was ever begun here."""
+    with suppress(FileNotFoundError):
+        return (directory / JOURNAL).stat().st_size > 0
+    return False
+
+
+def _opened(path: Path) -> tuple[int, bool]:
+    """The file's descriptor, and whether it had to be made."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags), False
+    except FileNotFoundError:
+        return os.open(path, flags | os.O_CREAT, 0o600), True
 
 
 class JournalReader:

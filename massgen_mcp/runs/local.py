@@ -17,7 +17,7 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, Part
 from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow
-from massgen_mcp.runs.journal import JOURNAL
+from massgen_mcp.runs.journal import has_events
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.runner_endpoint import LocalLiveness
 from massgen_mcp.runs.store import Store
@@ -103,7 +103,7 @@ class LocalFiles:
             found = [path for path in self._home.runs.iterdir() if RUN_ID.fullmatch(path.name)]
             of_runs = known([path.name for path in found])
             for path in found:
-                if path.name in of_runs or (path / JOURNAL).exists():
+                if path.name in of_runs or has_events(path):
                     continue
                 size = _size(path)
                 if not dry_run:
@@ -112,7 +112,7 @@ class LocalFiles:
         return removed
 
     def with_events(self) -> list[str]:
-        return sorted(path.parent.name for path in self._home.runs.glob(f"*/{JOURNAL}"))
+        return sorted(path.name for path in self._home.runs.glob("*") if has_events(path))
 
 
 def _size(path: Path) -> int:

@@ -59,13 +59,14 @@ class Publisher:
             with anyio.CancelScope(deadline=next_beat(longest)):
                 await self._changed.wait()
             self._changed = anyio.Event()
-            self._try_to_write()
             try:
-                await self._journal.drain()
+                await self._journal.drain()  # first, so that the run itself goes on meanwhile
             except (OSError, MassgenError):  # whoever must have the journal on disk will hear of it
                 longest = min(self._heartbeat, AGAIN_SECONDS)
+                self._try_to_write()
             else:
                 longest = self._heartbeat
+                self._try_to_write()
                 self._tell()
             await anyio.sleep(INTERVAL)
 

@@ -27,12 +27,13 @@ from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
+    Added,
     RunRow,
     unknown_run,
 )
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
-from massgen_mcp.runs.sessions import SessionTurns
+from massgen_mcp.runs.sessions import History, SessionTurns
 from massgen_mcp.runs.starting import enqueue
 from massgen_mcp.runs.within import within_run
 from massgen_mcp.workspace.guard import safe_id
@@ -86,14 +87,19 @@ class RunService:
         """
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
-        identity = self._dispatch.identity
         outer = await self._enclosing()
         within = None if outer is None else within_run(outer, request, self._environ)
-        added, history = await anyio.to_thread.run_sync(enqueue, self._engine, self.sessions, request, identity, within)
+
+        def begun() -> tuple[Added, History, bool]:
+            added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity, within)
+            return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
+
+        added, history, woken = await anyio.to_thread.run_sync(begun)
         if outer is not None:
             await self._ask_to_admit(outer, added.row)
         view = await self.look(added.row.run_id)
-        await anyio.to_thread.run_sync(self._dispatch.see_to, view)
+        if not woken:
+            await anyio.to_thread.run_sync(self._dispatch.see_to, view)
         if added.replaced is not None:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
             await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))

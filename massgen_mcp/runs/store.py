@@ -169,7 +169,8 @@ class Store:
         held_back: Mapping[str, str] | None = None,
     ) -> list[RunRow]:
         only = None if among is None else json.dumps(list(among))
-        with self._database.transaction() as db:
+        # What a power cut takes back is claimed again, and goes on from its journal.
+        with self._database.hasty_transaction() as db:
             _note_held_back(db, fingerprint, held_back or {})
             room = max_running - _count(db, f"{_RUNNING} AND {_NEEDS_A_PLACE}")
             queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]

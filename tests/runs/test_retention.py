@@ -157,7 +157,8 @@ async def test_a_directory_without_a_run_goes_unless_it_is_being_made_or_was_run
         for directory in (leftover, ran, foreign):
             directory.mkdir()
             (directory / "config.json").write_text("{}")
-        (ran / "events.jsonl").write_text("")
+        (leftover / "events.jsonl").write_text("")
+        (ran / "events.jsonl").write_text("{}\n")
         with local_engine(Home(home.path)).files.making():
             assert pruned_after(home, 10, dry_run=True).removed == []
             assert pruned_after(home, 10).removed == []
