@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp import __version__
@@ -130,7 +131,7 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        host = None if nested_host is None else nested_host(request)
+        host = nested_host and nested_host(request)
         run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, host), report=log.report)
         _open_workspaces(run_spec, cleanup)
 
@@ -148,9 +149,7 @@ async def execute_run(
         publisher = Publisher(run, state, journal, log, on_news=on_news, heartbeat=heartbeat)
         journal.listen(publisher.heard)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(publisher.publish)
-            if run_spec.nested_runs is not None:
-                tasks.start_soon(run_spec.nested_runs.attend)
+            _accompany(tasks, publisher, run_spec)
             try:
                 if past:
                     await conductor.resume()
@@ -172,6 +171,13 @@ async def execute_run(
 
 def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
     return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
+
+
+def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSpec) -> None:
+    """What goes on beside the run, as long as it does."""
+    tasks.start_soon(publisher.publish)
+    if run_spec.nested_runs is not None:
+        tasks.start_soon(run_spec.nested_runs.attend)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
