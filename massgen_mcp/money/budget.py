@@ -32,6 +32,13 @@ class Budget:
         return self.spending.total
 
     @property
+    def free(self) -> tuple[float, float]:
+        """Money and tokens that are neither spent nor set aside for nested runs."""
+        aside = self.set_aside.values()
+        usd = self.max_usd - self.spent.usd - sum(usd for usd, _ in aside)
+        return usd, self.max_tokens - self.spent.tokens - sum(tokens for _, tokens in aside)
+
+    @property
     def share(self) -> float:
         """How much of the budget is gone, of money or of tokens, whichever is more."""
         return max(self.spent.usd / self.max_usd, self.spent.tokens / self.max_tokens)

@@ -69,6 +69,8 @@ class Conductor:
         """Continue where the journal leads: no model call and no tool whose result is in it will be made again."""
         faults = {member.name: await self._fast_forward(member) for member in self._run_spec.team}
         self._past = ()
+        if self._run_spec.nested_runs is not None:
+            await self._run_spec.nested_runs.show_files()
         self._live_run.record(RunResumed(in_flight=tuple(self.state.resume_point.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._live_run.coordination.live:

@@ -22,6 +22,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.views.spent import dollars
 from massgen_mcp.workspace.directory import Workspace
+from massgen_mcp.workspace.guard import PathRefused
 
 AGAIN_SECONDS = 2.0
 """After so long a store that could not be asked is asked again."""
@@ -85,7 +86,7 @@ class NestedHost(Protocol):
 
     async def cancel(self, run_id: str) -> None: ...
 
-    def files(self, run_id: str) -> Path:
+    async def files(self, run_id: str) -> Path:
         """Its directory."""
         ...
 
@@ -105,7 +106,8 @@ class NestedRuns:
     def open(self, live_run: LiveRun, workspaces: Sequence[Workspace]) -> None:
         """`workspaces`: in which the directories of nested runs can be read."""
         self._run, self._workspaces = live_run, workspaces
-        self._show_files()
+        for workspace in workspaces:
+            workspace.set_runs({})
 
     @property
     def _live_run(self) -> LiveRun:
@@ -117,6 +119,17 @@ class NestedRuns:
     def known(self) -> Mapping[str, NestedRunStarted]:
         """Those that were started, by id."""
         return self._live_run.state.nested_runs
+
+    async def show_files(self) -> None:
+        """Let the agents read the directories of the runs that were started, as far as they are there."""
+        shown: dict[str, Path] = {}
+        for run_id in self.known:
+            with suppress(MassgenError):
+                shown[run_id] = await self._host.files(run_id)
+        shown = {run_id: path for run_id, path in shown.items() if path.is_dir()}
+        for workspace in self._workspaces:
+            with suppress(PathRefused):  # those that were shown stay
+                workspace.set_runs(shown, without=NOT_SHOWN)
 
     async def attend(self) -> None:
         """Follow the runs that go on, until it is cancelled; how each ends is recorded."""
@@ -185,7 +198,7 @@ class NestedRuns:
 
     async def _begin(self, started: NestedRunStarted) -> None:
         await self._live_run.settle()
-        self._show_files()
+        await self.show_files()
         with suppress(MassgenError):  # whoever follows it tries again
             await self._host.begin(started.run_id)
         if self._tasks is not None:
@@ -261,12 +274,6 @@ class NestedRuns:
     @property
     def _seconds_left(self) -> float:
         return max(1.0, self._run_seconds - self._live_run.state.resume_point.seconds)
-
-    def _show_files(self) -> None:
-        places = {run_id: self._host.files(run_id) for run_id in self.known}
-        shown = {run_id: path for run_id, path in places.items() if path.is_dir()}
-        for workspace in self._workspaces:
-            workspace.set_runs(shown, without=NOT_SHOWN)
 
 
 def _started(agent: str | None, key: str, prepared: Prepared) -> NestedRunStarted:

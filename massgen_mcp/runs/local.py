@@ -50,11 +50,8 @@ class LocalFiles:
     ) -> RunDirectory:
         return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor, nesting)
 
-    def made(self, run_id: str) -> RunDirectory:
-        return RunDirectory(self._home.runs / run_id)
-
     def created(self, run_id: str) -> bool:
-        return self.made(run_id).request.exists()
+        return RunDirectory(self._home.runs / run_id).request.exists()
 
     def discard(self, run_id: str) -> None:
         remove_tree(self._home.runs / run_id)

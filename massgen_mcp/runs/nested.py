@@ -18,7 +18,7 @@ from massgen_mcp.request.nested import Bounds, nested_config
 from massgen_mcp.request.question import check_question
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.dispatch import Dispatch
-from massgen_mcp.runs.engine import Engine, RunFiles
+from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, new_run_id
 from massgen_mcp.runs.execute import break_off
 from massgen_mcp.runs.service import RunService
@@ -93,14 +93,15 @@ class NestedRunHost:
 
     async def begin(self, run_id: str) -> None:
         view = await self._service.look(run_id)
-        if view.state == "queued":
+        if not view.row.admitted:
             await anyio.to_thread.run_sync(self._engine.store.admit, run_id)
         fingerprint = self._dispatch.identity(view.directory.read_request().config)
         send = self._dispatch.adopt if view.state == "interrupted" and fingerprint != view.row.fingerprint else None
         await anyio.to_thread.run_sync(send or self._dispatch.see_to, view)
 
     async def refuse(self, run_id: str, reason: str) -> None:
-        ended = await break_off(self._files(run_id), "budget", reason, self._environ)
+        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+        ended = await break_off(self._engine.files.of(row), "budget", reason, self._environ)
         await anyio.to_thread.run_sync(self._engine.store.end, run_id, ended)
 
     async def look(self, run_id: str) -> RunState:
@@ -112,8 +113,6 @@ class NestedRunHost:
     async def cancel(self, run_id: str) -> None:
         await self._service.control(run_id, "cancel")
 
-    def files(self, run_id: str) -> Path:
-        return self._files(run_id).path
-
-    def _files(self, run_id: str) -> RunFiles:
-        return self._engine.files.made(run_id)
+    async def files(self, run_id: str) -> Path:
+        row = await anyio.to_thread.run_sync(self._engine.store.get, run_id)
+        return self._engine.files.of(row).path

@@ -16,7 +16,6 @@ import anyio.to_thread
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
-from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
@@ -34,8 +33,8 @@ from massgen_mcp.runs.engine.rows import (
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
-from massgen_mcp.runs.starting import enqueue
-from massgen_mcp.runs.within import within_run
+from massgen_mcp.runs.starting import Within, enqueue
+from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
@@ -87,16 +86,16 @@ class RunService:
         """
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
-        outer = await self._enclosing()
-        within = None if outer is None else within_run(outer, request, self._environ)
 
         def begun() -> tuple[Added, History, bool]:
+            outer = enclosing(self._engine, self._environ)
+            within = None if outer is None else Within(*config_within(outer, request.config, self._environ))
             added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity, within)
+            if outer is not None and not added.row.admitted:
+                ask_to_admit(self._engine, self._environ, outer, added.row.run_id)
             return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
 
         added, history, woken = await anyio.to_thread.run_sync(begun)
-        if outer is not None:
-            await self._ask_to_admit(outer, added.row)
         view = await self.look(added.row.run_id)
         if not woken:
             await anyio.to_thread.run_sync(self._dispatch.see_to, view)
@@ -104,24 +103,6 @@ class RunService:
             await anyio.to_thread.run_sync(self._liveness.wake, added.replaced.fingerprint)
             await anyio.to_thread.run_sync(self._liveness.announce, added.replaced, self._files.of(added.replaced))
         return replace(view, note=history.note), added.reused
-
-    async def _enclosing(self) -> RunView | None:
-        """The run inside which this process works. Raises `MassgenError` nesting_refused if there is no such run."""
-        run_id = enclosing_run(self._environ)
-        if run_id is None:
-            return None
-        try:
-            return await self.look(run_id)
-        except MassgenError as error:
-            told = f"this process works inside run {run_id[:80]} ({PARENT_VARIABLE}), and that cannot be read: {error}"
-            raise MassgenError("nesting_refused", told) from error
-
-    async def _ask_to_admit(self, outer: RunView, row: RunRow) -> None:
-        """Whoever executes the outer run sets its budget aside and lets it begin. Safe to repeat."""
-        if row.state == "queued" and row.parent == outer.row.run_id:
-            await anyio.to_thread.run_sync(self._store.want, outer.row.run_id, "admit", row.run_id)
-            await anyio.to_thread.run_sync(self._dispatch.see_to, outer)
-            await anyio.to_thread.run_sync(self._liveness.announce, outer.row, outer.directory)
 
     async def look(self, run_id: str) -> RunView:
         """The run as it is now; if its runner was lost, another one is started. Raises `MassgenError` unknown_run,

@@ -18,8 +18,8 @@ from massgen_mcp.runs.sessions import History, SessionTurns
 class Within:
     """That a run is started inside another one: with this config, which is bounded, and when that one admits it."""
 
-    nesting: Nesting
     config: Config
+    nesting: Nesting
 
 
 def enqueue(

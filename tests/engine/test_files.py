@@ -49,9 +49,10 @@ def test_a_request_is_read_as_it_was_frozen_and_holds_no_key(machine: Machine, e
 
 def test_a_request_tells_in_which_run_it_was_started(machine: Machine, engine: Engine) -> None:
     run_id, nesting = new_run_id(), Nesting(new_run_id(), 2, 1)
-    made = engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS, nesting)
-    assert made.path == engine.files.made(run_id).path
-    assert machine.open().files.made(run_id).read_request().nesting == nesting
+    engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS, nesting)
+    elsewhere = machine.open()
+    row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h", parent=nesting.parent)).row
+    assert elsewhere.files.of(row).read_request().nesting == nesting
     assert created(engine).read_request().nesting is None
 
 

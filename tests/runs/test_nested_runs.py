@@ -2,10 +2,13 @@
 
 import json
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 import yaml
 from mcp import Client
@@ -381,3 +384,30 @@ async def test_a_server_inside_a_run_knows_its_depth_and_its_budget(home: TempHo
             assert (code, "is cancelled" in message) == ("nesting_refused", True)
         async with home.with_variables(MASSGEN_MCP_PARENT="run-of-nobody").client() as server:
             assert (await expect_error(server, "start_run", question="q", config=team))[0] == "nesting_refused"
+
+
+async def test_the_command_line_inside_a_run_starts_runs_of_that_run(home: TempHome) -> None:
+    team = home.config("inner", agent("inner", {"answer": "It is so."}))
+
+    async def massgen(inside: TempHome, *options: str) -> subprocess.CompletedProcess[str]:
+        arguments = ("--automation", *options, "--config", team, "q")
+        return await anyio.to_thread.run_sync(lambda: run_command(inside, COMMAND_MODULE, *arguments))
+
+    async with home.client() as client:
+        outer_id = await outer_run(client, home, max_runs=1)
+        inside = home.with_variables(MASSGEN_MCP_PARENT=outer_id)
+        done = await massgen(inside)
+        assert (done.returncode, "It is so." in done.stdout) == (0, True)
+        await wait_until(lambda: happened(home.run_directory(outer_id), "nested_run_ended"))
+        ((inner_id, told),) = json.loads((home.run_directory(outer_id) / "status.json").read_text())[
+            "nested_runs"
+        ].items()
+        assert told["started_by"] is None
+        rows = {row["run_id"]: row.get("parent") for row in (await call(client, "list_runs"))["runs"]}
+        assert rows[inner_id] == outer_id
+        refused = await massgen(inside)
+        assert "no more may be (max_runs)" in refused.stderr
+        assert "only runs are started that are in the list" in (await massgen(inside, "--no-logs")).stderr
+        await call(client, "control_run", run_id=outer_id, action="cancel")
+    assert refused.returncode != 0
+    assert len(started_in(home, outer_id)) == 1

@@ -87,10 +87,6 @@ class FileStore(Protocol):
         """
         ...
 
-    def made(self, run_id: str) -> RunFiles:
-        """The files that `create` makes for a run of this id."""
-        ...
-
     def created(self, run_id: str) -> bool:
         """Whether the request of a run that was to be created is there: it may be in spite of an error."""
         ...

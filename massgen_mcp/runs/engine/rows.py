@@ -29,7 +29,7 @@ class RunRow:
     taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
     `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it. `held_back_by`:
     why its runner leaves it in the queue although there may be a free place. `parent`: id of the run that it is nested
-    in, whose place it shares.
+    in, whose place it shares; it begins when that one has `admitted` it.
     """
 
     number: int
@@ -54,6 +54,7 @@ class RunRow:
     foreground: bool
     held_back_by: str | None = None
     parent: str | None = None
+    admitted: bool = True
 
     @property
     def busy(self) -> bool:
