@@ -181,7 +181,9 @@ async def test_who_cancels_a_run_cancels_those_in_it(home: TempHome) -> None:
         await call(client, "control_run", run_id=run_id, action="cancel")
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "cancelled"
         assert (await call(client, "wait_run", run_id=inner_id))["status"] == "cancelled"
-        assert (await call(client, "get_result", run_id=run_id, view="votes"))["nested"][0]["status"] == "cancelled"
+        outer = await call(client, "get_result", run_id=run_id, view="votes")
+    assert outer["nested"][0]["status"] == "cancelled"
+    assert outer["usage"]["nested_tokens"] < 100_000, "what it cost is known"
     assert happened(home.run_directory(inner_id), "model_call_aborted")
 
 
@@ -220,6 +222,35 @@ async def test_runs_whose_runner_is_killed_both_go_on_and_nothing_is_started_or_
         assert set(replies.values()) == {1}
     assert len(of_type(home, run_id, "nested_run_started")) == len(of_type(home, run_id, "nested_run_ended")) == 1
     assert outer["usage"]["nested_calls"] == 2
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_call_that_was_lost_before_its_result_finds_the_run_that_it_had_started(
+    home: TempHome, told: bool
+) -> None:
+    """The journal ends with the word of the nested run, or (not `told`) right before that."""
+    inner = written(agent("inner", {"answer": "It is so.", "delay_seconds": 1}))
+    config = home.config("outer", agent("solo", *inner, WAIT, READ, {"answer": "They say: so."}), nested=NESTED)
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        await wait_until(lambda: started_in(home, run_id))
+        (inner_id,) = started_in(home, run_id)
+        await wait_until(lambda: happened(home.run_directory(inner_id), "run_started"))
+        for pid in home.processes(RUNNER_MODULE):
+            end(pid, signal.SIGSTOP)  # nobody sends for another one meanwhile
+    for pid in home.processes(RUNNER_MODULE):
+        end(pid, signal.SIGKILL)
+    await wait_until(lambda: not home.processes(RUNNER_MODULE))
+    journal = home.run_directory(run_id) / "events.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    (place,) = [number for number, line in enumerate(lines) if b'"nested_run_started"' in line]
+    journal.write_bytes(b"".join(lines[: place + told]))
+    async with home.client() as client:
+        assert (await call(client, "wait_run", run_id=run_id))["status"] == "completed"
+        rows = (await call(client, "list_runs"))["runs"]
+    assert {row["run_id"]: row["status"] for row in rows} == {run_id: "completed", inner_id: "completed"}
+    assert started_in(home, run_id) == [inner_id]
+    assert results(home, run_id)[-1].endswith("It is so.")
 
 
 async def test_the_agents_read_status_and_log_of_a_run_and_nothing_beside_it(home: TempHome) -> None:
