@@ -270,7 +270,7 @@ class NestedRunEnded(Event):
     type: Literal["nested_run_ended"] = "nested_run_ended"
     run_id: str
     state: Literal["completed", "failed", "cancelled", "timed_out"]
-    spent: NestedSpending
+    spent: NestedSpending = NestedSpending()
 
 
 class RunCompleted(Event):

@@ -24,21 +24,21 @@ RESULT_CHARACTERS = 20_000
 
 
 class Delegate(Arguments):
+    """What is empty or 0 was not said; many models fill in what they may leave out."""
+
     question: Annotated[Text, Field(min_length=1, description="The whole task; the team sees nothing else.")]
-    config: str | None = Field(
-        default=None, description="A ready-made team, or a YAML file in your workspace. Default: a team like yours."
-    )
-    max_usd: float | None = Field(default=None, gt=0, le=100_000)
-    max_seconds: float | None = Field(default=None, gt=0, le=604_800)
+    config: str = Field(default="", description="A ready-made team, or your own YAML file. Default: a team like yours.")
+    max_usd: float = Field(default=0, ge=0)
+    max_seconds: float = Field(default=0, ge=0)
 
 
 class GetStatus(Arguments):
-    run_id: str | None = Field(default=None, description="Default: the one that was started last.")
+    run_id: str = Field(default="", description="Default: the latest.")
     wait_seconds: float = Field(default=0, ge=0, le=MAX_WAIT_SECONDS, description="Wait so long for its end.")
 
 
 class GetResult(Arguments):
-    run_id: str | None = Field(default=None, description="As for get_status.")
+    run_id: str = ""
 
 
 def delegation_tools(nested: NestedRuns, agent: str, workspace: Workspace | None) -> tuple[Tool, ...]:
@@ -77,10 +77,10 @@ class DelegateTool:
                 key,
                 Wanted(
                     wanted.question,
-                    config=wanted.config if written is None else None,
+                    config=None if written is not None else wanted.config or None,
                     written=written,
-                    max_usd=wanted.max_usd,
-                    max_seconds=wanted.max_seconds,
+                    max_usd=wanted.max_usd or None,
+                    max_seconds=wanted.max_seconds or None,
                 ),
             )
         except (ToolRefused, PathRefused) as refused:
@@ -91,9 +91,9 @@ class DelegateTool:
             f"get_status with wait_seconds waits for its end."
         )
 
-    def _written(self, config: str | None) -> bytes | None:
+    def _written(self, config: str) -> bytes | None:
         """The config that the agent names as a file of its own; None for any other."""
-        if config is None or not config.endswith((".yaml", ".yml", ".json")):
+        if not config.endswith((".yaml", ".yml", ".json")):
             return None
         if self._workspace is None:
             raise ToolRefused("you have no files here; name a ready-made team, or leave `config` out")

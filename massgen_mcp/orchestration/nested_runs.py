@@ -174,13 +174,13 @@ class NestedRuns:
             else:
                 await self._begin(self._live_run.record(_started(None, run_id, prepared)))
 
-    async def look(self, run_id: str | None, wait_seconds: float = 0) -> RunState:
-        """A run that was started here, when it has ended or after so many seconds; None: the latest one. Raises
+    async def look(self, run_id: str, wait_seconds: float = 0) -> RunState:
+        """A run that was started here, when it has ended or after so many seconds; without an id the latest one. Raises
         `ToolRefused`.
         """
         if not self.known:
             raise ToolRefused("no run was started here yet")
-        run_id = [*self.known][-1] if run_id is None else run_id
+        run_id = run_id or [*self.known][-1]
         if run_id not in self.known:
             raise ToolRefused(f"{run_id[:60]!r} is no run that was started here; there are: {', '.join(self.known)}")
         try:
