@@ -32,11 +32,11 @@ def caps_of_next(
     """The caps of the next nested run; None where too little is left.
 
     What is left of the share is divided evenly among the runs that may still be started, unless `wanted_usd` says how
-    much it should be. `started`: how many were; `free`: money and tokens of the budget that nothing is set aside for.
+    much money it should be; for a larger part of the money there are as many more tokens. `started`: how many were;
+    `free`: money and tokens of the budget that nothing is set aside for.
     """
     left = left_for_nested(budget, nested)
-    part = 1 / max(1, nested.max_runs - started)
-    if wanted_usd is not None and left.usd > 0:
-        part = min(1.0, wanted_usd / left.usd)
-    usd, tokens = min(left.usd * part, free[0]), int(min(left.tokens * part, free[1]))
+    even = 1 / max(1, nested.max_runs - started)
+    part = even if wanted_usd is None or left.usd <= 0 else min(1.0, wanted_usd / left.usd)
+    usd, tokens = min(left.usd * part, free[0]), int(min(left.tokens * max(part, even), free[1]))
     return Caps(usd, tokens) if usd > 0 and tokens >= LEAST_TOKENS else None
