@@ -118,7 +118,7 @@ class StatusTool:
             state = await self._nested.look(wanted.run_id, wanted.wait_seconds)
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True)
-        return ToolResult("\n".join(status_lines(state, time.time())))
+        return ToolResult("\n".join(status_lines(state, time.time())), foreign=True)
 
 
 class ResultTool:

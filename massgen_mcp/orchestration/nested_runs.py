@@ -94,10 +94,12 @@ class NestedHost(Protocol):
 class NestedRuns:
     """One per run. `open` it with the run, `attend` it as long as the run goes on, `end_all` before the run ends."""
 
-    def __init__(self, host: NestedHost, nested: NestedConfig, run_seconds: float) -> None:
+    def __init__(self, host: NestedHost, nested: NestedConfig, *, run_seconds: float, round_seconds: float) -> None:
+        """The time limits are those of the run: whoever waits for a nested run is in a round."""
         self._host = host
         self._nested = nested
         self._run_seconds = run_seconds
+        self._round_seconds = round_seconds
         self._one_at_a_time = anyio.Lock()
         self._run: LiveRun | None = None
         self._workspaces: Sequence[Workspace] = ()
@@ -273,7 +275,8 @@ class NestedRuns:
 
     @property
     def _seconds_left(self) -> float:
-        return max(1.0, self._run_seconds - self._live_run.state.resume_point.seconds)
+        left = self._run_seconds - self._live_run.state.resume_point.seconds
+        return max(1.0, min(left, self._round_seconds))
 
 
 def _started(agent: str | None, key: str, prepared: Prepared) -> NestedRunStarted:

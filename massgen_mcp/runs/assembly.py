@@ -96,7 +96,13 @@ def _nested_runs(request: Request, host: NestedHost | None) -> NestedRuns | None
     nested = request.config.nested
     if nested is None or host is None or request.levels == 0:
         return None
-    return NestedRuns(host, nested, request.config.timeout_settings.orchestrator_timeout_seconds)
+    timeouts = request.config.timeout_settings
+    return NestedRuns(
+        host,
+        nested,
+        run_seconds=timeouts.orchestrator_timeout_seconds,
+        round_seconds=timeouts.round_timeout_seconds,
+    )
 
 
 def _withheld(request: Request, nested_runs: NestedRuns | None) -> dict[str, str]:

@@ -217,7 +217,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
             try:
                 run = _listed(request, project, cleanup)
             except MassgenError as error:
-                if error.code in ("session_busy", "nesting_refused", "config_invalid"):
+                if error.code == "session_busy" or enclosing_run(request.team.environ):
                     raise
                 note = f"this run is in no list: {error}"
         yield run or _unlisted(request, project, note)
