@@ -26,7 +26,9 @@ class WireFacts(NamedTuple):
 
 WIRES: dict[Wire, WireFacts] = {
     "responses": WireFacts("OpenAI Responses", "yes", "yes", "encrypted and sent back; `reasoning_effort`", "yes"),
+    "gemini": WireFacts("Gemini API", "yes", "yes, whole", "streamed, signed and sent back; `reasoning_effort`", "yes"),
     "messages": WireFacts("Anthropic Messages", "yes", "yes", "signed and sent back; `reasoning_effort`", "yes"),
+    "ollama": WireFacts("Ollama's own", "yes", "yes, whole", "sent back as `thinking`; `reasoning_effort`", "yes"),
     "chat": WireFacts(
         "Chat Completions",
         "yes",
@@ -36,7 +38,6 @@ WIRES: dict[Wire, WireFacts] = {
     ),
 }
 REASONING = {
-    "gemini": "signatures of calls and texts are sent back; `reasoning_effort`",
     "openrouter": "as text; `reasoning_details` are sent back; `reasoning_effort`",
 }
 """Where a provider differs from its wire."""
@@ -57,17 +58,29 @@ TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
-- `lmstudio`, `vllm` and `sglang` may leave `model` out: then it is the first chat model that the server lists.
+- The last five are model servers of your own ([local-models.md](local-models.md)): they may leave `model` out, and a
+  name that they do not have is answered with the nearest of what they have.
 - `claude_code` is no API but the Claude Code CLI with the extra of that name: [claude-code.md](claude-code.md).
 - `ag2` is an agent of the AG2 framework, which asks a model of the `chatcompletion` wire: [ag2.md](ag2.md).
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
   `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
-- Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded.
+- Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With
+  `chatcompletion` they are those of whoever is at the address, asked for in that provider's own way (OpenAI's without a
+  `base_url`); an unknown host has none. What a search found stands below the answer.
+- Gemini 2 takes no tools of ours beside its own. An agent with such a model and a native tool acts in text, after one
+  request that is refused; Gemini 3 and later take both.
+- `gemini` at an address that ends with `/openai` is asked through Google's compatible endpoint, without native tools.
+  `grok` over Chat Completions, which xAI calls legacy, is `chatcompletion` with `base_url: https://api.x.ai/v1`.
+- `qwen`, `moonshot` and `nebius` have further regions; name one with `base_url`, such as
+  `https://api.moonshot.cn/v1`. A key of one region often is none in another.
+- `github` reads `GITHUB_MODELS_TOKEN`, a token that may only ask models. `GITHUB_TOKEN` may write repositories, and is
+  sent only where a config names it and a person accepted that.
 - A `price` in the config goes before any other source ([costs.md](costs.md)); genai-prices is asked under the name
   given here.
-- All wires are tested with the SDKs against doubles ([wires.md](wires.md)); no real provider is asked.
+- All wires are tested against doubles ([wires.md](wires.md)), with their SDKs where they use one; no real provider is
+  asked.
 - Usage counts cached input and reasoning tokens apart where the provider does.
-- A default team takes the strong model of every provider whose key is set:
+- A default team ([default-teams.md](default-teams.md)) takes the strong model of every provider whose key is set:
 """
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 
 from massgen_mcp.backends.refusals import SAID
+from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
 from tests.wires.checks import CHECKS, Check
 from tests.wires.ends import ENDS, fewer_cells, play_ends
@@ -25,12 +26,14 @@ HEAD = """\
 
 <!-- Written by `make wire-table` from a run of tests/wires; do not edit. -->
 
-What was seen when every check and every fault was played on every wire, with the providers' own SDKs and doubles of the
-providers on one machine: aimock, and a server that says what no decent server would say. Every request body of a check
-was one that the SDK's own types allow. The tests play the same, on every change. No real provider was asked.
+What was seen when every check and every fault was played on every wire, with doubles of the providers on one machine:
+aimock, and a server that says what no decent server would say. Every request body of a check was one that the SDK's own
+types allow; for Gemini, which is asked without an SDK, its API's rules as the tests have them. The tests play the same,
+on every change. No real provider was asked.
 
-Chat Completions stands for every server with an OpenAI-compatible API; Gemini, Azure and OpenRouter speak it in ways of
-their own, which these doubles imitate.
+Chat Completions stands for every server with an OpenAI-compatible API; Google's compatible endpoint, Azure and
+OpenRouter speak it in ways of their own, and xAI the Responses API, which these doubles imitate. Ollama has an API of
+its own, whose double follows `api/types.go`.
 
 ## What every wire does
 
@@ -44,7 +47,8 @@ reply was good; it stayed in place of the final answer. One entry stands for thr
 answer ended for the reason that is named.
 
 - No run took a part of a faulty reply for an answer.
-- Every request was one that the SDK's own types allow, with what the model had said wrong before.
+- Every request was one that the API allows, with what the model had said wrong before.
+- Gemini sends no malformed call: it ends the reply with `MALFORMED_FUNCTION_CALL`, which is tried again.
 - No request went to another host, and none without the key of its own.
 - No run took more than 64 MiB of memory beyond what the process had.
 
@@ -87,6 +91,20 @@ Words of real servers, by which a refusal of tools or of `tool_choice`, and a co
 """
 
 
+SERVERS_HEAD = """
+## What model servers say they have
+
+Servers of one's own are asked for their models in their own words ([local-models.md](local-models.md)). What each of
+these doubles was asked, and what was found there; embedding models are left out.
+
+"""
+
+
+async def _servers() -> str:
+    lines = [await listing.play() for listing in LISTINGS]
+    return SERVERS_HEAD + _table(["server", "type", "asked", "found"], lines)
+
+
 async def _manners() -> tuple[str, int]:
     """The table of manners, and how many rows failed."""
     lines: list[list[str]] = []
@@ -125,13 +143,15 @@ async def page() -> tuple[str, int]:
     failed, text = failed + wrong, text + ends
     manners, wrong = await _manners()
     failed, text = failed + wrong, text + manners
+    text += await _servers()
     return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
 
 
 async def _check(check: Check, row: Row, aimock: Aimock) -> str:
     aimock.reset()
     try:
-        return await check.play(row, aimock)
+        async with row.provider(aimock) as provider:
+            return await check.play(row, provider)
     except AssertionError as error:
         return _failed(error)
 

@@ -32,8 +32,10 @@ ActionForm = Literal["tool_call", "text", "vote_line"] | WrittenForm
 as `vote: agent2`.
 """
 
-PriceSource = Literal["config", "provider", "genai-prices"]
-"""Who said what a call cost: the user's config, the provider's reply, or a public price list."""
+PriceSource = Literal["config", "provider", "genai-prices", "estimate"]
+"""Who said what a call cost: the user's config, the provider's reply, or a public price list. In an estimate the list
+says what the model's own provider takes, and nobody what the gateway takes that was asked.
+"""
 
 InputKind = Literal["budget_reached", "question", "permission"]
 """What the caller may have to decide before a run continues."""
@@ -145,6 +147,13 @@ class ToolCallRecord(Event):
     name: str
     arguments: str
     form: Literal["tool_call"] | WrittenForm = "tool_call"
+
+
+class CitationRecord(Event):
+    """A page that the provider's own search found for a reply. `title` may be empty."""
+
+    url: str
+    title: str = ""
 
 
 # -- the run ----------------------------------------------------------------------------------------------------
@@ -429,6 +438,8 @@ class ModelReplied(Event):
     """`text` ends with what is meant as a call, and cannot be read."""
     tools_as_text: bool = False
     """The server refuses tools, so they were described in the text of the request."""
+    citations: tuple[CitationRecord, ...] = ()
+    """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
     stop: Literal["end", "tool_calls", "length", "refusal"]
     replay: tuple[dict[str, Any], ...] = ()
     usage: Usage | None = None

@@ -66,7 +66,7 @@ class TempHome:
     @property
     def environ(self) -> dict[str, str]:
         """Our own environment without anybody's keys and addresses, pointing at this home."""
-        foreign = re.compile(r"MASSGEN_|NO_COLOR$|FORCE_COLOR$|.*_(API_KEY|BASE_URL|OAUTH_TOKEN)$")
+        foreign = re.compile(r"MASSGEN_|OLLAMA_HOST$|NO_COLOR$|FORCE_COLOR$|.*_(API_KEY|BASE_URL|OAUTH_TOKEN)$")
         inherited = {name: value for name, value in os.environ.items() if not foreign.match(name)}
         return {
             **inherited,

@@ -46,8 +46,13 @@ class RawDouble:
 
 
 @asynccontextmanager
-async def answering(respond: Callable[[Seen, int], bytes | Flow]) -> AsyncGenerator[RawDouble]:
-    """Serve what `respond` says to each request and its number, from 0; a connection is closed after its reply."""
+async def answering(
+    respond: Callable[[Seen, int], bytes | Flow], beside: Callable[[Seen], bytes | None] = lambda _: None
+) -> AsyncGenerator[RawDouble]:
+    """Serve what `respond` says to each request and its number, from 0; a connection is closed after its reply.
+
+    A request that `beside` has an answer to is none of those: it is not counted.
+    """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - not Django's
     double = RawDouble(f"http://127.0.0.1:{port}")
@@ -56,8 +61,11 @@ async def answering(respond: Callable[[Seen, int], bytes | Flow]) -> AsyncGenera
         async with stream:
             try:
                 seen = await _read_request(stream)
-                double.requests.append(seen)
-                await _write(stream, respond(seen, len(double.requests) - 1))
+                if (apart := beside(seen)) is not None:
+                    await _write(stream, apart)
+                else:
+                    double.requests.append(seen)
+                    await _write(stream, respond(seen, len(double.requests) - 1))
             except (anyio.BrokenResourceError, anyio.EndOfStream):
                 pass  # a client that had enough
 
@@ -68,9 +76,11 @@ async def answering(respond: Callable[[Seen, int], bytes | Flow]) -> AsyncGenera
 
 
 @asynccontextmanager
-async def raw_server(*replies: bytes) -> AsyncGenerator[RawDouble]:
-    """Serve one of `replies` per connection, the last one for ever."""
-    async with answering(lambda _, number: replies[min(number, len(replies) - 1)]) as double:
+async def raw_server(
+    *replies: bytes, beside: Callable[[Seen], bytes | None] = lambda _: None
+) -> AsyncGenerator[RawDouble]:
+    """Serve one of `replies` per connection, the last one for ever; see `answering`."""
+    async with answering(lambda _, number: replies[min(number, len(replies) - 1)], beside) as double:
         yield double
 
 

@@ -5,6 +5,7 @@ import runpy
 from massgen_mcp.backends.refusals import SAID
 from massgen_mcp.config.providers import PROVIDERS
 from tests.harness import ROOT
+from tests.model_servers import LISTINGS
 from tests.wires.checks import CHECKS
 from tests.wires.ends import ENDS
 from tests.wires.faults import FAULTS, cell
@@ -17,10 +18,20 @@ def test_the_page_of_backends_is_up_to_date() -> None:
     assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.tables`"
 
 
+def test_the_page_of_massgens_configs_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "massgen_configs.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == script["page"](), "run `python -m docs.massgen_configs`"
+
+
 def test_the_page_of_backends_has_a_row_for_every_type() -> None:
     lines = (ROOT / "docs" / "backends.md").read_text(encoding="utf-8").splitlines()
     rows = [line.split("`")[1] for line in lines if line.startswith("| `")]
     assert rows == [row.type for row in PROVIDERS]
+
+
+async def test_the_page_of_default_teams_is_up_to_date() -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "default_teams.py"))
+    assert script["PAGE"].read_text(encoding="utf-8") == await script["page"](), "run `python -m docs.default_teams`"
 
 
 def test_the_page_of_wires_lists_every_wire_check_and_fault_and_none_that_failed() -> None:
@@ -43,6 +54,12 @@ def test_the_page_of_wires_tells_what_the_faults_of_the_tests_expect() -> None:
     for fault in FAULTS:
         cells = [cell(fault.expected(row)) for row in ROWS]
         assert f"| {fault.title} | {' | '.join(cells)} |" in text, "run `make wire-table`"
+
+
+async def test_the_page_of_wires_tells_what_model_servers_say_they_have() -> None:
+    text = (ROOT / "docs" / "wires.md").read_text(encoding="utf-8")
+    for listing in LISTINGS:
+        assert f"| {' | '.join(await listing.play())} |" in text, "run `make wire-table`"
 
 
 def test_the_page_of_wires_tells_how_models_may_act_and_what_servers_say() -> None:

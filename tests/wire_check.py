@@ -5,13 +5,19 @@ aimock takes almost anything; this does not.
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, cast
+from typing import Any, Literal, NotRequired, cast
 
 from pydantic import TypeAdapter
+from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+
+from tests import gemini_body
 
 
 def check_body(path: str, body: dict[str, Any]) -> None:
     """Fail unless `body` may be sent to `path`: known fields, right types, every tool call answered."""
+    if ":streamGenerateContent" in path:
+        gemini_body.check(body)
+        return
     params, pairs = _rules(path.partition("?")[0])
     unknown = set(body) - params.__required_keys__ - params.__optional_keys__
     assert not unknown, f"{path} knows no fields {sorted(unknown)}"
@@ -32,6 +38,8 @@ def _rules(path: str) -> tuple[Any, Any]:
         from anthropic.types.message_create_params import MessageCreateParamsStreaming
 
         return MessageCreateParamsStreaming, _check_claude_pairs
+    if path.endswith("/api/chat"):
+        return OllamaChat, _check_ollama_pairs
     raise AssertionError(f"no rules for {path}")
 
 
@@ -60,6 +68,59 @@ def _check_chat_pairs(body: dict[str, Any]) -> None:
         assert not open_calls, f"calls without results: {open_calls}"
         open_calls = [call["id"] for call in message.get("tool_calls", ())]
         assert len(open_calls) == len(set(open_calls)), f"one id for two calls: {open_calls}"
+    assert not open_calls, f"calls without results: {open_calls}"
+
+
+class OllamaFunction(TypedDict):
+    name: str
+    arguments: dict[str, Any]
+
+
+class OllamaCall(TypedDict):
+    id: NotRequired[str]
+    function: OllamaFunction
+
+
+class OllamaMessage(TypedDict):
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    thinking: NotRequired[str]
+    tool_calls: NotRequired[list[OllamaCall]]
+    tool_name: NotRequired[str]
+    tool_call_id: NotRequired[str]
+
+
+class OllamaOptions(TypedDict, total=False):
+    num_ctx: int
+    num_predict: int
+    temperature: float
+    top_p: float
+
+
+class OllamaChat(TypedDict):
+    """`ChatRequest` of Ollama's `api/types.go`, as far as we use it; it has no SDK here."""
+
+    model: str
+    messages: list[OllamaMessage]
+    stream: bool
+    options: OllamaOptions
+    tools: NotRequired[list[dict[str, Any]]]
+    keep_alive: NotRequired[str | int]
+    format: NotRequired[dict[str, Any]]
+    think: NotRequired[bool | Literal["low", "medium", "high", "max"]]
+    truncate: NotRequired[bool]
+    shift: NotRequired[bool]
+
+
+def _check_ollama_pairs(body: dict[str, Any]) -> None:
+    open_calls: list[str] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] in open_calls, f"result of no open call: {message['tool_call_id']}"
+            open_calls.remove(message["tool_call_id"])
+            continue
+        assert not open_calls, f"calls without results: {open_calls}"
+        open_calls = [call["id"] for call in message.get("tool_calls", ())]
     assert not open_calls, f"calls without results: {open_calls}"
 
 

@@ -10,11 +10,11 @@ import socket
 import socketserver
 import subprocess
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httpx2
 import pytest
@@ -29,6 +29,17 @@ class WireRequest:
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
+
+
+class Provider(Protocol):
+    """A double of a provider, as the checks of a wire use it; fixtures in aimock's own format."""
+
+    url: str
+
+    @property
+    def requests(self) -> Sequence[WireRequest]: ...
+
+    def load(self, *fixtures: dict[str, Any]) -> None: ...
 
 
 class Aimock:

@@ -24,6 +24,7 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.config import models
+from massgen_mcp.config.claude_code_agents import THINKING_TOKENS
 from massgen_mcp.errors import MassgenError
 
 _ENGINE = models.OrchestratorConfig()
@@ -117,7 +118,8 @@ class AgentConfig:
     ) -> "AgentConfig":
         """Any server that speaks like OpenAI's Chat Completions; `base_url` among `kwargs` says where.
 
-        That wire has no tools of its own, so a config with one of the two switches is refused when it is used.
+        The two switches ask for the tools of whoever is there, in that provider's own way: OpenAI's through its
+        Responses API, which it is without a `base_url`. A host without such tools is refused when the config is used.
         """
         tools = {"enable_web_search": enable_web_search, "enable_code_interpreter": enable_code_interpreter}
         return cls(presets.section("chatcompletion", model, kwargs, **tools))
@@ -150,7 +152,7 @@ class AgentConfig:
     def create_grok_config(
         cls, model: str = "grok-2-1212", enable_web_search: bool = False, **kwargs: object
     ) -> "AgentConfig":
-        """xAI. `enable_web_search` is checked when the config is used (see docs/backends.md)."""
+        """xAI through its Responses API, with its search of the web; `enable_x_search` among `kwargs` searches X."""
         return cls(presets.section("grok", model, kwargs, enable_web_search=enable_web_search))
 
     @classmethod
@@ -184,7 +186,7 @@ class AgentConfig:
         enable_code_execution: bool = False,
         **kwargs: object,
     ) -> "AgentConfig":
-        """Google Gemini. Its tools are checked when the config is used (see docs/backends.md)."""
+        """Google Gemini through its own API, with Google Search and its own code execution as wanted."""
         tools = {"enable_web_search": enable_web_search, "enable_code_execution": enable_code_execution}
         return cls(presets.section("gemini", model, kwargs, **tools))
 
@@ -207,8 +209,8 @@ class AgentConfig:
         """A deployment of Azure OpenAI.
 
         `endpoint` is the root of the resource (default: AZURE_OPENAI_ENDPOINT), `api_key` its key (default:
-        AZURE_OPENAI_API_KEY). A key given here serves `create_backend` and chat agents as it is; a run takes it only
-        if some variable of the environment holds it too, because its config names variables and stores no key.
+        AZURE_OPENAI_API_KEY). A key given here serves this process alone, its runs included, and goes to `endpoint`. No
+        config stores it: what is written to a file names a variable, to be set before another process reads it.
         """
         where = {"endpoint": endpoint, "api_key": api_key, "api_version": api_version}
         return cls(presets.section("azure_openai", deployment_name, kwargs, **where))
@@ -220,7 +222,7 @@ class AgentConfig:
         system_prompt: str | None = None,
         allowed_tools: list[str] | None = None,
         disallowed_tools: list[str] | None = None,
-        max_thinking_tokens: int = presets.THINKING_TOKENS,
+        max_thinking_tokens: int = THINKING_TOKENS,
         cwd: str | None = None,
         **kwargs: object,
     ) -> "AgentConfig":
@@ -248,12 +250,18 @@ class AgentConfig:
 
     @classmethod
     def for_research_task(cls, model: str = "gpt-4o", backend: str = "openai") -> "AgentConfig":
-        """An agent that searches the web. Raises `MassgenError("config_invalid")` for a backend that cannot."""
+        """An agent that searches the web. Raises `MassgenError("config_invalid")` for a backend that cannot.
+
+        The default model is OpenAI's; with the default, an agent of Anthropic, Google or xAI takes their strong one.
+        """
         return cls(presets.with_tool(backend, model, "web_search"))
 
     @classmethod
     def for_computational_task(cls, model: str = "gpt-4o", backend: str = "openai") -> "AgentConfig":
-        """An agent that runs code. Raises `MassgenError("config_invalid")` for a backend that cannot."""
+        """An agent that runs code. Raises `MassgenError("config_invalid")` for a backend that cannot.
+
+        The default model as in `for_research_task`.
+        """
         return cls(presets.with_tool(backend, model, "code_interpreter", "code_execution"))
 
     @classmethod

@@ -5,17 +5,16 @@ Knows the backend types and their tools, and makes no config of them.
 
 from typing import Any
 
-from massgen_mcp.config.native_tools import NativeTool, native_tools_of
+from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import MassgenError
 
 CLAUDE_CODE = "claude_code"
+DEFAULT_MODELS = ("gpt-4o", "gpt-4o-mini")
+"""Of the factories per kind of task, whatever their backend."""
 
 DISALLOWED_TOOLS = ("Bash(rm*)", "Bash(sudo*)", "Bash(su*)", "Bash(chmod*)", "Bash(chown*)")
 """What a Claude Code agent may not do unless its config says otherwise."""
-
-THINKING_TOKENS = 8000
-"""For how many a Claude Code agent thinks before a step unless its config says otherwise."""
 
 
 def section(backend_type: str, model: str | None, extra: dict[str, object], **settings: object) -> dict[str, Any]:
@@ -35,16 +34,29 @@ def with_tool(backend: str, model: str, *wanted: NativeTool) -> dict[str, Any]:
     Raises `MassgenError("config_invalid")` if it has none of them, or if there is no such backend.
     """
     backend_type = type_of(backend)
-    tool = next((tool for tool in wanted if tool in native_tools_of(backend_type)), None)
+    tool = next((tool for tool in wanted if tool in native_tools_of(_tools_like(backend_type))), None)
     if tool is None:
         flags = " or ".join(f"enable_{name}" for name in wanted)
         raise MassgenError("config_invalid", f"{backend_type} offers no {flags} here; take another backend")
-    return section(backend_type, model, {}, **{f"enable_{tool}": True})
+    return section(backend_type, _model_of(backend_type, model), {}, **{f"enable_{tool}": True})
 
 
 def plain(backend: str, model: str) -> dict[str, Any]:
     """A section without tools. Raises `MassgenError("config_invalid")` if there is no such backend."""
-    return section(type_of(backend), model, {})
+    backend_type = type_of(backend)
+    return section(backend_type, _model_of(backend_type, model), {})
+
+
+def _tools_like(backend_type: str) -> str:
+    """Without an address of its own the compatible type is at OpenAI."""
+    return "openai" if backend_type == BY_HOST else backend_type
+
+
+def _model_of(backend_type: str, model: str) -> str:
+    """The presets' default models are OpenAI's; another company that has only its own gives its strong one for them."""
+    if model not in DEFAULT_MODELS or backend_type in (CLAUDE_CODE, "openai"):
+        return model
+    return named_provider(backend_type).strong_model or model
 
 
 def type_of(backend: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, cast
 
-from massgen_mcp.agents import claude_code, presets
+from massgen_mcp.agents import given_keys, presets
 from massgen_mcp.agents.settings import (
     CoordinationConfig,
     TimeoutConfig,
@@ -22,21 +22,11 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config import models
-from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Pair
-from massgen_mcp.config.key_hosts import address_of, host_of, named_variable
+from massgen_mcp.config import claude_code_agents, models
 from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.config.massgen_backends import SYSTEM_KEYS
 from massgen_mcp.config.providers import credential_variables, detect_backend
 from massgen_mcp.errors import MassgenError
-
-SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")
-"""Backend parameters that become the agent's system message, in this order."""
-
-_LENGTH_KEYS = ("max_tokens", "max_completion_tokens")
-"""Other names of `max_output_tokens`."""
-
-_GIVEN_KEY = "MASSGEN_GIVEN_API_KEY"
-"""Under this name a key that was given as text is handed to a backend of this process."""
 
 _SOURCE = "AgentConfig"
 
@@ -72,22 +62,28 @@ def team_config(
     if not agents:
         raise MassgenError("config_invalid", "a team has at least one agent")
     for one in agents if orchestrator is None else (*agents, orchestrator):
-        _refuse_unsupported(one)
+        one.init_nlip_router()
     settings = [_team_settings(agent) for agent in ((orchestrator,) if orchestrator is not None else agents)]
     for other in settings[1:]:
         if differing := _differing(settings[0], other):
             message = f"the agents disagree in {', '.join(differing)}; name the one that decides with orchestrator="
             raise MassgenError("config_invalid", message)
     sections = [agent_section(agent, os.environ if environ is None else environ) for agent in agents]
+    for agent, section in zip(agents, sections, strict=True):
+        section.update(
+            _templates(agent.message_templates or (orchestrator.message_templates if orchestrator else None))
+        )
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
 def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> models.Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
-    environ = os.environ if environ is None else environ
-    _refuse_unsupported(agent)
-    data = {"agents": [agent_section(agent, environ)], **_team_settings(agent)}
-    return config_from_data(data, _SOURCE, environ=environ)
+    agent.init_nlip_router()
+    section = agent_section(agent, os.environ if environ is None else environ) | _templates(agent.message_templates)
+    data = {"agents": [section], **_team_settings(agent)}
+    return config_from_data(
+        data, _SOURCE, environ=given_keys.with_given_keys(os.environ) if environ is None else environ
+    )
 
 
 def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Backend:
@@ -97,16 +93,13 @@ def backend_of(agent: Described, environ: Mapping[str, str] | None = None) -> Ba
     `BackendError` when a key is missing.
     """
     agent.init_nlip_router()
-    environ = dict(os.environ if environ is None else environ)
-    key = agent.backend_params.get("api_key")
-    if isinstance(key, str):
-        environ[_GIVEN_KEY] = key
+    environ = os.environ if environ is None else environ
+    params = agent.backend_params
+    if (key := params.get("api_key")) and isinstance(key, str):
+        given_keys.name_of(key, _address_in(params))
+    environ = given_keys.with_given_keys(environ)
     config = config_from_data({"agents": [agent_section(agent, environ)]}, _SOURCE, environ=environ)
-    backend = config.agents[0].backend
-    if named_variable(backend) == _GIVEN_KEY and (url := address_of(backend, environ)):
-        allowed = Pair(key=_GIVEN_KEY, host=host_of(url))  # whoever writes key and address side by side means it so
-        environ[PAIRS_VARIABLE] = f"{environ.get(PAIRS_VARIABLE, '')} {allowed}"
-    return make_backend(backend, environ)
+    return make_backend(config.agents[0].backend, environ)
 
 
 def instructions(agent: Described) -> str | None:
@@ -139,27 +132,32 @@ def _backend(params: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str,
     backend = {key: copy.deepcopy(value) for key, value in params.items() if value is not None}
     for key in SYSTEM_KEYS:
         backend.pop(key, None)
-    for key in _LENGTH_KEYS:
-        if key not in backend:
-            continue
-        if backend.setdefault("max_output_tokens", backend[key]) != backend[key]:
-            raise MassgenError("config_invalid", f"{key}: max_output_tokens means the same and has another value")
-        del backend[key]
     if "type" not in backend and isinstance(backend.get("model"), str):
         backend["type"], backend["model"] = detect_backend(backend["model"])
     if backend.get("type") == presets.CLAUDE_CODE:
-        backend = claude_code.section(backend)
+        backend, problems = claude_code_agents.translated(backend)
+        for setting, message in problems.items():
+            raise UnsupportedSettingError(setting, message)
     if isinstance(key := backend.get("api_key"), str) and not re.fullmatch(r"\$\{[A-Z_][A-Z0-9_]*\}", key):
         del backend["api_key"]
-        backend["api_key_env"] = _variable_of(key, environ)
+        backend["api_key_env"] = _variable_of(key, environ, _address_in(params))
     return backend
 
 
-def _variable_of(key: str, environ: Mapping[str, str]) -> str:
-    """The name of a variable whose value is this key, the providers' own first."""
+def _address_in(params: Mapping[str, Any]) -> str | None:
+    address = params.get("endpoint") or params.get("base_url")
+    return address if isinstance(address, str) else None
+
+
+def _variable_of(key: str, environ: Mapping[str, str], address: str | None) -> str:
+    """The name of a variable whose value is this key, the providers' own first. In the environment of this process any
+    key has a name.
+    """
     for name in (*credential_variables(), *sorted(environ)):
         if key and environ.get(name) == key and re.fullmatch(models.VARIABLE_PATTERN, name):
             return name
+    if key and environ is os.environ:
+        return given_keys.name_of(key, address)
     raise MassgenError(
         "config_invalid",
         "api_key: a config holds names of variables and never a key. Set the key in the environment and leave api_key "
@@ -184,14 +182,8 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
     return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
 
 
-def _refuse_unsupported(agent: Described) -> None:
-    """What a run cannot honour, whichever part of its team says it."""
-    agent.init_nlip_router()
-    if agent.message_templates is not None and agent.message_templates.overrides:
-        raise UnsupportedSettingError(
-            "message_templates",
-            "a run has its own texts; add to them with a system_message, or use build_conversation",
-        )
+def _templates(texts: MessageTemplates | None) -> dict[str, Any]:
+    return {"message_templates": texts.overrides} if texts is not None and texts.overrides else {}
 
 
 def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:

@@ -8,21 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from massgen_mcp.backends.base import ToolSpec
+from massgen_mcp.config import models
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import BallotEntry
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 
-TEMPLATES = ("evaluation_system_message", "final_presentation_system_message", "enforcement_message")
+TEMPLATES = tuple(models.MessageTemplates.model_fields)
 """What can be replaced."""
 
 
 class MessageTemplates:
     """The texts of a conversation. Each can be replaced by name: `MessageTemplates(enforcement_message="...")`.
 
-    Replaced texts hold for conversations that are built here (`AgentConfig.build_conversation` and its continuations).
-    A run has its own texts, and a config with replaced ones is refused there rather than run with others.
+    Replaced texts hold for conversations that are built here (`AgentConfig.build_conversation` and its continuations)
+    and for the agent in a run.
     """
 
     def __init__(self, **overrides: str) -> None:

@@ -45,7 +45,11 @@ def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> di
             "completion_tokens": run.spent.output_tokens,
             "total_tokens": run.spent.input_tokens + run.spent.output_tokens,
         },
-        "cost": {"usd": run.spent.known_usd, "unpriced_calls": run.spent.unpriced_calls},
+        "cost": {
+            "usd": run.spent.known_usd,
+            "unpriced_calls": run.spent.unpriced_calls,
+            "estimated_calls": run.spent.estimated_calls,
+        },
         "outcome": run.outcome,
         "degraded": [{"agent_id": agent, "reason": reason, "message": text} for agent, reason, text in run.degraded],
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from massgen_mcp.agents.given_keys import with_given_keys
 from massgen_mcp.api.arguments import check_types
 from massgen_mcp.api.options import RunArguments, RunOptions
 from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
@@ -55,7 +56,7 @@ async def prepared(
             question,
             team,
             cwd=Path.cwd(),
-            environ=os.environ,
+            environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             system_message=given.get("system_message") or None,
@@ -69,6 +70,8 @@ async def prepared(
         )
     )
     logger.info("%s", request.describe_start(Path.cwd()))
+    if request.team.note:
+        logger.warning("%s", request.team.note)
     return Prepared(request, _name(request.team, team.models))
 
 

@@ -76,6 +76,10 @@ class ModelRequest:
     must_call_tool: bool = False
     max_output_tokens: int | None = None
     ends_with_call: bool = False
+    reply_schema: JsonObject | None = None
+    """JSON Schema that the text of the reply must follow: how a call is forced where no tools are taken. Servers that
+    cannot hold a model to one are not told of it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,21 @@ class UsagePart:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A page that the provider's own search found, and that the reply rests on. `title` may be empty."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationsPart:
+    """Where the reply's claims come from, as the provider tells it; most important first."""
+
+    citations: tuple[Citation, ...]
+
+
 StopReason = Literal["end", "tool_calls", "length", "refusal"]
 
 
@@ -133,7 +152,7 @@ class StopPart:
     replay: tuple[JsonObject, ...] = field(default=())
 
 
-Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | UsagePart | StopPart
+Part = TextPart | ReasoningPart | DraftPart | ToolCallPart | CitationsPart | UsagePart | StopPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import anyio
 
 from massgen_mcp.backends.base import (
     Backend,
+    Citation,
+    CitationsPart,
     DraftPart,
     JsonObject,
     ModelRequest,
@@ -68,6 +70,7 @@ class Reply:
     replay: tuple[JsonObject, ...]
     usage: UsagePart | None
     model: str
+    citations: tuple[Citation, ...] = ()
 
 
 async def call_model(
@@ -186,6 +189,7 @@ class ReplyParts:
         self._reasoning: list[str] = []
         self._calls: list[ToolCall] = []
         self._usage: UsagePart | None = None
+        self._citations: tuple[Citation, ...] = ()
         self._stop: StopPart | None = None
         self._size = 0
         self._drafted = 0
@@ -206,6 +210,8 @@ class ReplyParts:
                 self._calls.append(call)
                 self._drafted = 0
                 self._size += len(call.id) + len(call.name) + len(call.arguments.encode())
+            case CitationsPart(citations):
+                self._citations = citations
             case UsagePart():
                 self._usage = part
             case StopPart():
@@ -228,4 +234,5 @@ class ReplyParts:
             replay=self._stop.replay,
             usage=self._usage,
             model=(self._usage.model if self._usage else "") or model,
+            citations=self._citations,
         )

@@ -79,11 +79,15 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         ]
         if request.must_call_tool:  # "auto" is every server's default, and some refuse the word
             body["tool_choice"] = "required"
+    if request.reply_schema is not None and endpoint.holds_to_schemas:
+        schema: JsonObject = {"name": "call", "schema": request.reply_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     settings: dict[str, JsonValue] = {
         "temperature": endpoint.temperature,
         "top_p": endpoint.top_p,
         output_limit(endpoint): request.max_output_tokens or endpoint.max_output_tokens,
         **_effort(endpoint),
+        "verbosity": endpoint.verbosity,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     if "web_search" in endpoint.native_tools:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from massgen_mcp.backends.base import (
+    Citation,
+    CitationsPart,
     DraftPart,
     JsonObject,
     ModelRequest,
@@ -26,7 +28,7 @@ from massgen_mcp.backends.failures import broken_off, cut_off, failure, of_event
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_int, needed_text, parsed, text_in
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.usage import count, member, usage_part
-from massgen_mcp.backends.wiretext import CallIds, arguments_object, clean, clean_object, tool_name
+from massgen_mcp.backends.wiretext import CallIds, arguments_object, citation, clean, clean_object, tool_name
 from massgen_mcp.errors import BackendError
 
 MAX_PAUSES = 10
@@ -72,6 +74,7 @@ class MessagesReply:
         self._counts: dict[str, int] = {}
         """By the API's own names, as they were told last."""
         self._model: object = None
+        self._citations: list[Citation] = []
 
     def read(self, told: ServerEvent) -> Iterator[Part]:
         if told.name == "error":
@@ -123,6 +126,8 @@ class MessagesReply:
             raise cut_off(self._endpoint, self._base_url)
         for index in sorted(self._open):
             yield from self._close(self._open.pop(index))
+        if self._citations:
+            yield CitationsPart(tuple(self._citations))
         yield self._total()
         if self.paused:
             told = f"{self._base_url} paused the reply more than {MAX_PAUSES} times"
@@ -159,6 +164,9 @@ class MessagesReply:
                 thinking = needed_text(delta, "thinking")
                 block.pieces.append(thinking)
                 yield ReasoningPart(clean(thinking))
+            case "citations_delta":
+                if cited := citation(member(delta, "citation", "url"), member(delta, "citation", "title")):
+                    self._citations.append(cited)
             case "signature_delta":
                 block.signature += needed_text(delta, "signature")
             case "input_json_delta":

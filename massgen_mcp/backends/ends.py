@@ -63,6 +63,28 @@ RESPONSES_INCOMPLETE: Mapping[str, StopReason] = {
 """Why a response of the Responses API is incomplete. Of its other states only `completed` is an end."""
 
 
+GEMINI: Mapping[str, StopReason] = {
+    # google.genai.types.FinishReason. None of OTHER, MALFORMED_FUNCTION_CALL, MALFORMED_RESPONSE, UNEXPECTED_TOOL_CALL,
+    # TOO_MANY_TOOL_CALLS, MISSING_THOUGHT_SIGNATURE, NO_IMAGE, IMAGE_OTHER is an end.
+    "stop": "end",
+    "max_tokens": "length",
+    "continuation": "length",
+    "safety": "refusal",
+    "recitation": "refusal",
+    "language": "refusal",
+    "blocklist": "refusal",
+    "prohibited_content": "refusal",
+    "spii": "refusal",
+    "model_armor": "refusal",
+    "escalation": "refusal",
+    "pup_limited_disabled": "refusal",
+    "image_safety": "refusal",
+    "image_prohibited_content": "refusal",
+    "image_recitation": "refusal",
+}
+"""Finish reasons of Gemini's own API, in lower case."""
+
+
 def stop_of(table: Mapping[str, StopReason], told: object, *, called: bool) -> StopReason | None:
     """The end that a server told; None if it is none that we know.
 

@@ -59,7 +59,8 @@ _WAYS_OUT: dict[DropReason, str] = {
     "rate_limited": "; try later, or lower concurrency or requests_per_minute in limits",
     "context_too_small": (
         "; start the server with a larger context (OLLAMA_CONTEXT_LENGTH, llama.cpp --ctx-size, vLLM --max-model-len, "
-        "SGLang --context-length, LM Studio's slider), or take another model, or fewer agents"
+        "SGLang --context-length, LM Studio's slider; or context_length of type ollama), or take another model, or "
+        "fewer agents"
     ),
     "tools_unsupported": "; take another model, or start the server with tool calls",
     "timeout": "; raise call_timeout_seconds in timeout_settings",

@@ -25,7 +25,7 @@ from massgen_mcp.threads import abandonable, imported
 TIMEOUT = httpx2.Timeout(None, connect=10.0)
 """Seconds to set up a connection. How long a server may be silent, and a whole call take, is the caller's business."""
 
-KeyHeader = Literal["authorization", "api-key", "x-api-key"]
+KeyHeader = Literal["authorization", "api-key", "x-api-key", "x-goog-api-key"]
 EffortField = Literal["reasoning_effort", "reasoning"]
 
 DRAIN_SECONDS = 0.1
@@ -46,6 +46,8 @@ class Endpoint:
     reasoning_effort: str | None = None
     effort_field: EffortField = "reasoning_effort"
     """Where Chat Completions are told the effort: OpenRouter wants an object."""
+    verbosity: str | None = None
+    """Where the API has such a setting."""
     native_tools: tuple[NativeTool, ...] = ()
     """Tools that the provider is to run on its side."""
     key_header: KeyHeader = "authorization"
@@ -56,6 +58,10 @@ class Endpoint:
     """Parameters of every request's address."""
     cost_field: CostField | None = None
     """Where the provider's usage says what a call cost."""
+    holds_to_schemas: bool = False
+    """Whether its server can hold a model to the schema of a reply."""
+    of_xai: bool = False
+    """Whether the Responses API is xAI's, which differs in its tools and in what it counts."""
     extra_body: JsonObject = field(default_factory=dict[str, JsonValue])
     redactor: Redactor = field(default=NO_KEYS, repr=False)
     """Takes keys out of what is quoted in errors, before they are cut to their length."""

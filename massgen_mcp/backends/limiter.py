@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.config.models import ProviderLimits
+from massgen_mcp.config.limits import CallLimits
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.events import OWN_QUEUE, Obstacle
 
@@ -49,6 +50,10 @@ class Destination:
     key: str = field(default="", repr=False)
 
 
+AbilitiesOfModels: TypeAlias = dict[tuple[str, str, tuple[str, ...]], Abilities]
+"""By address, model, and the tools of its provider that it is asked with."""
+
+
 class ProviderLimiters:
     """The limiters of a process. One object per event loop; runs that share it share the limits."""
 
@@ -56,11 +61,11 @@ class ProviderLimiters:
         self._policy = policy or LimiterPolicy()
         self._salt = secrets.token_bytes(16)
         self._limiters: dict[tuple[str, bytes], ProviderLimiter] = {}
-        self._abilities: dict[tuple[str, str], Abilities] = {}
+        self._abilities: AbilitiesOfModels = {}
         """By address and model; never forgotten."""
 
     @contextmanager
-    def limiter(self, destination: Destination, limits: ProviderLimits) -> Generator["ProviderLimiter"]:
+    def limiter(self, destination: Destination, limits: CallLimits) -> Generator["ProviderLimiter"]:
         """The limiter of `destination`, with `limits` in force in it until the end of the block."""
         self._limiters = {place: limiter for place, limiter in self._limiters.items() if not limiter.forgettable}
         fingerprint = hashlib.blake2b(destination.key.encode("utf-8", "surrogateescape"), key=self._salt).digest()
@@ -74,11 +79,11 @@ class ProviderLimiters:
 class ProviderLimiter:
     """Lets calls to one provider through; made by `ProviderLimiters`."""
 
-    def __init__(self, address: str, policy: LimiterPolicy, abilities: dict[tuple[str, str], Abilities]) -> None:
+    def __init__(self, address: str, policy: LimiterPolicy, abilities: AbilitiesOfModels) -> None:
         self._address = address
         self._policy = policy
         self._abilities = abilities
-        self._limits: list[ProviderLimits] = []
+        self._limits: list[CallLimits] = []
         self._line: deque[_Place] = deque()
         """Those who wait, and whoever is just being let through; the first one looks for a gap."""
         self._in_the_way: tuple[Obstacle, float | None] | None = None
@@ -90,7 +95,7 @@ class ProviderLimiter:
         self._circuit = _Circuit(policy)
 
     @contextmanager
-    def limited(self, limits: ProviderLimits) -> Generator[None]:
+    def limited(self, limits: CallLimits) -> Generator[None]:
         """`limits` hold until the end of the block; where several blocks disagree the smaller number holds."""
         self._limits.append(limits)
         try:
@@ -99,9 +104,9 @@ class ProviderLimiter:
             self._limits.remove(limits)
             self._tell()
 
-    def abilities(self, model: str) -> Abilities:
-        """What this model was found not to take here, whichever run found it."""
-        return self._abilities.setdefault((self._address, model), Abilities())
+    def abilities(self, model: str, own_tools: tuple[str, ...] = ()) -> Abilities:
+        """What this model was found not to take here, with these tools of its provider, whichever run found it."""
+        return self._abilities.setdefault((self._address, model, own_tools), Abilities())
 
     @property
     def forgettable(self) -> bool:

@@ -1,28 +1,38 @@
-"""A model server of one's own that is asked for "whatever you serve".
+"""A model server of one's own: which of its models is meant by `auto`, by a family's name, or by none that it has.
 
-Must not know wire formats beyond the list of models; the calls themselves are Chat Completions.
+Must not know wire formats; the calls themselves are another backend's.
 """
 
-from collections.abc import AsyncGenerator
+import difflib
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
 import anyio
 
-from massgen_mcp.backends.base import ModelRequest, Part
-from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
+from massgen_mcp.backends.base import Backend, ModelRequest, Part
 from massgen_mcp.backends.failures import failure, translated
 from massgen_mcp.backends.http import Endpoint, listing_client
-from massgen_mcp.config.builder import MAX_PROBE_BYTES, chat_models
+from massgen_mcp.config.default_team import chosen_models
+from massgen_mcp.config.local_servers import MAX_BYTES, LocalServer, api_root, listed_models, states_no_tools
+from massgen_mcp.config.model_lists import ListedModel
+from massgen_mcp.config.models import AUTO_MODEL
+from massgen_mcp.errors import BackendError
+
+MOST_NAMED = 8
 
 
 class LocalServerBackend:
-    """Asks the first chat model that the server at `endpoint.base_url` lists, looked up at the first call."""
+    """Asks with the name as it was given, and looks into the server's list where there is no such model."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, server_type: str, endpoint: Endpoint, wire: Callable[[Endpoint], Backend]) -> None:
+        self._type = server_type
         self._endpoint = endpoint
         self._base_url = endpoint.base_url or ""
+        self._wire = wire
         self._lock = anyio.Lock()
-        self._found: ChatCompletionBackend | None = None
+        self._asked: Backend | None = None
+        self._drops_tools: bool | None = None
+        """None: nobody has asked yet."""
 
     @property
     def model(self) -> str:
@@ -30,34 +40,107 @@ class LocalServerBackend:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         async with self._lock:
-            if self._found is None:
-                with translated(self._endpoint, self._base_url):
-                    model = await self._first_model()
-                self._found = ChatCompletionBackend(replace(self._endpoint, model=model))
-        parts = self._found.stream(request)
+            if self._asked is None:
+                auto = self._endpoint.model == AUTO_MODEL
+                self._asked = self._wire(await self._auto() if auto else self._endpoint)
+            if self._drops_tools is None and request.tools:
+                self._drops_tools = await self._states_no_tools()
+        if self._drops_tools and request.tools:
+            message = f"{self._base_url}: the template of this model has no place for tools"
+            raise BackendError("tools_unsupported", message, refused="tools")
+        asked, missing = self._asked, None
         try:
-            async for part in parts:
+            async for part in _parts(asked, request):
                 yield part
-        finally:
-            await parts.aclose()
+        except BackendError as error:
+            if error.reason != "model_not_found":
+                raise
+            missing = error
+        if missing is not None:
+            async for part in _parts(await self._meant(asked, missing), request):
+                yield part
 
     async def aclose(self) -> None:
-        if self._found is not None:
-            await self._found.aclose()
+        if self._asked is not None:
+            await self._asked.aclose()
 
-    async def _first_model(self) -> str:
-        url = f"{self._base_url.rstrip('/')}/models"
-        body = b""
+    async def _auto(self) -> Endpoint:
+        """The largest chat model that fits, else the first one. Raises `BackendError` if there is none."""
+        models = [model for model in await self._models() if model.chats]
+        if not models:
+            with translated(self._endpoint, self._base_url):
+                raise await self._why_nothing()
+        best = chosen_models(LocalServer(self._type, self._base_url, told=True, models=tuple(models)))
+        return replace(self._endpoint, model=(best or models)[0].name)
+
+    async def _meant(self, asked: Backend, error: BackendError) -> Backend:
+        """Who is asked from now on, in place of a model that the server does not have. Raises `BackendError`."""
+        async with self._lock:
+            if self._asked is not asked and self._asked is not None:
+                return self._asked
+            models = await self._models()
+            found = meant_model(asked.model, models)
+            if found is None or found.name == asked.model:
+                raise _unknown(error, asked.model, models)
+            await asked.aclose()
+            self._asked = self._wire(replace(self._endpoint, model=found.name))
+            return self._asked
+
+    async def _models(self) -> list[ListedModel]:
+        async with listing_client(self._endpoint.api_key) as client:
+            return await listed_models(client, self._type, self._base_url)
+
+    async def _states_no_tools(self) -> bool:
+        async with listing_client(self._endpoint.api_key) as client:
+            return await states_no_tools(client, self._type, self._base_url)
+
+    async def _why_nothing(self) -> BackendError:
+        path = "/api/tags" if self._type == "ollama" else "/v1/models"
+        url, size = f"{api_root(self._base_url)}{path}", 0
         async with listing_client(self._endpoint.api_key) as client, client.stream("GET", url) as reply:
             if not reply.is_success:
                 message = f"{url} answered {reply.status_code} instead of its models; name one with 'model'"
-                raise failure("provider_error", message, self._endpoint, retryable=reply.status_code >= 500)
+                return failure("provider_error", message, self._endpoint, retryable=reply.status_code >= 500)
             async for piece in reply.aiter_bytes():
-                body += piece
-                if len(body) > MAX_PROBE_BYTES:
-                    raise failure("bad_reply", f"{url} sent more than {MAX_PROBE_BYTES} bytes", self._endpoint)
-        models = chat_models(body)
-        if not models:
-            message = f"{url} lists no chat model; load one, or name one with 'model'"
-            raise failure("model_not_found", message, self._endpoint)
-        return models[0]
+                size += len(piece)
+                if size > MAX_BYTES:
+                    return failure("bad_reply", f"{url} sent more than {MAX_BYTES} bytes", self._endpoint)
+        message = f"{url} lists no chat model; load one, or name one with 'model'"
+        return failure("model_not_found", message, self._endpoint)
+
+
+def meant_model(name: str, models: Sequence[ListedModel]) -> ListedModel | None:
+    """The listed model that somebody means by a shorter name: without its tag (`qwen3` for `qwen3:8b`), its publisher
+    (`qwen3-8b` for `Qwen/Qwen3-8B`) or its ending. Of several the largest.
+    """
+    wanted = name.lower()
+    alike = [model for model in models if wanted in _short_names(model.name)]
+    return max(alike, key=lambda model: model.billions or 0, default=None)
+
+
+def _short_names(name: str) -> set[str]:
+    whole = name.lower().removesuffix(".gguf")
+    last = whole.rpartition("/")[2]
+    return {whole, last, whole.partition(":")[0], last.partition(":")[0]}
+
+
+def _unknown(error: BackendError, name: str, models: Sequence[ListedModel]) -> BackendError:
+    """`error` with the nearest of what the server has."""
+    names = [model.name for model in models if model.chats]
+    if not names:
+        return error
+    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.4)
+    nearest = [known for known in names if known.lower() in near]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    has = f"{hint}it has {', '.join(names[:MOST_NAMED])}{more}"
+    return BackendError("model_not_found", f"{error}; {has}")
+
+
+async def _parts(backend: Backend, request: ModelRequest) -> AsyncGenerator[Part]:
+    parts = backend.stream(request)
+    try:
+        async for part in parts:
+            yield part
+    finally:
+        await parts.aclose()

@@ -8,6 +8,7 @@ import json
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    CitationsPart,
     DraftPart,
     Message,
     ModelRequest,
@@ -86,7 +87,7 @@ class Meter:
                 self._streamed += MESSAGE_TOKENS + estimated_tokens(call.name + call.arguments)
             case UsagePart():
                 self.reported = part
-            case StopPart():
+            case CitationsPart() | StopPart():
                 pass
 
     def usage(self) -> Usage:

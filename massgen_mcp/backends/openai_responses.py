@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, used without server-side state: reasoning comes encrypted and is sent back."""
+"""OpenAI's Responses API, and xAI's, used without server-side state: reasoning comes encrypted and is sent back."""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -6,6 +6,8 @@ from typing import cast
 
 from massgen_mcp.backends.base import (
     AssistantMessage,
+    Citation,
+    CitationsPart,
     DraftPart,
     JsonObject,
     JsonValue,
@@ -29,8 +31,8 @@ from massgen_mcp.backends.failures import broken_off, cut_off, of_event, transla
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
-from massgen_mcp.backends.usage import count, member, usage_part
-from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
+from massgen_mcp.backends.usage import count, member, reported_usd, usage_part
+from massgen_mcp.backends.wiretext import CallIds, arguments_text, citation, clean, clean_object, tool_name
 
 _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 """These models answer 400 when they are asked for encrypted reasoning."""
@@ -39,6 +41,11 @@ _DO_NOT_REASON = ("gpt-3", "gpt-4", "gpt-5-chat", "chatgpt-")
 _NATIVE_TOOLS: dict[str, JsonObject] = {
     "web_search": {"type": "web_search"},
     "code_interpreter": {"type": "code_interpreter", "container": {"type": "auto"}},
+}
+_XAI_TOOLS: dict[str, JsonObject] = {
+    "web_search": {"type": "web_search"},
+    "x_search": {"type": "x_search"},
+    "code_interpreter": {"type": "code_interpreter"},
 }
 
 
@@ -80,7 +87,8 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
     }
     if not endpoint.model.startswith(_DO_NOT_REASON):
         body["include"] = ["reasoning.encrypted_content"]
-    tools: list[JsonValue] = [*map(_tool, request.tools), *(_NATIVE_TOOLS[tool] for tool in endpoint.native_tools)]
+    native = _XAI_TOOLS if endpoint.of_xai else _NATIVE_TOOLS
+    tools: list[JsonValue] = [*map(_tool, request.tools), *(native[tool] for tool in endpoint.native_tools)]
     if tools:
         body["tools"] = tools
     if request.tools:
@@ -90,6 +98,7 @@ def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:
         "top_p": endpoint.top_p,
         "max_output_tokens": request.max_output_tokens or endpoint.max_output_tokens,
         "reasoning": {"effort": endpoint.reasoning_effort} if endpoint.reasoning_effort else None,
+        "text": {"verbosity": endpoint.verbosity} if endpoint.verbosity else None,
     }
     body.update({name: value for name, value in settings.items() if value is not None})
     return clean_object({**body, **endpoint.extra_body})
@@ -172,7 +181,9 @@ class _Reply:
     def finish(self) -> Iterator[Part]:
         if self._end is None:
             raise cut_off(self._endpoint, self._base_url)
-        if (usage := _usage(self._end)) is not None:
+        if citations := tuple(_citations(self._end)):
+            yield CitationsPart(citations)
+        if (usage := _usage(self._end, self._endpoint)) is not None:
             yield usage
         # Without reasoning there is nothing that the plain messages do not tell as well.
         yield StopPart(self._stop(self._end), replay=tuple(self._items) if self._reasoned else ())
@@ -226,8 +237,8 @@ class _Reply:
             case "reasoning" if encrypted := text_in(item, "encrypted_content"):
                 self._reasoned = True
                 self._items.append(_reasoning_item(item, encrypted))
-            case "web_search_call" | "code_interpreter_call":
-                # Reasoning is refused without the item that followed it.
+            case "web_search_call" | "code_interpreter_call" if not self._endpoint.of_xai:
+                # OpenAI refuses reasoning without the item that followed it; xAI does not say that it takes the item.
                 self._items.append(clean_object(json_object(item)))
             case _:
                 pass
@@ -261,11 +272,22 @@ def _is_search(item: object) -> bool:
     return member(item, "type") == "web_search_call" and member(item, "action", "type") in (None, "search")
 
 
-def _usage(end: Fields) -> UsagePart | None:
+def _citations(end: Fields) -> Iterator[Citation]:
+    for item in _listed(end.get("output")):
+        for part in _listed(member(item, "content")):
+            for note in _listed(member(part, "annotations")):
+                if cited := citation(member(note, "url"), member(note, "title")):
+                    yield cited
+
+
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _usage(end: Fields, endpoint: Endpoint) -> UsagePart | None:
     usage = end.get("usage")
     if usage is None:
         return None
-    output = end.get("output")
     return usage_part(
         end.get("model"),
         read=count(member(usage, "input_tokens")),
@@ -273,5 +295,11 @@ def _usage(end: Fields) -> UsagePart | None:
         cached=count(member(usage, "input_tokens_details", "cached_tokens")),
         cache_written=count(member(usage, "input_tokens_details", "cache_write_tokens")),
         reasoning=count(member(usage, "output_tokens_details", "reasoning_tokens")),
-        searches=sum(map(_is_search, cast("list[object]", output))) if isinstance(output, list) else 0,
+        searches=_searches_at_xai(usage) if endpoint.of_xai else sum(map(_is_search, _listed(end.get("output")))),
+        cost_usd=reported_usd(usage, endpoint.cost_field),
     )
+
+
+def _searches_at_xai(usage: object) -> int:
+    made = member(usage, "server_side_tool_usage_details")
+    return sum(count(member(made, name)) or 0 for name in ("web_search_calls", "x_search_calls"))

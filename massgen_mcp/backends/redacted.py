@@ -9,6 +9,8 @@ from typing import assert_never
 
 from massgen_mcp.backends.base import (
     Backend,
+    Citation,
+    CitationsPart,
     DraftPart,
     ModelRequest,
     Part,
@@ -87,6 +89,9 @@ class _Reply:
             case ToolCallPart(call):
                 yield from self._rest(DraftPart)
                 yield ToolCallPart(self._clean_call(call))
+            case CitationsPart(citations):
+                clean = self._redactor.text
+                yield CitationsPart(tuple(Citation(clean(cited.url), clean(cited.title)) for cited in citations))
             case UsagePart():
                 yield replace(part, model=self._redactor.text(part.model))
             case StopPart():

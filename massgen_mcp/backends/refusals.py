@@ -83,6 +83,31 @@ SAID = (
         "https://github.com/agno-agi/agno/issues/3505",
     ),
     Said(
+        "Gemini 2 with its own search",
+        400,
+        "Tool use with function calling is unsupported",
+        "tools",
+        r"tool use with function calling is unsupported",
+        "https://github.com/googleapis/go-genai/issues/323",
+    ),
+    Said(
+        "Gemini 2 with its own search",
+        400,
+        "Tool call context circulation is not enabled for models/gemini-2.5-flash",
+        "tools",
+        r"tool call context circulation is not enabled",
+        "https://github.com/egonSchiele/agency-lang/issues/495",
+    ),
+    Said(
+        "Gemini with its own search",
+        400,
+        "Built-in tools ({google_search}) and Custom tools (Function Calling) cannot be combined in the same request. "
+        "Please choose one to continue.",
+        "tools",
+        r"built-in tools.{0,60}function calling.{0,3}cannot be combined",
+        "https://github.com/lbjlaq/Antigravity-Manager/issues/2241",
+    ),
+    Said(
         "DeepSeek",
         400,
         "Thinking mode does not support this tool_choice",
@@ -140,6 +165,14 @@ SAID = (
         "too_long",
         r"context (?:size|length|window) (?:has been )?exceeded",
         "https://github.com/ggml-org/llama.cpp/issues/19774",
+    ),
+    Said(
+        "Ollama",
+        400,
+        "the input length exceeds the context length",
+        "too_long",
+        r"input (?:length )?exceeds (?:the |maximum )?context length",
+        "https://github.com/ollama/ollama/blob/main/llm/llama_server.go",
     ),
     Said(
         "LM Studio",

@@ -18,17 +18,16 @@ from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_lo
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
-    AUTO_MODEL,
     Ag2BackendConfig,
     AzureBackendConfig,
     BackendConfig,
     ClaudeCodeBackendConfig,
     HttpBackend,
-    LocalBackendConfig,
+    LocalServerConfig,
+    OllamaBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.native_tools import native_tools_of
-from massgen_mcp.config.providers import provider_for
+from massgen_mcp.config.providers import asked_tools, named_provider, provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -138,10 +137,14 @@ def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Red
 
 def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     endpoint = _endpoint(config, environ, redactor)
-    if isinstance(config, LocalBackendConfig) and config.model == AUTO_MODEL:
+    if isinstance(config, LocalServerConfig):
         from massgen_mcp.backends.local_server import LocalServerBackend
 
-        return LocalServerBackend(endpoint)
+        return LocalServerBackend(config.type, endpoint, lambda asked: _of_wire(config, asked, environ))
+    return _of_wire(config, endpoint, environ)
+
+
+def _of_wire(config: HttpBackend, endpoint: "Endpoint", environ: Mapping[str, str]) -> Backend:
     match provider_for(config, environ).wire:
         case "responses":
             from massgen_mcp.backends.openai_responses import ResponsesBackend
@@ -155,6 +158,17 @@ def _wire(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -
             from massgen_mcp.backends.claude import ClaudeBackend
 
             return ClaudeBackend(endpoint)
+        case "ollama":
+            from massgen_mcp.backends.ollama import OllamaBackend, OllamaSettings
+
+            settings = OllamaSettings()
+            if isinstance(config, OllamaBackendConfig):
+                settings = OllamaSettings(config.context_length, config.keep_alive)
+            return OllamaBackend(endpoint, settings)
+        case "gemini":
+            from massgen_mcp.backends.gemini import GeminiBackend
+
+            return GeminiBackend(endpoint)
 
 
 def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
@@ -162,6 +176,10 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
     for names in missing_variables(config, environ):
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
+    row = named_provider(config.type)
+    if row.wire == "gemini" and asked_tools(config) and provider_for(config, environ).wire != row.wire:
+        flags = ", ".join(f"enable_{tool}" for tool in asked_tools(config))
+        raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
 def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
@@ -176,9 +194,12 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         top_p=config.top_p,
         max_output_tokens=config.max_output_tokens,
         reasoning_effort=config.reasoning_effort,
+        verbosity=config.verbosity,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
-        native_tools=tuple(tool for tool in native_tools_of(config.type) if getattr(config, f"enable_{tool}")),
+        native_tools=asked_tools(config),
         cost_field=provider.cost_field,
+        holds_to_schemas=isinstance(config, LocalServerConfig),
+        of_xai=provider.type == "grok",
         extra_body=config.extra_body,
         redactor=redactor,
     )

@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Sequence
 
-from massgen_mcp.backends.base import AssistantMessage, JsonObject, JsonValue, Message
+from massgen_mcp.backends.base import AssistantMessage, Citation, JsonObject, JsonValue, Message
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -35,6 +35,13 @@ def clean_json(value: JsonValue) -> JsonValue:
 
 def clean_object(value: JsonObject) -> JsonObject:
     return {clean(key): clean_json(item) for key, item in value.items()}
+
+
+def citation(url: object, title: object) -> Citation | None:
+    """What a provider says that its search found, if it names a page; whatever else it says costs no reply."""
+    if not isinstance(url, str) or not url:
+        return None
+    return Citation(clean(url), clean(title) if isinstance(title, str) else "")
 
 
 def tool_name(name: str) -> str:

@@ -52,6 +52,14 @@ def example_path(name: str) -> Path:
     raise MassgenError("config_not_found", f"no example {shown}; {hint}")
 
 
+def example_of_folder(name: str) -> Path | None:
+    """The example that `FOLDER/NAME.yaml` names, as MassGen's first versions did; None if there is none."""
+    wanted = name.removesuffix(_SUFFIX)
+    if wanted == name or "/" not in name:
+        return None
+    return next((example.path for example in list_examples() if example.name == wanted), None)
+
+
 def example_name(path: Path) -> str | None:
     """The name of the packaged config at `path`; None if it is somebody's own file."""
     return next((example.name for example in list_examples() if example.path == path), None)

@@ -5,7 +5,7 @@ Every problem of a file is reported at once, with its line and without values.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,6 +28,15 @@ from massgen_mcp.errors import MassgenError
 EXAMPLE_PREFIX = "@examples/"
 MAX_PROBLEMS = 100
 
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A config, and what of its text was ignored and why: one line, None if nothing was."""
+
+    config: Config
+    note: str | None
+
+
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -37,14 +46,26 @@ def load_config(source: str | Path, *, environ: Mapping[str, str], base_dir: Pat
     `base_dir` is what relative context paths in it start from (default: the current directory). Raises
     `MassgenError`: `config_not_found`, or `config_invalid` with all problems, one per line.
     """
-    return parse_config(read_config(source), str(source), environ, base_dir=base_dir)
+    return load_parsed(source, environ=environ, base_dir=base_dir).config
+
+
+def load_parsed(source: str | Path, *, environ: Mapping[str, str], base_dir: Path | None = None) -> Parsed:
+    """`load_config` with what of the file was ignored."""
+    return parse_text(read_config(source), str(source), environ, base_dir=base_dir)
 
 
 def parse_config(
     text: str | bytes, source_name: str, environ: Mapping[str, str], *, base_dir: Path | None = None
 ) -> Config:
     """Parse a config's YAML or JSON; `source_name` stands for it in messages. Raises as `load_config` does."""
-    return _config_of(read_yaml(text, source_name), environ, base_dir)
+    return parse_text(text, source_name, environ, base_dir=base_dir).config
+
+
+def parse_text(
+    text: str | bytes, source_name: str, environ: Mapping[str, str], *, base_dir: Path | None = None
+) -> Parsed:
+    """`parse_config` with what of the text was ignored."""
+    return _parsed(read_yaml(text, source_name), environ, base_dir)
 
 
 def config_from_data(
@@ -55,12 +76,23 @@ def config_from_data(
     base_dir: Path | None = None,
 ) -> Config:
     """Parse a config that is a dictionary already. Raises `MassgenError("config_invalid")` with all problems."""
+    return parse_data(data, source_name, environ=environ, base_dir=base_dir).config
+
+
+def parse_data(
+    data: Mapping[str, object],
+    source_name: str,
+    *,
+    environ: Mapping[str, str] = _NO_VARIABLES,
+    base_dir: Path | None = None,
+) -> Parsed:
+    """`config_from_data` with what of the dictionary was ignored."""
     located = Located(None, {}, source_name)
     try:
         plain = plain_data(data)
     except NotPlainError as error:
         raise _invalid([error.problem], located) from None
-    return _config_of(replace(located, data=plain), environ, base_dir)
+    return _parsed(replace(located, data=plain), environ, base_dir)
 
 
 def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
@@ -69,10 +101,15 @@ def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def config_path(source: str | Path) -> Path:
-    """The file that a path or `@examples/NAME` names. Raises `MassgenError("config_not_found")` for no such example."""
-    name = str(source)
+    """The file that a path or `@examples/NAME` names; where no file is, `FOLDER/NAME.yaml` may name an example, too.
+
+    Raises `MassgenError("config_not_found")` for no such example.
+    """
+    name, path = str(source), Path(source).absolute()
     example = name.removeprefix(EXAMPLE_PREFIX)
-    return Path(source).absolute() if example == name else examples.example_path(example)
+    if example != name:
+        return examples.example_path(example)
+    return path if is_config(path) else examples.example_of_folder(name) or path
 
 
 def read_config(source: str | Path) -> bytes:
@@ -165,7 +202,7 @@ def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[Agent
     return lacking
 
 
-def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Config:
+def _parsed(located: Located, environ: Mapping[str, str], base_dir: Path | None) -> Parsed:
     shaped = shape(located.data, environ=environ, base_dir=base_dir or Path.cwd())
     if not shaped.data and shaped.problems:
         raise _invalid(shaped.problems, located)
@@ -181,7 +218,7 @@ def _config_of(located: Located, environ: Mapping[str, str], base_dir: Path | No
         raise _invalid(problems, located) from None
     if problems:
         raise _invalid(problems, located)
-    return config
+    return Parsed(config, shaped.note)
 
 
 def _problems_of_likely_types(data: Mapping[str, Plain], error: ValidationError) -> list[Problem]:

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from massgen_mcp.config.keys import holds_credentials
-from massgen_mcp.config.native_tools import refusal
+from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -91,11 +91,28 @@ class Price(Settings, frozen=True):
     """Searches that the provider runs itself."""
 
 
+def check_price_as(said: str | None) -> str | None:
+    """`PROVIDER` or `PROVIDER/MODEL`, of a provider whose prices are listed. Raises `ValueError`."""
+    name = (said or "").partition("/")[0]
+    if said is None or name in LISTED_TYPES:
+        return said
+    near = difflib.get_close_matches(name[:80].lower(), LISTED_TYPES, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
+    raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")
+
+
 class PricedBackendConfig(Settings, frozen=True):
     """Base of every backend: each may say what its model costs."""
 
     price: Price | None = None
     """Default: what the provider reports for a call, else a public price list, else unknown."""
+
+
+class ListedBackendConfig(PricedBackendConfig, frozen=True):
+    """Base of the backends that ask somebody for a model of a name, which may be in a price list."""
+
+    price_as: Annotated[str | None, AfterValidator(check_price_as)] = Field(default=None, max_length=300)
+    """A provider, or PROVIDER/MODEL, whose listed prices hold for this backend: `openai`, behind a gateway."""
 
 
 class ScriptStep(Settings, frozen=True):
@@ -149,6 +166,8 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
 
     type: Literal["scripted"]
     model: ModelName = "scripted"
+    price: Price | None = Price(input_usd_per_million=0, output_usd_per_million=0)
+    """It calls nobody. `null`: as if nobody knew the price."""
     script: tuple[ScriptStep, ...] = ()
     presentation: str | None = None
     """What a winner writes as the final answer; without it the winner repeats its latest answer."""
@@ -156,7 +175,7 @@ class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
     """Pause between streamed pieces of text, so that a demo looks alive."""
 
 
-class HttpBackendConfig(PricedBackendConfig, frozen=True):
+class HttpBackendConfig(ListedBackendConfig, frozen=True):
     """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
     type: str
@@ -167,14 +186,18 @@ class HttpBackendConfig(PricedBackendConfig, frozen=True):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    """How much the model writes, where its API has such a setting (OpenAI's)."""
     enable_web_search: bool = False
-    """The provider's own search; these three are refused where the provider has no such tool (see `native_tools`)."""
+    """The provider's own search; these four are refused where the provider has no such tool (see `native_tools`)."""
+    enable_x_search: bool = False
+    """Search on X."""
     enable_code_execution: bool = False
     enable_code_interpreter: bool = False
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
-    @field_validator("enable_web_search", "enable_code_execution", "enable_code_interpreter")
+    @field_validator("enable_web_search", "enable_x_search", "enable_code_execution", "enable_code_interpreter")
     @classmethod
     def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
         backend_type = info.data.get("type")
@@ -198,19 +221,55 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         "fireworks",
         "openrouter",
         "zai",
+        "deepseek",
+        "mistral",
+        "moonshot",
+        "qwen",
+        "nebius",
+        "perplexity",
+        "huggingface",
+        "github",
     ]
     base_url: Address | None = None
     """Root of the API, without credentials. Default: the provider's own."""
 
+    @model_validator(mode="after")
+    def _offered_there(self) -> Self:
+        from massgen_mcp.config.providers import asked_tools, tools_of  # it needs these types
 
-class LocalBackendConfig(HttpBackendConfig, frozen=True):
+        offered = tools_of(self)
+        if missing := [f"enable_{tool}" for tool in asked_tools(self) if tool not in offered]:
+            where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
+            way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
+            raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
+        return self
+
+
+class LocalServerConfig(HttpBackendConfig, frozen=True):
     """A model server of one's own. It needs no key."""
 
-    type: Literal["lmstudio", "vllm", "sglang"]
     model: ModelName = AUTO_MODEL
-    """`auto`: the first chat model that the server lists, looked up at the first call."""
+    """`auto`: the largest chat model that the server has and this machine can hold, looked up at the first call."""
     base_url: Address | None = None
     """Root of the API, without credentials. Default: this machine, at the server's usual port."""
+
+
+class LocalBackendConfig(LocalServerConfig, frozen=True):
+    """A model server of one's own that speaks like OpenAI's."""
+
+    type: Literal["lmstudio", "vllm", "sglang", "llamacpp"]
+
+
+class OllamaBackendConfig(LocalServerConfig, frozen=True):
+    """Ollama, asked by its own API: only there a request can say how large the model's context is to be."""
+
+    type: Literal["ollama"]
+    context_length: int | None = Field(default=None, ge=512, le=10_000_000)
+    """Tokens of context that the model is loaded with. Default: 16,384, or what it is loaded with already, if that is
+    more; never more than the model has.
+    """
+    keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
+    """How long the model stays loaded after a call, such as 30m; -1: for ever. Default: the server's."""
 
 
 class AzureBackendConfig(HttpBackendConfig, frozen=True):
@@ -266,7 +325,7 @@ class Ag2AgentConfig(Settings, frozen=True):
     llm_config: Ag2ModelConfig
 
 
-class Ag2BackendConfig(PricedBackendConfig, frozen=True):
+class Ag2BackendConfig(ListedBackendConfig, frozen=True):
     """An agent of the AG2 framework as a team member. Needs an extra."""
 
     type: Literal["ag2"]
@@ -290,14 +349,16 @@ class Ag2BackendConfig(PricedBackendConfig, frozen=True):
             max_output_tokens=model.max_tokens,
             reasoning_effort=model.reasoning_effort,
             price=self.price,
+            price_as=self.price_as,
         )
 
 
-HttpBackend = ProviderBackendConfig | LocalBackendConfig | AzureBackendConfig
+HttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig
 BackendConfig = Annotated[
     ScriptedBackendConfig
     | ProviderBackendConfig
     | LocalBackendConfig
+    | OllamaBackendConfig
     | AzureBackendConfig
     | ClaudeCodeBackendConfig
     | Ag2BackendConfig,
@@ -305,11 +366,17 @@ BackendConfig = Annotated[
 ]
 
 
+LISTED_TYPES: tuple[str, ...] = tuple(
+    name for name in get_args(ProviderBackendConfig.model_fields["type"].annotation) if name != "chatcompletion"
+)
+"""The providers whose prices may be named."""
+
 LIMITED_TYPES: tuple[str, ...] = tuple(
     name
     for model in (
         ProviderBackendConfig,
         LocalBackendConfig,
+        OllamaBackendConfig,
         AzureBackendConfig,
         ClaudeCodeBackendConfig,
         Ag2BackendConfig,
@@ -319,10 +386,22 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
 """The backend types that call somebody."""
 
 
+class MessageTemplates(Settings, frozen=True):
+    """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
+
+    evaluation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """What an agent is asked to do while it answers and votes."""
+    final_presentation_system_message: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """What the winner is asked to do."""
+    enforcement_message: str | None = Field(default=None, min_length=1, max_length=10_000)
+    """What an agent is told that replied without an answer or a vote, before how to act without tools."""
+
+
 class AgentConfig(Settings, frozen=True):
     id: str = Field(pattern=AGENT_ID_PATTERN)
     backend: BackendConfig
     system_message: str | None = Field(default=None, max_length=100_000)
+    message_templates: MessageTemplates = MessageTemplates()
     exclude_file_operation_mcps: bool = False
     """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
 
@@ -345,6 +424,8 @@ class TimeoutConfig(Settings, frozen=True):
     """The whole run."""
     round_timeout_seconds: float = Field(default=900, gt=0, le=86_400)
     """One agent's round: from seeing a ballot to one accepted action."""
+    first_round_timeout_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    """The same for an agent's first round. Default: `round_timeout_seconds`."""
     call_timeout_seconds: float = Field(default=300, gt=0, le=86_400)
     """One model call, from sending the request to the end of its stream, retries included."""
 
@@ -449,13 +530,12 @@ class ProviderLimits(Settings, frozen=True):
     smaller number holds while both go on.
     """
 
-    concurrency: int = Field(default=100, ge=1, le=10_000)
-    """Calls under way at once. Each of `claude_code`'s is a process, so its default is 4."""
+    concurrency: int | None = Field(default=None, ge=1, le=10_000)
+    """Calls under way at once. Default: 100; 4 for `claude_code`, whose calls are processes; 1 for a model server of
+    this machine.
+    """
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     """Calls begun in any 60 s, retries included. None: no limit of ours."""
-
-
-CLI_CONCURRENCY = 4
 
 
 class Config(Settings, frozen=True):
@@ -469,11 +549,6 @@ class Config(Settings, frozen=True):
     """By backend type."""
     nested: NestedConfig | None = None
     """Whether agents may start runs, and how many; None: they may not."""
-
-    def limits_of(self, backend_type: str) -> ProviderLimits:
-        """What is set for this type, else the defaults."""
-        concurrency = {"concurrency": CLI_CONCURRENCY} if backend_type == "claude_code" else {}
-        return self.limits.get(backend_type, ProviderLimits(**concurrency))
 
     @field_validator("limits")
     @classmethod

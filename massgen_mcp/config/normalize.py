@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from massgen_mcp.config import ag2_agents
+from massgen_mcp.config import ag2_agents, massgen_files
 from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.models import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
@@ -20,7 +20,6 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
-DOCKER_KEYS = ("command_line_execution_mode", "command_line_docker_image", "enable_code_based_tools")
 MAX_PLACE = 4096
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
@@ -33,8 +32,16 @@ class Shaped:
     problems: list[Problem] = field(default_factory=list[Problem])
     single: bool = False
     """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
+    moved: Mapping[Place, Place] = field(default_factory=dict[Place, Place])
+    """Where the user wrote what has another name in `data`."""
+    note: str | None = None
+    """What was ignored, and why."""
 
     def as_written(self, place: Place) -> Place:
+        for ours, written in self.moved.items():
+            if place[: len(ours)] == ours:
+                place = (*written, *place[len(ours) :])
+                break
         return ("agent", *place[2:]) if self.single and place[:2] == ("agents", 0) else place
 
 
@@ -47,6 +54,8 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     if not isinstance(data, dict):
         return Shaped({}, [Problem((), "expected a mapping with the key 'agents'")])
     shaped = Shaped(dict(data))
+    _unite_agents(shaped)
+    _take_massgens(shaped)
     _shape_agents(shaped)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
@@ -57,7 +66,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     return shaped
 
 
-def _shape_agents(shaped: Shaped) -> None:
+def _unite_agents(shaped: Shaped) -> None:
     data = shaped.data
     if "agent" in data:
         agent = data.pop("agent")
@@ -66,6 +75,18 @@ def _shape_agents(shaped: Shaped) -> None:
         else:
             shaped.single = True
             data["agents"] = [agent]
+
+
+def _take_massgens(shaped: Shaped) -> None:
+    taken = massgen_files.take(shaped.data)
+    shaped.data, shaped.moved = taken.data, taken.moved
+    shaped.problems += taken.refused(shaped.as_written)
+    shaped.problems += [Problem(shaped.as_written(problem.place), problem.message) for problem in taken.problems]
+    shaped.note = taken.note(shaped.as_written)
+
+
+def _shape_agents(shaped: Shaped) -> None:
+    data = shaped.data
     agents = data.get("agents")
     if not isinstance(agents, list):
         return
@@ -86,16 +107,11 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
 
 
 def _without_places(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
-    """The backend without `cwd` and without what says that commands run in Docker, which is refused."""
+    """The backend without `cwd`."""
     plain = dict(backend)
     if "cwd" in plain and not _is_place_within(plain.pop("cwd")):
         message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
         shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
-    if plain.get("command_line_execution_mode") == "docker":
-        message = "commands do not run in Docker here; leave it out (build_config: use_docker=False)"
-        shaped.problems.append(Problem((*place, "command_line_execution_mode"), message))
-        for key in DOCKER_KEYS:
-            plain.pop(key, None)
     return plain
 
 
@@ -189,7 +205,7 @@ def _with_skills(
     if coordination.get("use_skills") is not True or not isinstance(named, str | None):
         return coordination
     real = _existing(named or DEFAULT_SKILLS, environ, base_dir)
-    if real is None and named:
+    if real is None and named and PurePath(named) != PurePath(DEFAULT_SKILLS):
         place = ("orchestrator", "coordination", "skills_directory")
         shaped.problems.append(Problem(place, "no such directory, or it may not be read"))
     directory = real or str(base_dir.absolute() / DEFAULT_SKILLS)

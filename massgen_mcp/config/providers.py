@@ -10,18 +10,23 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.models import AzureBackendConfig, HttpBackend
+from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, HttpBackend
+from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
+from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError
 
-Wire = Literal["chat", "responses", "messages"]
+Wire = Literal["chat", "responses", "messages", "gemini", "ollama"]
 CostField = Literal["cost", "cost_in_usd_ticks"]
 """What a provider calls the money in its usage: OpenRouter's US dollars, xAI's tenths of a billionth of one."""
 
 MESSAGES_OUTPUT = 16_000
 """The Messages API insists on a limit of tokens for every reply; this is ours where the config sets none."""
+
+_COMPATIBLE = "/openai"
+"""How the address of Google's compatible endpoint ends."""
 
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
@@ -50,6 +55,19 @@ class Provider:
     """Where its replies say what they cost; None if they do not."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a model server of one's own, which can be asked what it has."""
+        return is_loopback(self.base_url)
+
+
+def _local(
+    name: str, wire: Wire, base_url: str, variable: str | None = None, aliases: tuple[str, ...] = ()
+) -> Provider:
+    """A model server of one's own, at its usual port."""
+    moved = variable or f"MASSGEN_{name.upper()}_BASE_URL"
+    return Provider(name, wire, (), base_url, key_required=False, base_url_variable=moved, aliases=aliases)
 
 
 PROVIDERS = (
@@ -83,9 +101,9 @@ PROVIDERS = (
     ),
     Provider(
         "gemini",
-        "chat",
+        "gemini",
         ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-        "https://generativelanguage.googleapis.com/v1beta/openai",
+        "https://generativelanguage.googleapis.com/v1beta",
         strong_model="gemini-4-argon",
         hosts=("generativelanguage.googleapis.com",),
         base_url_variable="MASSGEN_GEMINI_BASE_URL",
@@ -94,7 +112,7 @@ PROVIDERS = (
     ),
     Provider(
         "grok",
-        "chat",
+        "responses",
         ("XAI_API_KEY",),
         "https://api.x.ai/v1",
         strong_model="grok-4.7",
@@ -154,6 +172,78 @@ PROVIDERS = (
         base_url_variable="MASSGEN_ZAI_BASE_URL",
     ),
     Provider(
+        "deepseek",
+        "chat",
+        ("DEEPSEEK_API_KEY",),
+        "https://api.deepseek.com",
+        hosts=("api.deepseek.com",),
+        base_url_variable="MASSGEN_DEEPSEEK_BASE_URL",
+    ),
+    Provider(
+        "mistral",
+        "chat",
+        ("MISTRAL_API_KEY",),
+        "https://api.mistral.ai/v1",
+        hosts=("api.mistral.ai",),
+        base_url_variable="MASSGEN_MISTRAL_BASE_URL",
+    ),
+    Provider(
+        "moonshot",
+        "chat",
+        ("MOONSHOT_API_KEY", "KIMI_API_KEY"),
+        "https://api.moonshot.ai/v1",
+        hosts=("api.moonshot.ai", "api.moonshot.cn"),
+        base_url_variable="MASSGEN_MOONSHOT_BASE_URL",
+        aliases=("kimi",),
+    ),
+    Provider(
+        "qwen",
+        "chat",
+        ("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        hosts=("dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com", "dashscope.aliyuncs.com"),
+        base_url_variable="MASSGEN_QWEN_BASE_URL",
+    ),
+    Provider(
+        "nebius",
+        "chat",
+        ("NEBIUS_API_KEY",),
+        "https://api.tokenfactory.nebius.com/v1",
+        hosts=(
+            "api.tokenfactory.nebius.com",
+            "api.tokenfactory.us-central1.nebius.com",
+            "api.tokenfactory.eu-west1.nebius.com",
+            "api.studio.nebius.com",
+            "api.studio.nebius.ai",
+        ),
+        base_url_variable="MASSGEN_NEBIUS_BASE_URL",
+    ),
+    Provider(
+        "perplexity",
+        "chat",
+        ("PERPLEXITY_API_KEY",),
+        "https://api.perplexity.ai",
+        hosts=("api.perplexity.ai",),
+        base_url_variable="MASSGEN_PERPLEXITY_BASE_URL",
+    ),
+    Provider(
+        "huggingface",
+        "chat",
+        ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
+        "https://router.huggingface.co/v1",
+        hosts=("router.huggingface.co",),
+        base_url_variable="MASSGEN_HUGGINGFACE_BASE_URL",
+    ),
+    Provider(
+        "github",
+        "chat",
+        # Not GITHUB_TOKEN: that one may write repositories, and stands in many environments for other ends.
+        ("GITHUB_MODELS_TOKEN",),
+        "https://models.github.ai/inference",
+        hosts=("models.github.ai",),
+        base_url_variable="MASSGEN_GITHUB_BASE_URL",
+    ),
+    Provider(
         "azure_openai",
         "chat",
         ("AZURE_OPENAI_API_KEY",),
@@ -161,9 +251,11 @@ PROVIDERS = (
         hosts=("openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com", "services.ai.azure.com"),
         base_url_variable="AZURE_OPENAI_ENDPOINT",
     ),
-    Provider("lmstudio", "chat", (), "http://127.0.0.1:1234/v1", key_required=False),
-    Provider("vllm", "chat", (), "http://127.0.0.1:8000/v1", key_required=False),
-    Provider("sglang", "chat", (), "http://127.0.0.1:30000/v1", key_required=False),
+    _local("ollama", "ollama", "http://127.0.0.1:11434", "OLLAMA_HOST"),
+    _local("lmstudio", "chat", "http://127.0.0.1:1234/v1"),
+    _local("vllm", "chat", "http://127.0.0.1:8000/v1", aliases=("inference",)),
+    _local("sglang", "chat", "http://127.0.0.1:30000/v1"),
+    _local("llamacpp", "chat", "http://127.0.0.1:8080/v1"),
 )
 
 
@@ -180,19 +272,44 @@ def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     the model is.
     """
     row = named_provider(backend.type)
-    operators = environ.get(row.base_url_variable or "", "").strip()
+    operators = operators_address(row, environ)
     given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
-    if given and (row.base_url_variable or "").startswith("MASSGEN_") and _same_address(given, row.base_url):
-        given = None  # `build_config` fills the default in; who sets our own variable means that default
+    moves_default = row.is_local or (row.base_url_variable or "").startswith("MASSGEN_")
+    if given and moves_default and _same_address(given, row.base_url):
+        given = None  # `build_config` fills the default in; who sets such a variable means that default
     url = given or operators or row.base_url
     if not url:
         return row
+    owner, wire = owner_of(url), _wire_at(row, url)
+    asked = owner_of(given or row.base_url) if row.type == BY_HOST and asked_tools(backend) else None
+    if asked is not None:
+        # Its tools are asked for in the way of whoever has them.
+        wire, url = asked.wire, url.rstrip("/").removesuffix(_COMPATIBLE) if asked.wire == "gemini" else url
     if operators and _same_address(url, operators):
-        return replace(row, base_url=url, key_required=not is_loopback(url))
-    owner = owner_of(url)
+        return replace(row, base_url=url, wire=wire, key_required=row.key_required and not is_loopback(url))
     if owner is None:
-        return replace(row, base_url=url, key_variables=(), key_required=False, strong_model=None)
-    return replace(owner, base_url=url, wire=row.wire)
+        return replace(row, base_url=url, wire=wire, key_variables=(), key_required=False, strong_model=None)
+    return replace(owner, base_url=url, wire=wire)
+
+
+def tools_of(backend: HttpBackend) -> tuple[NativeTool, ...]:
+    """The tools of its own that the provider has for this backend: by its type, or by its host."""
+    row = named_provider(backend.type)
+    given = None if isinstance(backend, AzureBackendConfig) else backend.base_url
+    if row.type == BY_HOST:
+        owner = owner_of(given or row.base_url)
+        return native_tools_of(owner.type) if owner else ()
+    return native_tools_of(row.type) if not given or _wire_at(row, given) == row.wire else ()
+
+
+def asked_tools(backend: BackendConfig) -> tuple[NativeTool, ...]:
+    """The tools of its own that the provider is asked for."""
+    return tuple(tool for tool in get_args(NativeTool) if getattr(backend, f"enable_{tool}", False))
+
+
+def _wire_at(row: Provider, url: str) -> Wire:
+    """Gemini is asked in OpenAI's way at the address that Google has for it."""
+    return "chat" if row.wire == "gemini" and url.rstrip("/").endswith(_COMPATIBLE) else row.wire
 
 
 def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
@@ -207,9 +324,22 @@ def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLE
     return backend.api_key_env is not None or provider_for(backend, environ).key_required
 
 
+def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
+    """Where the operator moved this provider to; empty: nowhere."""
+    told = environ.get(row.base_url_variable or "", "").strip()
+    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
+
+
+def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+    """Whether a model server of this machine is asked: by its type, or at the port where one usually is."""
+    url = provider_for(backend, environ).base_url
+    usual = {_port(row.base_url) for row in PROVIDERS if row.is_local}
+    return is_loopback(url) and (named_provider(backend.type).is_local or _port(url) in usual)
+
+
 def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
     """The rows whose address the operator moved to this one."""
-    moved = ((row, environ.get(row.base_url_variable or "", "").strip()) for row in PROVIDERS)
+    moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
     return [row for row, address in moved if address and _same_address(url, address)]
 
 
@@ -284,6 +414,13 @@ def _host(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def _port(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError:
+        return None
 
 
 def _same_address(one: str, other: str) -> bool:

@@ -41,6 +41,8 @@ class Estimate:
     usd: tuple[float, float] | None
     unpriced: int
     max_usd: float
+    guessed: bool = False
+    """Some prices are the models' own providers', and not those of the gateways that are asked."""
     nested_usd: float | None = None
     """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
 
@@ -52,7 +54,8 @@ class Estimate:
         if self.usd is None:
             return f"price unknown, {effort}"
         unknown = f", and {self.unpriced} agents of unknown price" if self.unpriced else ""
-        return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{unknown} (max_usd {self.max_usd:g}), {effort}"
+        guessed = " at the prices of the models' own providers" if self.guessed else ""
+        return f"${self.usd[0]:.2g} to ${self.usd[1]:.2g}{guessed}{unknown} (max_usd {self.max_usd:g}), {effort}"
 
 
 async def estimate(config: Config, question: str, environ: Mapping[str, str]) -> Estimate:
@@ -70,6 +73,7 @@ async def estimate(config: Config, question: str, environ: Mapping[str, str]) ->
         usd=None if low is None or high is None else (min(cap, low), min(cap, high)),
         unpriced=sum(tariff.cost(Usage()).usd is None for tariff in tariffs),
         max_usd=cap,
+        guessed=any(tariff.cost(Usage()).source == "estimate" for tariff in tariffs),
         nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 

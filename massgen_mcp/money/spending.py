@@ -27,6 +27,8 @@ class Spent:
     reasoning_tokens: int = 0
     usd: float = 0.0
     unpriced_calls: int = 0
+    estimated_calls: int = 0
+    """Their price is the model's own provider's, and not that of the gateway which was asked."""
     seconds: float = 0.0
 
     @property
@@ -56,6 +58,7 @@ class Spent:
         self.reasoning_tokens += usage.reasoning_tokens
         self.usd += cost.usd or 0.0
         self.unpriced_calls += cost.usd is None
+        self.estimated_calls += cost.source == "estimate"
 
     def include(self, other: NestedSpending) -> None:
         """What a nested run spent, as a part of this sum."""

@@ -1,10 +1,11 @@
-"""What one agent's model calls cost: by its config, else as the provider reports, else by a public price list.
+"""What one agent's model calls cost: by its config, else as the provider reports, else by a public price list; behind
+a gateway that is an estimate.
 
 A price that nobody knows is None and never 0. The price list is genai-prices, loaded when a call first needs it; where
 it was installed without bytecode that once takes 70 MB.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from massgen_mcp.config.models import (
     Price,
     ScriptedBackendConfig,
 )
+from massgen_mcp.config.prices import Guess, PriceAs, guess_of, price_as_of
 from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
-from massgen_mcp.events import Cost, Usage
+from massgen_mcp.events import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ class Tariff:
     """The config's own."""
     listed_at: str | None = None
     """Address of a provider whose prices may be looked up. None: the price list has nothing to say."""
+    price_as: PriceAs | None = None
+    """Where it is looked up instead, because config or environment say so."""
+    guess: Guess | None = None
+    """How an estimate is looked up where nothing else is known."""
     output_limit: int | None = None
     """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
     limitable: bool = True
@@ -43,7 +49,7 @@ class Tariff:
 
     async def ready(self) -> None:
         """Load the price list if it may be needed."""
-        if self.price is None and self.listed_at is not None:
+        if self.price is None and (self.listed_at or self.price_as or self.guess):
             await imported("genai_prices", "genai_prices.data")
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
@@ -52,7 +58,15 @@ class Tariff:
             return Cost(usd=float(_by_config(self.price, usage)), source="config")
         if reported_usd is not None:
             return Cost(usd=reported_usd, source="provider")
-        return self._listed(usage, model)
+        names = dict.fromkeys(filter(None, (model, self.model)))
+        if self.price_as is not None:
+            named = [self.price_as.model] if self.price_as.model else names
+            return _first((_look_up(_bare(name), usage, self.price_as.address) for name in named), "genai-prices")
+        listed = _first((_look_up(name, usage, self.listed_at) for name in names if self.listed_at), "genai-prices")
+        if listed.usd is not None or self.guess is None:
+            return listed
+        guess = self.guess
+        return _first((_look_up_anywhere(name, usage, guess) for name in names if guess.allows(name)), "estimate")
 
     def worst_usd(self, input_tokens: int, output_tokens: int) -> float | None:
         """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price."""
@@ -60,18 +74,11 @@ class Tariff:
         written = plain.model_copy(update={"cache_write_tokens": input_tokens})
         return max((usd for usage in (plain, written) if (usd := self.cost(usage).usd) is not None), default=None)
 
-    def _listed(self, usage: Usage, model: str) -> Cost:
-        if self.listed_at is None:
-            return Cost()
-        for name in dict.fromkeys((model, self.model)):
-            found = _look_up(name, self.listed_at, usage) if name else None
-            if found is not None:
-                return Cost(usd=float(found), source="genai-prices")
-        return Cost()
-
 
 def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
-    """The tariff of an agent with this backend. A model on one's own machine has no price but the config's."""
+    """The tariff of an agent with this backend. A model on one's own machine has no price but the config's. Raises
+    `MassgenError` config_invalid for a `MASSGEN_PRICE_AS` that names no provider.
+    """
     if isinstance(config, ScriptedBackendConfig):
         return Tariff(config.model, config.price)
     if isinstance(config, ClaudeCodeBackendConfig):
@@ -82,12 +89,25 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)
     usual = config.max_output_tokens or (MESSAGES_OUTPUT if provider.wire == "messages" else None)
-    return Tariff(config.model, config.price, listed_at, max(own, default=usual), limitable=not own)
+    return Tariff(
+        config.model,
+        config.price,
+        listed_at,
+        price_as_of(config, provider, environ),
+        guess_of(config, provider),
+        output_limit=max(own, default=usual),
+        limitable=not own,
+    )
 
 
 def _limits_in(extra_body: Mapping[str, object]) -> list[int]:
     """A limit that the user put into the request's body by hand stands there whatever we send."""
-    found = (extra_body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    found = [extra_body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    match extra_body.get("generationConfig"):
+        case {"maxOutputTokens": int(limit)}:
+            found.append(limit)
+        case _:
+            pass
     return [limit for limit in found if isinstance(limit, int)]
 
 
@@ -110,7 +130,29 @@ def _parts(usage: Usage) -> tuple[int, int]:
     return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
 
 
-def _look_up(model: str, url: str, usage: Usage) -> Decimal | None:
+def _first(found: Iterable[Decimal | None], source: PriceSource) -> Cost:
+    usd = next((one for one in found if one is not None), None)
+    return Cost() if usd is None else Cost(usd=float(usd), source=source)
+
+
+def _bare(model: str) -> str:
+    """`gpt-5` of a gateway's `openai/gpt-5`."""
+    return model.rpartition("/")[2]
+
+
+def _look_up_anywhere(model: str, usage: Usage, guess: Guess) -> Decimal | None:
+    """The price of the model's own provider, which its type, the gateway's prefix or its name tell; else a router's."""
+    prefix, slash, _ = model.partition("/")
+    if guess.address is not None and (usd := _look_up(_bare(model), usage, guess.address)) is not None:
+        return usd
+    if not slash:
+        return _look_up(model, usage, None)
+    own = _look_up(_bare(model), usage, None, provider=prefix)
+    return own if own is not None else _look_up(model, usage, None, provider="openrouter")
+
+
+def _look_up(model: str, usage: Usage, url: str | None, *, provider: str | None = None) -> Decimal | None:
+    """None: the list has no price. Without `url` and `provider` the model's name tells whose it is."""
     from genai_prices import Usage as ListUsage
     from genai_prices import calc_price
 
@@ -123,7 +165,10 @@ def _look_up(model: str, url: str, usage: Usage) -> Decimal | None:
         web_searches=usage.web_searches,
     )
     try:
-        found = calc_price(listed, model, provider_api_url=url)
+        if url is not None:
+            found = calc_price(listed, model, provider_api_url=url)
+        else:
+            found = calc_price(listed, model, provider_id=provider)
     except (LookupError, ValueError):
         return None
     return found.total_price if _is_of_a_chat_model(found) else None

@@ -19,6 +19,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
@@ -35,6 +36,7 @@ class Round:
     """
 
     def __init__(self, member: Member, attempt: Attempt, opened: RoundStarted) -> None:
+        self.number = opened.round
         self._member = member
         self._run_spec = attempt.run_spec
         self._live_run = attempt.live_run
@@ -175,7 +177,8 @@ class Round:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
             if alone and (names := self._run_spec.writable_names):
                 notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
-        task = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
+        usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
+        task = self._member.templates.evaluation_system_message or usual
         return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
 
     def _tools(self) -> tuple[ToolSpec, ...]:
@@ -252,9 +255,10 @@ class Round:
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.tools
         if text and may_answer and (self._reminded or only_answers):
-            return await self._submit(None, NewAnswer(content=text), "text")
+            return await self._submit(None, with_sources(text, reply.citations), "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
-        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer))
+        own = self._member.templates.enforcement_message
+        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer, own=own))
         return False
 
     @property
@@ -280,7 +284,7 @@ class Round:
             return self._refused(call, "bad_arguments", str(error))
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         if isinstance(action, NewAnswer):
-            return await self._submit(call, action, form)
+            return await self._submit(call, with_sources(action.content, reply.citations), form)
         return self._vote(call, action, form)
 
     def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
@@ -291,12 +295,12 @@ class Round:
         self._live_run.record(vote.model_copy(update={"form": form}))
         return True
 
-    async def _submit(self, call: ToolCall | None, action: NewAnswer, form: ActionForm) -> bool:
+    async def _submit(self, call: ToolCall | None, answer: str, form: ActionForm) -> bool:
         """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
         be kept the answer stands without them, because it was paid for, and the agent falls out.
         """
         name = self._member.name
-        _, content = thoughts_apart(action.content)
+        _, content = thoughts_apart(answer)
         verdict = self._live_run.coordination.answer(name, content)
         path, fault = None, None
         if not isinstance(verdict, Violation):

@@ -269,13 +269,20 @@ class Conductor:
 
     async def _play(self, member: Member, play: Round) -> None:
         """A round within its time."""
-        seconds = self._run_spec.limits.round_seconds
+        setting, seconds = self._round_limit(play.number)
         limit = Countdown(seconds)
         with self._live_run.limited(limit, lambda: member.name in self.state.resume_point.queued):
             await play.play()
         if limit.ended_early:
-            message = f"round_timeout_seconds: no accepted action within {seconds:g} s; raise it in timeout_settings"
+            message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
             raise BackendError("timeout", message)
+
+    def _round_limit(self, number: int) -> tuple[str, float]:
+        """The name of the setting, and the seconds."""
+        limits = self._run_spec.limits
+        if number == 1 and limits.first_round_seconds is not None:
+            return "first_round_timeout_seconds", limits.first_round_seconds
+        return "round_timeout_seconds", limits.round_seconds
 
     def _drop(self, agent: str, fault: BackendError) -> None:
         self._live_run.record(self._live_run.coordination.drop(agent, fault.reason, str(fault)))

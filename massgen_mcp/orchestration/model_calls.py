@@ -14,6 +14,7 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.events import (
     OWN_QUEUE,
     CallPurpose,
+    CitationRecord,
     Cost,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -70,7 +71,7 @@ async def _ask(
     live_run: LiveRun,
     limits: Limits,
 ) -> ModelReplied:
-    abilities = member.limiter.abilities(member.backend.model) if member.limiter else Abilities()
+    abilities = member.limiter.abilities(member.backend.model, member.own_tools) if member.limiter else Abilities()
     repeated = live_run.state.resume_point.in_flight.get(member.name) == call_id
     lost = _estimate(member, meter) if repeated else _NOTHING
     live_run.record(ModelCallStarted(agent=member.name, call_id=call_id, purpose=purpose, repeated=repeated, **lost))
@@ -200,6 +201,7 @@ def _replied(
         tool_calls=tuple(
             ToolCallRecord(id=call.id, name=call.name, arguments=call.arguments) for call in reply.tool_calls
         ),
+        citations=tuple(CitationRecord(url=cited.url, title=cited.title) for cited in reply.citations),
         stop=reply.stop,
         replay=reply.replay,
         usage=usage,

@@ -13,6 +13,7 @@ from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
@@ -67,16 +68,17 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
     notes = [*_file_notes(attempt.run_spec), *member.notes] if member.workspace is not None else [*member.notes]
     chosen = attempt.live_run.coordination.answered
-    task = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
+    task = member.templates.final_presentation_system_message or usual
     notes = [*([prompts.USE_TOOLS] if member.tools else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
     tools = tuple(tool.spec for tool in member.tools)
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:
-                return _complete(reply.text, reply.stop)
+                return _complete(with_sources(reply.text, reply.citations), reply.stop)
             if written := _written_answer(reply):
-                return _complete(written, reply.stop)
+                return _complete(with_sources(written, reply.citations), reply.stop)
             await talk.use_tools(calls_of(reply))
             talk.reply = None
         if talk.fruitless > limits.enforcement_retries:

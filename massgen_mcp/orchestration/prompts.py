@@ -271,12 +271,15 @@ def write_block(*, others: bool, reasons: bool) -> str:
     return WRITE_NOW.format(and_then=", ".join(steps))
 
 
-def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: bool) -> str:
-    """The reminder to act, after a reply without an action. `voting_for`: the names on the ballot, if there is one."""
+def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: bool, own: str | None = None) -> str:
+    """The reminder to act, after a reply without an action. `voting_for`: the names on the ballot, if there is one;
+    `own`: the user's words for it.
+    """
     otherwise = TEXT_IS_ANSWER
     if voting_for:
         otherwise = text_vote(voting_for) + (OTHER_TEXT_IS_ANSWER if may_answer else "") + "."
-    return f"{ENFORCE.format(names=' and '.join(f'`{name}`' for name in tools))} {IF_UNABLE}{otherwise}"
+    reminder = own or ENFORCE.format(names=" and ".join(f"`{name}`" for name in tools))
+    return f"{reminder} {IF_UNABLE}{otherwise}"
 
 
 def text_vote(names: Sequence[str]) -> str:

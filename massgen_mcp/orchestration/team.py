@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import BudgetConfig, EarlierTurn, OrchestratorConfig
+from massgen_mcp.config.models import BudgetConfig, EarlierTurn, MessageTemplates, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord
 from massgen_mcp.money.budget import Budget
@@ -27,6 +27,8 @@ class Member:
     name: str
     backend: Backend
     system_message: str | None = None
+    templates: MessageTemplates = field(default_factory=MessageTemplates)
+    """The user's texts in place of ours."""
     perspective: str | None = None
     """From which side it looks at the question for its first answer."""
     tools: tuple[Tool, ...] = ()
@@ -39,6 +41,8 @@ class Member:
     """What its calls share with all others to the same provider. None: they share nothing."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
+    own_tools: tuple[str, ...] = ()
+    """The provider's tools that it asks for. Some models refuse ours beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Limits:
 
     run_seconds: float = 1800
     round_seconds: float = 900
+    first_round_seconds: float | None = None
+    """Of an agent's first round. None: as of every other one."""
     call_seconds: float = 300
     first_answer_wait_seconds: float = 300
     enforcement_retries: int = 3

@@ -5,7 +5,16 @@ from dataclasses import replace
 from typing import assert_never
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.backends.base import AssistantMessage, Message, ModelRequest, ToolResultMessage, UserMessage
+from massgen_mcp.backends.base import (
+    AssistantMessage,
+    JsonObject,
+    JsonValue,
+    Message,
+    ModelRequest,
+    ToolResultMessage,
+    ToolSpec,
+    UserMessage,
+)
 from massgen_mcp.orchestration import prompts
 
 
@@ -18,7 +27,28 @@ def fitted(request: ModelRequest, abilities: Abilities) -> ModelRequest:
 
 def _in_text(request: ModelRequest) -> ModelRequest:
     system = f"{request.system}\n\n{prompts.tools_as_text(request.tools)}"
-    return replace(request, system=system, messages=tuple(_joined(request.messages)), tools=(), must_call_tool=False)
+    return replace(
+        request,
+        system=system,
+        messages=tuple(_joined(request.messages)),
+        tools=(),
+        must_call_tool=False,
+        reply_schema=_call_schema(request.tools) if request.must_call_tool else None,
+    )
+
+
+def _call_schema(tools: Iterable[ToolSpec]) -> JsonObject:
+    """Of one call of these tools, as `written_calls` reads it."""
+    calls: list[JsonValue] = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "arguments": tool.parameters},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return {"anyOf": calls}
 
 
 def _joined(messages: Iterable[Message]) -> Iterator[Message]:

@@ -22,6 +22,7 @@ from massgen_mcp.config.adjusted import (
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models import ContextPath
+from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.team import Named, Team, choose_team
@@ -71,6 +72,7 @@ async def build_request(given: Given) -> RunRequest:
 async def adjusted_team(given: Given) -> Team:
     """The team with everything in its config that the call adds. Raises as `build_request`."""
     team = await _chosen(given)
+    operators_price_as(team.environ)
     config = with_context_paths(team.config, given.context_paths)
     if not given.enable_filesystem:
         config = without_files(config)

@@ -16,6 +16,7 @@ from massgen_mcp.config.models import (
     ClaudeCodeBackendConfig,
     Config,
     HttpBackendConfig,
+    ListedBackendConfig,
     ScriptedBackendConfig,
 )
 from massgen_mcp.config.providers import key_variables
@@ -122,6 +123,8 @@ def _settings(config: Config) -> Iterator[str]:
         backend = agent.backend
         if isinstance(backend, ScriptedBackendConfig):
             continue
+        if isinstance(backend, ListedBackendConfig) and backend.price_as is not None:
+            yield f"{agent.id}: the prices of {backend.price_as}, by which the money limit counts"
         if backend.price is not None:
             yield f"{agent.id}: a price of its own, by which the money limit counts"
         if isinstance(backend, HttpBackendConfig) and backend.extra_body:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.config.builder import config_from_models, default_team, describe_default
-from massgen_mcp.config.loader import config_from_data, config_path, config_places, is_config
+from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.loader import config_path, config_places, is_config, parse_data
 from massgen_mcp.config.models import Config
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
@@ -43,6 +44,8 @@ class Team:
     path: Path | None = None
     """The file, if there is one."""
     is_default: bool = False
+    note: str | None = None
+    """What of the config was ignored, and why: one line."""
 
 
 async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], consent: Consent) -> Team:
@@ -51,7 +54,8 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
         config = config_from_models(named.models, num_agents=named.num_agents, base_url=named.base_url)
         return Team(config, f"models: {', '.join(named.models)}", environ)
     if named.data is not None:
-        return Team(config_from_data(named.data, "config_dict", environ=environ), "config_dict", environ)
+        parsed = parse_data(named.data, "config_dict", environ=environ)
+        return Team(parsed.config, "config_dict", environ, note=_noted("config_dict", parsed.note))
     project, own = config_places(cwd, environ)
     if named.config is not None:
         origin: Origin = "agent" if named.by_agent else "person"
@@ -60,8 +64,10 @@ async def choose_team(named: Named, *, cwd: Path, environ: Mapping[str, str], co
         return _from_file(str(project), "found", f"the project's config {project}", cwd, environ, consent)
     if is_config(own):
         return _from_file(str(own), "person", f"your own config {own}", cwd, environ, consent)
+    from massgen_mcp.config.default_team import default_team  # here: a server starts without it
+
     team = await default_team(environ)
-    return Team(team, describe_default(team), environ, is_default=True)
+    return Team(team.config, team.told, environ, is_default=True)
 
 
 def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd: Path) -> str:
@@ -72,4 +78,9 @@ def describe_start(config: Config, source: str, environ: Mapping[str, str], cwd:
 def _from_file(source: str, origin: Origin, told: str, cwd: Path, environ: Mapping[str, str], consent: Consent) -> Team:
     file = read_file(source, environ, cwd)
     allowed = require_trust(file, origin, environ, consent)
-    return Team(file.config, told, allowed, config_path(source))
+    path = config_path(source)
+    return Team(file.config, told, allowed, path, note=_noted(path.name, file.note))
+
+
+def _noted(name: str, note: str | None) -> str | None:
+    return f"{show_name(name)}: {note}" if note else None

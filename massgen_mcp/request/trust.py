@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
-from massgen_mcp.config.loader import config_path, config_places, parse_config, read_config, refused_keys
+from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config, refused_keys
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.request.harm import beyond, harmful, outside
@@ -46,6 +46,8 @@ class ConfigFile:
     config: Config
     project: Path
     reach: Reach
+    note: str | None
+    """What of it was ignored, and why."""
 
     def digest(self) -> str:
         """Of the file and of the skills that it loads, which are instructions as well."""
@@ -62,9 +64,10 @@ class ConfigFile:
 def read_file(source: str | Path, environ: Mapping[str, str], project: Path) -> ConfigFile:
     """Read and check a config. Raises `MassgenError` config_not_found, config_invalid."""
     text = read_config(source)
-    config = parse_config(text, str(source), environ, base_dir=project)
+    parsed = parse_text(text, str(source), environ, base_dir=project)
     root = project.resolve()
-    return ConfigFile(config_path(source).resolve(), text, config, root, reach_of(config, environ, root))
+    reach = reach_of(parsed.config, environ, root)
+    return ConfigFile(config_path(source).resolve(), text, parsed.config, root, reach, parsed.note)
 
 
 def project_of(path: Path, cwd: Path) -> Path:

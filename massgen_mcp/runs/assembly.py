@@ -6,6 +6,7 @@ from pathlib import Path
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -49,6 +50,7 @@ def assemble(
         replace(
             _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
             limiter=limiter,
+            own_tools=asked_tools(agent.backend),
             tariff=tariff,
             perspective=perspective,
             withheld=_withheld(request, nested_runs),
@@ -76,6 +78,7 @@ def assemble(
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
             round_seconds=timeouts.round_timeout_seconds,
+            first_round_seconds=timeouts.first_round_timeout_seconds,
             call_seconds=timeouts.call_timeout_seconds,
             first_answer_wait_seconds=orchestrator.first_answer_wait_seconds,
             enforcement_retries=orchestrator.max_enforcement_retries,
@@ -138,7 +141,15 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
-    return Member(name, backend, agent.system_message, tools=tuple(tools), notes=notes, workspace=workspace)
+    return Member(
+        name,
+        backend,
+        agent.system_message,
+        agent.message_templates,
+        tools=tuple(tools),
+        notes=notes,
+        workspace=workspace,
+    )
 
 
 def _skills(coordination: CoordinationConfig) -> tuple[Skill, ...]:

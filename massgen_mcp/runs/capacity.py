@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.registry import destination_of
+from massgen_mcp.config.limits import limits_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.run_state.state import RunState
@@ -112,7 +113,7 @@ class Capacity:
             config = self._files.of(row).read_request().config
             for place, agent in enumerate(config.agents):
                 if (destination := destination_of(agent.backend, self._environ)) is not None:
-                    limits = config.limits_of(agent.backend.type)
+                    limits = limits_of(config, agent.backend, self._environ)
                     team[public_agent_name(place)] = _Call(destination, limits.concurrency)
         except MassgenError:
             return {}

@@ -10,14 +10,17 @@ from collections.abc import Iterable, Mapping
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.key_hosts import named_variable
 from massgen_mcp.config.models import Config
+from massgen_mcp.config.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import Home
 
 
 def variables_of(config: Config) -> tuple[str, ...]:
-    """Names of the variables that decide who pays: every known provider's, and those that this config names itself."""
+    """Names of the variables that decide who pays and at whose prices: every known provider's, those that this config
+    names itself, and `MASSGEN_PRICE_AS`.
+    """
     named = {variable for agent in config.agents if (variable := named_variable(agent.backend))}
-    return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES)))
+    return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES, (PRICE_AS_VARIABLE,))))
 
 
 def identity(config: Config, environ: Mapping[str, str], home: Home) -> str:

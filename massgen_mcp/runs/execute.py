@@ -21,6 +21,7 @@ from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
 from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.models import BackendConfig, Config
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
@@ -305,7 +306,7 @@ def _limiters(
     chosen: list[ProviderLimiter | None] = []
     for agent in config.agents:
         destination = destination_of(agent.backend, environ)
-        limits = config.limits_of(agent.backend.type)
+        limits = limits_of(config, agent.backend, environ)
         chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
     return chosen
 

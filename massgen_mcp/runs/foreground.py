@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 import anyio
 import anyio.to_thread
 
+from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import require_keys
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
@@ -212,6 +213,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
         raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
     with ExitStack() as cleanup:
         project = request.project or cleanup.enter_context(temporary_project())
+        _require_utf8(project)
         run, note = None, ""
         if request.listed:
             try:
@@ -221,6 +223,18 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
                     raise
                 note = f"this run is in no list: {error}"
         yield run or _unlisted(request, project, note)
+
+
+def _require_utf8(project: Path) -> None:
+    """Records, store and replies are UTF-8, and all of them name the run's directory."""
+    try:
+        str(project).encode()
+    except UnicodeEncodeError:
+        raise MassgenError(
+            "unsafe_path",
+            f"{show_name(str(project))}: the path is not UTF-8, so no record could name it; work in another directory, "
+            "or keep no files (--no-logs)",
+        ) from None
 
 
 @contextmanager

@@ -108,18 +108,18 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
                 only_plan=dry_run,
             )
         )
-        team, source = request.config, request.source
-        reach = reach_of(team, os.environ, Path.cwd())
+        team = request.team
+        reach = reach_of(team.config, os.environ, Path.cwd())
         if dry_run:
-            expected = await estimate(team, request.question, os.environ)
-            return results.planned(team, source, reach, expected, os.environ, keys_of_client(context))
+            expected = await estimate(team.config, request.question, os.environ)
+            return results.planned(team, reach, expected, os.environ, keys_of_client(context))
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
-        expected = await estimate(team, request.question, os.environ)
-        return results.started(view, team, source, reach, expected, reused=reused, note=note)
+        expected = await estimate(team.config, request.question, os.environ)
+        return results.started(view, team, reach, expected, reused=reused, note=note)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(

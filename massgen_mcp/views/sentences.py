@@ -189,7 +189,8 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
 
 def _replied(event: events.ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
-    price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, price from {event.cost.source}"
+    source = "an estimate" if event.cost.source == "estimate" else f"price from {event.cost.source}"
+    price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
     called = f"calls {', '.join(names)}" if names else "no tool call"
     used = list(dict.fromkeys(name for name in names if name not in _WORKFLOW_TOOLS))
     text = f"{event.model} replied after {event.seconds:.2f} s ({price}): {called}"

@@ -60,7 +60,13 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 
-_PROVIDERS = {"claude": "anthropic", "gemini": "gcp.gemini", "grok": "x_ai", "azure_openai": "azure.ai.openai"}
+_PROVIDERS = {
+    "claude": "anthropic",
+    "gemini": "gcp.gemini",
+    "grok": "x_ai",
+    "mistral": "mistral_ai",
+    "azure_openai": "azure.ai.openai",
+}
 """The conventions' names for our backends; the others have the same."""
 
 Attributes = dict[str, AttributeValue]

@@ -20,6 +20,7 @@ def spent_json(spent: Spent) -> dict[str, Any]:
         "lost_calls": spent.lost_calls,
         "cost": spent.rounded_usd,
         "unpriced_calls": spent.unpriced_calls,
+        "estimated_calls": spent.estimated_calls,
         "latency": round(spent.seconds, 3),
     }
 
@@ -30,7 +31,8 @@ def spent_text(spent: Spent) -> str:
     money = "price unknown" if spent.known_usd is None else dollars(spent.known_usd)
     unknown = f" ({spent.unpriced_calls} of them of unknown price)" if spent.unpriced_calls < calls else ""
     told = unknown if spent.unpriced_calls else ""
-    return f"{money} for {calls} call{'' if calls == 1 else 's'}{told}, {spent.tokens:,} tokens"
+    estimate = "; the cost is an estimate" if spent.estimated_calls else ""
+    return f"{money} for {calls} call{'' if calls == 1 else 's'}{told}, {spent.tokens:,} tokens{estimate}"
 
 
 def dollars(usd: float) -> str:
@@ -45,6 +47,11 @@ def money_notes(run: RunState) -> list[str]:
         notes.append(f"The budget was reached at {dollars(run.spent.usd)} of max_usd {run.budget.max_usd:g}.")
     if run.max_usd is not None and (unpriced := run.spent.unpriced_calls):
         notes.append(f"{unpriced} calls have no known price: they count for max_tokens, not for max_usd.")
+    if estimated := run.spent.estimated_calls:
+        notes.append(
+            f"The cost is an estimate for {estimated} calls: a gateway was asked, and they count at the prices of the "
+            "models' own providers. Write price_as or price into the config to be sure."
+        )
     return notes
 
 
@@ -73,7 +80,10 @@ def spent_figures(spent: Spent) -> list[str]:
 
 
 def cost_of(spent: Spent) -> str:
-    """`$0.0412`, with a plus if some of it is of unknown price; unknown is never shown as nothing."""
+    """`$0.0412`, with `~` for an estimate, and a plus if some of it is of unknown price, which is never shown as
+    nothing.
+    """
     if spent.known_usd is None:
         return "cost n/a"
-    return dollars(spent.known_usd) + ("+" if spent.unpriced_calls else "")
+    about, more = "~" if spent.estimated_calls else "", "+" if spent.unpriced_calls else ""
+    return f"{about}{dollars(spent.known_usd)}{more}"

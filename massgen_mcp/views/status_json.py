@@ -31,7 +31,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             "phase": _phase(run),
             "active_agent": _active_agent(run),
             "completion_percentage": run.progress,
-            "is_final_presentation": run.phase == "presenting" and run.end is None,
+            "is_final_presentation": run.phase == "presenting" or run.state == "completed",
         },
         "agents": {name: _agent(run, view) for name, view in run.agents.items()},
         "results": {
@@ -74,7 +74,7 @@ def _agent(run: RunState, view: AgentState) -> dict[str, Any]:
         "timestamp": view.dropped_at,
     }
     return {
-        "status": view.status,
+        "status": "voted" if vote is not None and view.status == "completed" else view.status,
         "answer_count": len(view.answers),
         "latest_answer_label": view.latest_label,
         "vote_cast": vote

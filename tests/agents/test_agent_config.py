@@ -151,11 +151,14 @@ def test_nlip_is_refused_wherever_it_would_matter() -> None:
         assert caught.value.setting == "enable_nlip"
 
 
-def test_replaced_texts_are_refused_for_a_run_rather_than_ignored() -> None:
-    with pytest.raises(UnsupportedSettingError, match="message_templates: a run has its own texts"):
-        scripted(message_templates=MessageTemplates(enforcement_message="Act!")).to_config_dict()
-    with pytest.raises(UnsupportedSettingError):
-        team_config(scripted(message_templates=MessageTemplates(enforcement_message="Act!")), orchestrator=scripted())
+def test_replaced_texts_go_into_the_config_of_a_run() -> None:
+    act, decide = {"enforcement_message": "Act!"}, {"evaluation_system_message": "Decide."}
+    own, usual = scripted(message_templates=MessageTemplates(**act)), scripted(agent_id="b")
+    assert own.to_config_dict()["agents"][0]["message_templates"] == act
+    assert own.to_config().agents[0].message_templates.enforcement_message == "Act!"
+    lead = scripted(message_templates=MessageTemplates(**decide))
+    team = team_config(own.with_agent_id("a"), usual, orchestrator=lead)
+    assert [agent["message_templates"] for agent in team["agents"]] == [act, decide]
     assert scripted(message_templates=MessageTemplates()).to_config_dict() == scripted().to_config_dict()
 
 
@@ -248,7 +251,7 @@ HTTP_FACTORIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "create_chatcompletion_config": ("/v1/chat/completions", "gpt-oss-120b", {"base_url": "{}/v1"}),
     "create_openai_config": ("/v1/responses", "gpt-4o-mini", {"base_url": "{}/v1"}),
     "create_claude_config": ("/v1/messages", CLAUDE, {"base_url": "{}", "model": CLAUDE}),
-    "create_grok_config": ("/v1/chat/completions", "grok-2-1212", {"base_url": "{}/v1"}),
+    "create_grok_config": ("/v1/responses", "grok-2-1212", {"base_url": "{}/v1"}),
     "create_lmstudio_config": ("/v1/chat/completions", "gpt-4o-mini", {"base_url": "{}/v1"}),
     "create_vllm_config": ("/v1/chat/completions", "some-model", {"base_url": "{}/v1", "model": "some-model"}),
     "create_sglang_config": ("/v1/chat/completions", "some-model", {"base_url": "{}/v1", "model": "some-model"}),
@@ -392,8 +395,31 @@ def test_a_task_is_refused_where_the_backend_lacks_the_tool(preset: str) -> None
 
 
 def test_a_switch_that_the_backend_lacks_is_refused_when_the_config_is_used() -> None:
+    somewhere = AgentConfig.create_chatcompletion_config(enable_web_search=True, base_url="https://llm.example/v1")
+    message = "enable_web_search: chatcompletion does not offer this at https://llm.example/v1; it has no tools"
+    assert message in refused(somewhere)
+    compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
+    gemini = AgentConfig.create_gemini_config(enable_web_search=True, base_url=compatible)
+    assert refused(gemini).endswith("it has no tools of its own here; leave base_url out")
+
+
+async def test_the_compatible_type_has_the_search_of_whoever_is_there(aimock: Aimock) -> None:
+    aimock.load(PARIS)
     agent = AgentConfig.create_chatcompletion_config("gpt-oss-120b", enable_web_search=True)
-    assert "enable_web_search: chatcompletion does not offer this" in refused(agent)
+    environ = {"OPENAI_API_KEY": "sk-a", "OPENAI_BASE_URL": f"{aimock.url}/v1"}
+    assert text_in(await parts_of(agent.create_backend(environ), ask("capital?"))) == "Paris"
+    (request,) = aimock.requests
+    assert (request.path, request.body["tools"]) == ("/v1/responses", [{"type": "web_search"}])
+
+
+@pytest.mark.parametrize(
+    ("backend", "model"), [("gemini", "gemini-4-argon"), ("grok", "grok-4.7"), ("anthropic", "claude-opus-5-5")]
+)
+def test_a_research_task_of_another_company_takes_its_strong_model_for_the_default(backend: str, model: str) -> None:
+    agent = AgentConfig.for_research_task(backend=backend)
+    assert agent.to_config(NOBODY).agents[0].backend.model == model
+    assert agent.backend_params["enable_web_search"] is True
+    assert AgentConfig.for_research_task("my-model", backend).backend_params["model"] == "my-model"
 
 
 def test_lm_studio_takes_the_switch_of_the_others_and_says_that_it_does_nothing() -> None:

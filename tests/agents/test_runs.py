@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp import team_config
+from massgen_mcp import MessageTemplates, team_config
 from massgen_mcp.agent_config import AgentConfig, CoordinationConfig, TimeoutConfig
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import AnswerSubmitted, ModelReplied, RuleViolated, ToolFinished, VoteCast
@@ -13,6 +13,9 @@ from tests.wire_double import Aimock
 
 def scripted(*steps: dict[str, Any], presentation: str | None = None, **settings: Any) -> AgentConfig:
     return AgentConfig({"type": "scripted", "script": list(steps), "presentation": presentation}, **settings)
+
+
+VOTE = {"agent_id": "agent1", "reason": "It is right."}
 
 
 async def run(path: Path, *agents: AgentConfig) -> Ended:
@@ -50,6 +53,31 @@ async def test_agents_of_two_providers_do_what_their_configs_say(tmp_path: Path,
         assert request.body["model"] == "one"
         assert (request.body["max_tokens"], request.body["temperature"]) == (50, 0.5)
         assert "arithmetic" in request.body["messages"][0]["content"]
+
+
+async def test_message_templates_take_the_place_of_a_runs_own_texts(tmp_path: Path, aimock: Aimock) -> None:
+    aimock.load(
+        {"match": {"systemMessage": "Write it down."}, "response": {"content": "The final answer."}},
+        {"match": {"userMessage": "Act!"}, "response": {"toolCalls": [{"name": "vote", "arguments": VOTE}]}},
+        {"match": {"userMessage": "<answer name=", "toolName": "vote"}, "response": {"content": "I wonder."}},
+        {
+            "match": {"systemMessage": "Decide.", "toolName": "new_answer"},
+            "response": {"toolCalls": [{"name": "new_answer", "arguments": {"content": "42"}}]},
+        },
+    )
+    texts = MessageTemplates(
+        evaluation_system_message="Decide.",
+        final_presentation_system_message="Write it down.",
+        enforcement_message="Act!",
+    )
+    backend = {"type": "lmstudio", "model": "one", "base_url": f"{aimock.url}/v1"}
+    ended = await run(tmp_path, *(AgentConfig(dict(backend), message_templates=texts) for _ in range(2)))
+    assert ended.snapshot.final_answer == "The final answer."
+    systems = [request.body["messages"][0]["content"] for request in aimock.requests]
+    assert all(system.startswith(("Decide.", "Write it down.")) for system in systems)
+    assert all("between markers" in system for system in systems), "what else an agent has to know stays"
+    reminders = [m for request in aimock.requests for m in request.body["messages"] if "Act! If you" in str(m)]
+    assert reminders
 
 
 async def test_limits_and_phases_of_a_config_hold_in_its_run(tmp_path: Path) -> None:

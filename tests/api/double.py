@@ -38,12 +38,13 @@ def load(aimock: Aimock) -> None:
     )
 
 
+ROOTS = {"messages": "", "gemini": "/v1beta/openai"}
+"""Of the double, by wire; Gemini at its compatible address, because aimock ends calls of the other API in a way of its
+own."""
+
+
 def environment(url: str) -> dict[str, str]:
     """Keys for every provider, and the double as the address of each: what an operator may set."""
     keys = {name: f"sk-test-{name.lower()}" for row in PROVIDERS for name in row.key_variables}
-    addresses = {
-        row.base_url_variable: url if row.wire == "messages" else f"{url}/v1"
-        for row in PROVIDERS
-        if row.base_url_variable
-    }
+    addresses = {row.base_url_variable: url + ROOTS.get(row.wire, "/v1") for row in PROVIDERS if row.base_url_variable}
     return keys | addresses

@@ -122,8 +122,9 @@ def test_the_conversation_reaches_the_agents(llm: Any, models: Aimock) -> None:
         {"role": "user", "content": [{"type": "text", "text": "What is"}, {"type": "text", "text": "my name?"}]},
     ]
     llm.completion(model="massgen/model:grok-4", messages=messages)
-    system, *said = models.requests[0].body["messages"]
-    assert "Answer in French." in system["content"]
+    body = models.requests[0].body
+    said = body["input"]
+    assert "Answer in French." in body["instructions"]
     assert "My name is Ada." in json.dumps(said)
     assert "What is\\nmy name?" in json.dumps(said)
 
@@ -160,7 +161,7 @@ def test_sampling_parameters_reach_every_model(llm: Any, models: Aimock) -> None
     )
     for request in models.requests:
         assert (request.body["temperature"], request.body["top_p"]) == (0.2, 0.5)
-        assert 77 in (request.body.get("max_tokens"), request.body.get("max_completion_tokens"))
+        assert 77 in (request.body.get("max_tokens"), request.body.get("max_output_tokens"))
 
 
 def test_what_a_team_cannot_do_is_refused_or_dropped_on_demand(llm: Any) -> None:

@@ -37,6 +37,22 @@ async def test_one_model_is_one_agent_and_has_no_votes(place: Place) -> None:
     assert not {"vote_results", "answers", "selected_agent", "agent_mapping", "log_directory"} & set(result)
 
 
+async def test_a_key_that_an_agent_was_given_as_text_serves_the_runs_of_this_process(
+    place: Place, aimock: Aimock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del place
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    aimock.load({"match": {}, "response": {"content": "Paris"}})
+    agent = massgen.AgentConfig.create_azure_openai_config(
+        deployment_name="gpt-4-turbo", endpoint=f"{aimock.url}/", api_key="az-given-to-a-run"
+    )
+    config = agent.to_config_dict()
+    assert "az-given" not in repr(config)
+    result = await massgen.run("What is the capital of France?", config_dict=config, enable_filesystem=False)
+    assert result["final_answer"] == "Paris"
+    assert {request.headers["api-key"] for request in aimock.requests} == {"az-given-to-a-run"}
+
+
 async def test_several_models_are_dealt_out_to_as_many_agents_as_asked_for(place: Place) -> None:
     del place
     result = await massgen.run("q", models=["scripted/x", "scripted/y"], num_agents=3)
@@ -77,8 +93,7 @@ async def test_models_can_be_asked_at_another_address(models: Aimock) -> None:
 async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Aimock) -> None:
     config = {"agents": [{"backend": {"type": "grok", "model": "m"}, "system_message": "You are terse."}]}
     await massgen.run("q", config_dict=config, system_message="Answer in French.")
-    (system, *_) = models.requests[0].body["messages"]
-    assert "You are terse.\n\nAnswer in French." in system["content"]
+    assert "You are terse.\n\nAnswer in French." in models.requests[0].body["instructions"]
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

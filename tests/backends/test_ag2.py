@@ -25,6 +25,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models import Ag2BackendConfig, Config, ProviderBackendConfig
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
@@ -428,7 +429,7 @@ def test_keys_limits_and_prices_are_those_of_whom_it_asks() -> None:
     assert tariff_of(backend, environ).cost(spent) == tariff_of(same, environ).cost(spent)
     assert (tariff_of(backend, environ).cost(spent).usd or 0) > 0
     limited = {"agents": [{"backend": section()}], "limits": {"ag2": {"concurrency": 1}}}
-    assert config_from_data(limited, "t").limits_of("ag2").concurrency == 1
+    assert limits_of(config_from_data(limited, "t"), backend, environ).concurrency == 1
 
 
 def test_a_key_that_the_config_names_is_part_of_whose_run_it_is() -> None:

@@ -32,7 +32,8 @@ from massgen_mcp.backends.frameworks.claude_code_rules import refusal
 from massgen_mcp.backends.frameworks.claude_code_step import Cli
 from massgen_mcp.backends.registry import AgentPaths, make_backend
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.builder import config_from_models, default_team
+from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
@@ -437,10 +438,10 @@ async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> No
 
 async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome, tmp_path: Path) -> None:
     own = logged_in(tmp_path / "own", seconds=3600)
-    config = await default_team({"PATH": os.environ["PATH"], **own}, local_servers=())
+    config = (await default_team({"PATH": os.environ["PATH"], **own}, places=())).config
     assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code-1", "claude_code")]
-    keyed = await default_team({**own, "OPENAI_API_KEY": "k"}, local_servers=())
-    assert [agent.backend.type for agent in keyed.agents] == ["openai"]
+    keyed = (await default_team({**own, "OPENAI_API_KEY": "k"}, places=())).config
+    assert {agent.backend.type for agent in keyed.agents} == {"openai"}
     async with home.with_variables(**own).client() as client:
         planned = await call(client, "start_run", question="q", dry_run=True)
     assert "Claude Code" in planned["source"]

@@ -146,6 +146,7 @@ ERROR_EVENTS: dict[str, dict[str, Any]] = {
     "chatcompletion": {"error": {"message": "too many", "type": "rate_limit_error", "code": None}},
     "openai": {"type": "error", "code": "rate_limit_exceeded", "message": "too many", "sequence_number": 1},
     "claude": {"type": "error", "error": {"type": "rate_limit_error", "message": "too many"}},
+    "gemini": {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "too many"}},
 }
 
 

@@ -12,15 +12,16 @@ from massgen_mcp.config.models import Ag2AgentConfig, Ag2BackendConfig, Ag2Model
 from massgen_mcp.config.models import AzureBackendConfig, ClaudeCodeBackendConfig, LocalBackendConfig
 from massgen_mcp.config.models import ProviderBackendConfig, ScriptedBackendConfig
 make_backend(ScriptedBackendConfig(type="scripted"), {})
-for kind in ("openai", "chatcompletion", "claude"):
-    make_backend(ProviderBackendConfig(type=kind, model="m"), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
+keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "XAI_API_KEY"), "k")
+for kind in ("openai", "chatcompletion", "claude", "gemini", "grok"):
+    make_backend(ProviderBackendConfig(type=kind, model="m"), keys)
 make_backend(LocalBackendConfig(type="vllm"), {})
 make_backend(AzureBackendConfig(type="azure_openai", model="m", endpoint="http://127.0.0.1:1"), {})
 print("httpx2" in sys.modules)
 make_backend(ClaudeCodeBackendConfig(type="claude_code"), {"ANTHROPIC_API_KEY": "k"})
 agent = Ag2AgentConfig(llm_config=Ag2ModelConfig(model="m"))
 make_backend(Ag2BackendConfig(type="ag2", agent_config=agent), {"OPENAI_API_KEY": "k"})
-print(sorted({"openai", "anthropic", "claude_agent_sdk", "mcp", "ag2", "httpx"} & set(sys.modules)))
+print(sorted({"openai", "anthropic", "google.genai", "claude_agent_sdk", "mcp", "ag2", "httpx"} & set(sys.modules)))
 """
 
 

@@ -19,9 +19,15 @@ from tests.wire_check import check_body
 from tests.wire_double import Aimock
 
 CONFIG: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-LOCAL = ("lmstudio", "vllm", "sglang")
-KEYED = tuple(row.type for row in PROVIDERS if row.type not in ("azure_openai", *LOCAL))
-SUFFIX = {"responses": "/responses", "chat": "/chat/completions", "messages": "/v1/messages"}
+LOCAL = ("lmstudio", "vllm", "sglang", "llamacpp")
+KEYED = tuple(row.type for row in PROVIDERS if row.type not in ("azure_openai", "ollama", *LOCAL))
+SUFFIX = {
+    "responses": "/responses",
+    "chat": "/chat/completions",
+    "messages": "/v1/messages",
+    "gemini": "/models/some-model:streamGenerateContent?alt=sse",
+}
+HEADERS = {"messages": "x-api-key", "gemini": "x-goog-api-key"}
 PARIS = {"match": {"userMessage": "capital"}, "response": {"content": "Paris"}}
 
 
@@ -38,16 +44,21 @@ async def test_a_provider_is_asked_below_its_own_path_with_its_key_in_one_header
     assert text_in(await parts_of(asked, ask("capital?", VOTE))) == "Paris"
     (request,) = aimock.requests
     assert request.path == prefix + SUFFIX[row.wire]
-    own_header = {"x-api-key": "sk-mine"} if row.wire == "messages" else {"authorization": "Bearer sk-mine"}
+    header = HEADERS.get(row.wire)
+    own_header = {header: "sk-mine"} if header else {"authorization": "Bearer sk-mine"}
     assert {name: value for name, value in request.headers.items() if "sk-mine" in value} == own_header
-    assert not {"authorization", "x-api-key", "api-key"}.intersection(request.headers).difference(own_header)
-    assert request.body["model"] == "some-model"
+    others = {"authorization", "x-api-key", "api-key", "x-goog-api-key"}.difference(own_header)
+    assert not others.intersection(request.headers)
+    assert row.wire == "gemini" or request.body["model"] == "some-model"
     check_body(request.path, request.body)
 
 
 def test_the_paths_are_the_providers_documented_ones() -> None:
     paths = {row.type: urlsplit(row.base_url).path for row in PROVIDERS}
-    assert paths["gemini"] == "/v1beta/openai"
+    assert paths["gemini"] == "/v1beta"
+    assert paths["qwen"] == "/compatible-mode/v1"
+    assert paths["github"] == "/inference"
+    assert paths["deepseek"] == paths["perplexity"] == ""
     assert paths["openrouter"] == "/api/v1"
     assert paths["groq"] == "/openai/v1"
     assert paths["fireworks"] == "/inference/v1"
@@ -129,7 +140,7 @@ def listing(*names: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", LOCAL)
-async def test_a_local_server_without_a_model_serves_the_first_that_it_lists(kind: str, aimock: Aimock) -> None:
+async def test_a_local_server_without_a_model_serves_one_that_it_lists(kind: str, aimock: Aimock) -> None:
     models = ("nomic-embed", "qwen-4", "other")
     aimock.load(*({"match": {"model": model}, "response": {"content": f"from {model}"}} for model in models))
     asked = backend(kind, {"MY_KEY": "mine"}, model="auto", base_url=f"{aimock.url}/v1/", api_key_env="MY_KEY")
@@ -138,10 +149,13 @@ async def test_a_local_server_without_a_model_serves_the_first_that_it_lists(kin
         assert text_in([part async for part in asked.stream(ask("capital?"))]) == "from qwen-4"
     await asked.aclose()
     await asked.aclose()
-    assert [request.path for request in aimock.requests] == ["/v1/models", *["/v1/chat/completions"] * 2]
+    *lists, first, second = aimock.requests
+    own = ["/api/v1/models", "/api/v0/models"] if kind == "lmstudio" else []
+    assert [request.path for request in lists] == [*own, "/v1/models"]
     assert {request.headers["authorization"] for request in aimock.requests} == {"Bearer mine"}
-    assert aimock.requests[1].body["model"] == "qwen-4"
-    check_body(aimock.requests[1].path, aimock.requests[1].body)
+    for request in (first, second):
+        assert (request.path, request.body["model"]) == ("/v1/chat/completions", "qwen-4")
+        check_body(request.path, request.body)
 
 
 @pytest.mark.parametrize(
@@ -177,21 +191,23 @@ def gemini_call(call_id: str, signature: str | None) -> dict[str, Any]:
     return call if signature is None else {**call, "extra_content": {"google": {"thought_signature": signature}}}
 
 
-async def test_geminis_signatures_go_back_with_the_calls_they_came_with(aimock: Aimock) -> None:
+async def test_at_its_compatible_endpoint_geminis_signatures_go_back_with_the_calls_they_came_with(
+    aimock: Aimock,
+) -> None:
     aimock.load(PARIS)
     calls = [gemini_call("call_1", "SIGNED"), gemini_call("call_2", None)]
     delta = {"role": "assistant", "content": "I look.", "tool_calls": calls}
     chunk = {**CHAT.whole[0], "choices": [{"index": 0, "delta": delta, "finish_reason": "tool_calls"}]}
     request = ask("look around", LOOK)
+    compatible = "/v1beta/openai"
     async with raw_server(reply(sse(chunk))) as server:
-        first = await reply_of(backend("gemini", {"MY_KEY": "k"}, base_url=server.url, api_key_env="MY_KEY"), request)
+        asked = backend("gemini", {"MY_KEY": "k"}, base_url=server.url + compatible, api_key_env="MY_KEY")
+        first = await reply_of(asked, request)
     assert [call.id for call in first.tool_calls] == ["call_1", "call_2"]
     said = AssistantMessage(first.text, first.tool_calls, first.replay)
     results = [ToolResultMessage(call.id, "look", "empty") for call in first.tool_calls]
     second = replace(request, messages=(*request.messages, said, *results, UserMessage("capital?")))
-    await parts_of(
-        backend("gemini", {"MY_KEY": "k"}, base_url=f"{aimock.url}/v1beta/openai", api_key_env="MY_KEY"), second
-    )
+    await parts_of(backend("gemini", {"MY_KEY": "k"}, base_url=aimock.url + compatible, api_key_env="MY_KEY"), second)
     (sent,) = aimock.requests
     check_body(sent.path, sent.body)
     assert sent.body["messages"][2] == {"role": "assistant", "content": "I look.", "tool_calls": calls}

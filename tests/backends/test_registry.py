@@ -25,7 +25,8 @@ async def head_sent(wire: Wire, environ: dict[str, str], **settings: object) -> 
 
 
 def header_with(wire: Wire, key: str) -> str:
-    return f"x-api-key: {key}" if wire.name == "claude" else f"authorization: Bearer {key}"
+    own = {"claude": "x-api-key", "gemini": "x-goog-api-key"}.get(wire.name)
+    return f"{own}: {key}" if own else f"authorization: Bearer {key}"
 
 
 @every_wire

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.backends import chatcompletion, claude, openai_responses
+from massgen_mcp.backends import chatcompletion, claude, gemini, openai_responses
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, ToolCall, ToolResultMessage, UserMessage
 from massgen_mcp.backends.calling import Reply
 from massgen_mcp.backends.http import Endpoint
@@ -19,6 +19,7 @@ BODIES = (
     ("/v1/chat/completions", chatcompletion.request_body),
     ("/v1/responses", openai_responses.request_body),
     ("/v1/messages", claude.request_body),
+    ("/v1beta/models/some-model:streamGenerateContent", gemini.request_body),
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from massgen_mcp.backends.base import UsagePart
 from massgen_mcp.backends.http import Endpoint
-from tests.backends.wires import CHAT, CLAUDE, RESPONSES, Wire, ask, parts_of
+from tests.backends.wires import CHAT, CLAUDE, GEMINI, RESPONSES, Wire, ask, parts_of
 from tests.raw_double import raw_server, reply, sse
 
 
@@ -83,6 +83,30 @@ async def test_a_response_has_them_too_and_its_searches() -> None:
     }  # fmt: skip
     part = await usage_of(RESPONSES, *RESPONSES.whole[:-1], {**RESPONSES.whole[-1], "response": end})
     assert part == UsagePart(100, 60, 50, 40, "m", cache_write_tokens=30, web_searches=1)
+
+
+async def test_xai_tells_its_searches_and_what_the_call_cost() -> None:
+    usage = {
+        "input_tokens": 27236, "output_tokens": 3077, "total_tokens": 30313,
+        "input_tokens_details": {"cached_tokens": 4585}, "output_tokens_details": {"reasoning_tokens": 1091},
+        "num_server_side_tools_used": 6, "cost_in_usd_ticks": 37756000,
+        "server_side_tool_usage_details": {"web_search_calls": 4, "x_search_calls": 1, "code_interpreter_calls": 1},
+    }  # fmt: skip
+    end = {**RESPONSES.whole[-1], "response": {**RESPONSES.whole[-1]["response"], "usage": usage}}
+    settings: Any = {"of_xai": True, "cost_field": "cost_in_usd_ticks"}
+    part = await usage_of(RESPONSES, *RESPONSES.whole[:-1], end, **settings)
+    assert part == UsagePart(27236, 4585, 3077, 1091, "m", web_searches=5, cost_usd=0.0037756)
+
+
+async def test_gemini_counts_what_its_tools_read_as_input_and_thoughts_as_output() -> None:
+    usage = {
+        "promptTokenCount": 17, "toolUsePromptTokenCount": 308, "cachedContentTokenCount": 10,
+        "candidatesTokenCount": 37, "thoughtsTokenCount": 333, "totalTokenCount": 695,
+    }  # fmt: skip
+    part = await usage_of(GEMINI, *GEMINI.whole[:-1], {**GEMINI.whole[-1], "usageMetadata": usage})
+    assert part == UsagePart(325, 10, 370, 333, "m")
+    del usage["totalTokenCount"]
+    assert await usage_of(GEMINI, *GEMINI.whole[:-1], {**GEMINI.whole[-1], "usageMetadata": usage}) == part
 
 
 async def test_claudes_input_is_put_together_from_its_parts() -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from massgen_mcp.errors import BackendError
-from tests.backends.wires import KEY, VOTE, WIRES, Wire, ask, calls_in, parts_of, reply_of, stop_of
+from tests.backends.wires import GEMINI, KEY, VOTE, WIRES, Wire, ask, calls_in, parts_of, reply_of, stop_of
 from tests.wire_check import check_body
 from tests.wire_double import Aimock
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
 async def test_a_tool_call_arrives_whole_with_its_id_and_name(wire: Wire, aimock: Aimock) -> None:
     call = {"id": "call_77", "name": "vote", "arguments": {"agent_id": "agent2", "reason": "clear and complete"}}
-    aimock.load({"match": {"toolName": "vote"}, "response": {"toolCalls": [call]}, "chunkSize": 3})
+    aimock.load({"match": {"toolName": "vote"}, "response": {"toolCalls": [call], **wire.calls_end}, "chunkSize": 3})
     parts = await parts_of(wire.backend(aimock.url), ask("Vote!", VOTE, must_call_tool=True))
     (got,) = calls_in(parts)
     assert (got.id, got.name) == ("call_77", "vote")
@@ -22,23 +22,35 @@ async def test_a_tool_call_arrives_whole_with_its_id_and_name(wire: Wire, aimock
     assert stop_of(parts).reason == "tool_calls"
     (request,) = aimock.requests
     check_body(request.path, request.body)
-    assert request.body["tool_choice"] in ("required", {"type": "any"})
+    forced = request.body.get("tool_choice") or request.body["toolConfig"]["functionCallingConfig"]
+    assert forced in ("required", {"type": "any"}, {"mode": "ANY"})
 
 
 async def test_all_settings_go_out_in_fields_the_api_knows(wire: Wire, aimock: Aimock) -> None:
     aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris"}})
+    tier = "serviceTier" if wire is GEMINI else "service_tier"
     backend = wire.backend(
         aimock.url, temperature=0.5, top_p=0.9, max_output_tokens=100, reasoning_effort="low",
-        extra_body={"service_tier": "auto"},
+        extra_body={tier: "auto"},
     )  # fmt: skip
     await parts_of(backend, ask("capital?", VOTE))
     (request,) = aimock.requests
     check_body(request.path, _without_sampling(request.body, wire))
-    assert request.body["temperature"] == 0.5
-    assert request.body["top_p"] == 0.9
-    assert 100 in request.body.values()
+    sent = {**request.body, **request.body.get("generationConfig", {})}
+    assert sent["temperature"] == 0.5
+    assert sent["topP" if wire is GEMINI else "top_p"] == 0.9
+    assert 100 in sent.values()
     assert '"low"' in json.dumps(request.body)
-    assert request.body["service_tier"] == "auto"
+    assert request.body[tier] == "auto"
+
+
+async def test_verbosity_goes_to_the_apis_that_have_it(wire: Wire, aimock: Aimock) -> None:
+    aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris"}})
+    await parts_of(wire.backend(aimock.url, verbosity="low"), ask("capital?"))
+    (request,) = aimock.requests
+    check_body(request.path, request.body)
+    expected = {"claude": None, "openai": {"verbosity": "low"}, "chatcompletion": "low"}
+    assert request.body.get("text", request.body.get("verbosity")) == expected[wire.name]
 
 
 async def test_a_refused_key_is_not_tried_again_and_not_told(wire: Wire, aimock: Aimock) -> None:

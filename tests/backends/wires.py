@@ -1,7 +1,7 @@
-"""The three HTTP wires as one parameter, and small helpers to use them."""
+"""The four HTTP wires as one parameter, and small helpers to use them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from massgen_mcp.backends.base import (
@@ -19,6 +19,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
 from massgen_mcp.backends.chatcompletion import ChatCompletionBackend
 from massgen_mcp.backends.claude import ClaudeBackend
+from massgen_mcp.backends.gemini import GeminiBackend
 from massgen_mcp.backends.http import Endpoint
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.errors import BackendError
@@ -41,6 +42,8 @@ class Wire:
     suffix: str
     path: str
     whole: tuple[dict[str, Any], ...]
+    calls_end: dict[str, str] = field(default_factory=dict[str, str])
+    """What aimock has to be told to end a reply with calls as the provider does."""
 
     def backend(self, root: str, **settings: Any) -> Backend:
         redactor = Redactor({"THE_KEY": KEY})
@@ -97,7 +100,22 @@ CLAUDE = Wire(
     ),
 )  # fmt: skip
 
-WIRES = (CHAT, RESPONSES, CLAUDE)
+
+def _candidate(text: str, **more: Any) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0, **more}
+    return {"candidates": [candidate], "modelVersion": "m", "responseId": "r"}
+
+
+GEMINI = Wire(
+    "gemini",
+    GeminiBackend,
+    "/v1beta",
+    "/v1beta/models/some-model:streamGenerateContent?alt=sse",
+    (_candidate("Pa"), _candidate("ris"), _candidate("", finishReason="STOP")),
+    calls_end={"finishReason": "STOP"},
+)
+
+WIRES = (CHAT, RESPONSES, CLAUDE, GEMINI)
 
 
 def ask(text: str, *tools: ToolSpec, must_call_tool: bool = False) -> ModelRequest:

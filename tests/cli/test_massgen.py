@@ -69,7 +69,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
         "TEAM: @examples/scripted; no hosts, no keys, writes nothing of yours",
         "WINNER: agent_b",
         r"DURATION: \d+\.\d+s",
-        r"COST: price unknown for \d+ calls, [\d,]+ tokens",
+        r"COST: \$0\.00 for \d+ calls, [\d,]+ tokens",
         re.escape(f"ANSWER_FILE: {directory / 'final' / 'agent_b' / 'answer.txt'}"),
         "ANSWER_PREVIEW: Neither: replace it piece by piece.*",
         r"COMPLETED: 3 agents, \d+\.\d+s total",
@@ -294,7 +294,8 @@ def test_status_json_tells_the_end_as_it_was(home: TempHome) -> None:
     assert meta["start_time"] < meta["last_updated"]
     assert status["coordination"]["completion_percentage"] == 100
     assert status["coordination"]["phase"] == "presentation"
-    assert {view["status"] for view in status["agents"].values()} == {"completed"}
+    assert status["coordination"]["is_final_presentation"] is True
+    assert {view["status"] for view in status["agents"].values()} == {"voted"}
     bo = status["agents"]["agent_b"]
     assert (bo["answer_count"], bo["latest_answer_label"], bo["error"]) == (2, "agent2.2", None)
     assert bo["vote_cast"]["voted_for_agent"] == "agent_b"

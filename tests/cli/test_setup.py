@@ -46,7 +46,7 @@ def test_the_strongest_models_of_the_keys_are_two_enters_away(keyed: TempHome) -
         assert KEY not in person.seen
     saved = project_config(keyed)
     config = load_config(saved, environ={})
-    assert [agent.backend.type for agent in config.agents] == ["openai"]
+    assert [agent.backend.type for agent in config.agents] == ["openai"] * 3, "one model, three views"
     assert KEY not in saved.read_text()
     assert stat.S_IMODE(saved.stat().st_mode) == 0o644
     assert [path.name for path in saved.parent.iterdir()] == ["config.yaml"], "nothing half-written beside it"

@@ -29,6 +29,10 @@ ALLOWED = [
     ("HF_TOKEN", HERE),
     ("GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta/openai"),
     ("ANTHROPIC_AUTH_TOKEN", CLAUDE),
+    ("HF_TOKEN", "https://router.huggingface.co/v1"),
+    ("GITHUB_MODELS_TOKEN", "https://models.github.ai/inference"),
+    ("QWEN_API_KEY", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
+    ("KIMI_API_KEY", "https://api.moonshot.cn/v1"),
 ]
 REFUSED = [
     ("OPENAI_API_KEY", FOREIGN),
@@ -41,6 +45,11 @@ REFUSED = [
     ("AWS_SECRET_ACCESS_KEY", HERE),
     ("GITHUB_TOKEN", OPENAI),
     ("GITHUB_TOKEN", HERE),
+    ("GITHUB_TOKEN", "https://models.github.ai/inference"),
+    ("GITHUB_MODELS_TOKEN", "https://models.github.ai.example.com/inference"),
+    ("HF_TOKEN", OPENAI),
+    ("DEEPSEEK_API_KEY", "https://api.mistral.ai/v1"),
+    ("NEBIUS_API_KEY", "https://nebius.com/v1"),
     ("SSH_AUTH_SOCK", HERE),
     ("DB_PASSWORD", HERE),
     ("PATH", HERE),

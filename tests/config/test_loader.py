@@ -15,8 +15,9 @@ from massgen_mcp.errors import MassgenError
 from tests.harness import ROOT
 
 KINDS = (
-    "ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, fireworks, gemini, grok, groq, lmstudio, "
-    "openai, openrouter, scripted, sglang, together, vllm, zai"
+    "ag2, azure_openai, cerebras, chatcompletion, claude, claude_code, deepseek, fireworks, gemini, github, grok, "
+    "groq, huggingface, llamacpp, lmstudio, mistral, moonshot, nebius, ollama, openai, openrouter, perplexity, qwen, "
+    "scripted, sglang, together, vllm, zai"
 )
 OPENAI = "agents:\n  - backend: {type: openai, model: gpt-5}\n"
 
@@ -91,9 +92,10 @@ A_HOST = "expected an address with a plain host name (and port), such as https:/
 OPENAIS_TOOLS = "openai does not offer this; it has only enable_web_search and enable_code_interpreter"
 AZURES_KEYS = (
     "api_key_env, api_version, deployment, enable_code_execution, enable_code_interpreter, enable_web_search, "
-    "endpoint, extra_body, max_output_tokens, model, price, reasoning_effort, temperature, top_p, type"
+    "enable_x_search, endpoint, extra_body, max_output_tokens, model, price, price_as, reasoning_effort, temperature, "
+    "top_p, type, verbosity"
 )
-NO_TOOLS = "grok does not offer this; it has no tools of its own here"
+NO_TOOLS = "groq does not offer this; it has no tools of its own here"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ NO_TOOLS = "grok does not offer this; it has no tools of its own here"
         ),
         ("agent:\n  backend:\n    type: grok", 2, "agent.backend.model: required key is missing"),
         (
-            "agent:\n  backend: {type: grok, model: m, enable_web_search: true}",
+            "agent:\n  backend: {type: groq, model: m, enable_web_search: true}",
             2,
             f"agent.backend.enable_web_search: {NO_TOOLS}",
         ),

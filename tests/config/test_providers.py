@@ -10,6 +10,7 @@ from massgen_mcp.config.models import (
     AzureBackendConfig,
     BackendConfig,
     LocalBackendConfig,
+    OllamaBackendConfig,
     ProviderBackendConfig,
 )
 from massgen_mcp.config.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
@@ -25,9 +26,11 @@ from massgen_mcp.config.providers import (
 )
 from massgen_mcp.errors import MassgenError
 
-HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, AzureBackendConfig)
+HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, OllamaBackendConfig, AzureBackendConfig)
 BACKEND: TypeAdapter[BackendConfig] = TypeAdapter(BackendConfig)
-KEYS = {name: name.lower() for name in credential_variables() if name.endswith("_API_KEY")} | {"MY_KEY": "my_key"}
+KEYS = {name: name.lower() for name in credential_variables() if name.endswith(("_KEY", "_TOKEN"))} | {
+    "MY_KEY": "my_key"
+}
 
 
 def chat(base_url: str | None = None, api_key_env: str | None = None) -> ProviderBackendConfig:
@@ -50,6 +53,17 @@ def chat(base_url: str | None = None, api_key_env: str | None = None) -> Provide
         ("https://api.fireworks.ai/inference/v1", "fireworks_api_key"),
         ("https://api.z.ai/api/paas/v4", "zai_api_key"),
         ("https://generativelanguage.googleapis.com/v1beta/openai", "google_api_key"),
+        ("https://api.deepseek.com", "deepseek_api_key"),
+        ("https://api.mistral.ai/v1", "mistral_api_key"),
+        ("https://api.moonshot.ai/v1", "moonshot_api_key"),
+        ("https://api.moonshot.cn/v1", "moonshot_api_key"),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "dashscope_api_key"),
+        ("https://dashscope.aliyuncs.com/compatible-mode/v1", "dashscope_api_key"),
+        ("https://api.tokenfactory.nebius.com/v1", "nebius_api_key"),
+        ("https://api.studio.nebius.ai/v1", "nebius_api_key"),
+        ("https://api.perplexity.ai", "perplexity_api_key"),
+        ("https://router.huggingface.co/v1", "hf_token"),
+        ("https://models.github.ai/inference", "github_models_token"),
         ("https://api.anthropic.com/v1", "anthropic_api_key"),
     ],
 )
@@ -137,13 +151,46 @@ def test_the_wire_follows_the_type_and_the_provider_the_host() -> None:
     assert (at_openrouter.wire, at_openrouter.type) == ("chat", "openrouter")
 
 
+def test_gemini_is_asked_in_openais_way_where_google_has_an_address_for_that() -> None:
+    compatible = "https://generativelanguage.googleapis.com/v1beta/openai"
+    for url, wire in ((None, "gemini"), (compatible, "chat"), (f"{compatible}/", "chat")):
+        asked = provider_for(ProviderBackendConfig(type="gemini", model="m", base_url=url))
+        assert (asked.wire, asked.type) == (wire, "gemini")
+    moved = {"MASSGEN_GEMINI_BASE_URL": "https://gateway.example.com/gemini/openai"}
+    assert provider_for(ProviderBackendConfig(type="gemini", model="m"), moved).wire == "chat"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wire", "asked_at"),
+    [
+        (None, "responses", "https://api.openai.com/v1"),
+        ("https://api.x.ai/v1", "responses", "https://api.x.ai/v1"),
+        ("https://api.anthropic.com/v1", "messages", "https://api.anthropic.com/v1"),
+        ("https://openrouter.ai/api/v1", "chat", "https://openrouter.ai/api/v1"),
+        (
+            "https://generativelanguage.googleapis.com/v1beta/openai/",
+            "gemini",
+            "https://generativelanguage.googleapis.com/v1beta",
+        ),
+    ],
+)
+def test_the_compatible_type_asks_for_tools_in_the_way_of_whoever_has_them(
+    base_url: str | None, wire: str, asked_at: str
+) -> None:
+    searching = ProviderBackendConfig(type="chatcompletion", model="m", base_url=base_url, enable_web_search=True)
+    assert (provider_for(searching).wire, provider_for(searching).base_url) == (wire, asked_at)
+    assert provider_for(chat(base_url)).wire == "chat"
+
+
 def test_every_row_of_the_table_is_a_type_and_every_type_a_row() -> None:
     kinds = {tag for model in HTTP_MODELS for tag in get_args(model.model_fields["type"].annotation)}
     assert kinds == {row.type for row in PROVIDERS}
     assert set(NATIVE_TOOLS) <= kinds
 
 
-@pytest.mark.parametrize("kind", ["gemini", "grok", "groq", "cerebras", "together", "fireworks", "openrouter", "zai"])
+@pytest.mark.parametrize(
+    "kind", [row.type for row in PROVIDERS if row.hosts and row.type not in ("openai", "claude", "azure_openai")]
+)
 def test_a_provider_by_its_type_has_its_own_address_and_key(kind: str) -> None:
     backend = ProviderBackendConfig.model_validate({"type": kind, "model": "m"})
     row = named_provider(kind)
@@ -154,9 +201,10 @@ def test_a_provider_by_its_type_has_its_own_address_and_key(kind: str) -> None:
     assert find_key(elsewhere, KEYS) is None
 
 
-@pytest.mark.parametrize("kind", ["lmstudio", "vllm", "sglang"])
+@pytest.mark.parametrize("kind", ["ollama", "lmstudio", "vllm", "sglang", "llamacpp"])
 def test_a_local_server_gets_no_key_that_nobody_named(kind: str) -> None:
-    backend = LocalBackendConfig.model_validate({"type": kind})
+    backend = BACKEND.validate_python({"type": kind})
+    assert isinstance(backend, LocalBackendConfig | OllamaBackendConfig)
     assert is_loopback(provider_for(backend).base_url)
     assert find_key(backend, KEYS) is None
     assert missing_variables(backend, {}) == []
@@ -177,13 +225,13 @@ def test_azures_key_goes_to_azure_and_to_the_operators_address_only() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(row.type for row in PROVIDERS))
-@pytest.mark.parametrize("tool", ["web_search", "code_execution", "code_interpreter"])
+@pytest.mark.parametrize("tool", ["web_search", "x_search", "code_execution", "code_interpreter"])
 def test_a_tool_of_the_provider_is_had_or_refused_by_name(kind: str, tool: NativeTool) -> None:
     data = {"type": kind, "model": "m", f"enable_{tool}": True}
-    if tool in native_tools_of(kind):
+    if tool in native_tools_of("openai" if kind == "chatcompletion" else kind):
         BACKEND.validate_python(data)
         return
-    with pytest.raises(ValidationError, match=f"{kind} does not offer this; it has (no|only enable_)"):
+    with pytest.raises(ValidationError, match=f"{kind} does not offer this.*; it has (no|only enable_)"):
         BACKEND.validate_python(data)
     assert BACKEND.validate_python({**data, f"enable_{tool}": False})
 
@@ -212,6 +260,9 @@ def test_a_fingerprint_covers_keys_and_addresses() -> None:
         ("openrouter/openai/gpt-5.1", ("openrouter", "openai/gpt-5.1")),
         ("grok-4.7", ("grok", "grok-4.7")),
         ("google/gemini-x", ("gemini", "gemini-x")),
+        ("huggingface/meta/llama-4", ("huggingface", "meta/llama-4")),
+        ("kimi/kimi-k2", ("moonshot", "kimi-k2")),
+        ("inference/qwen3", ("vllm", "qwen3")),
         ("azure_openai/gpt-5", ("azure_openai", "gpt-5")),
         ("vllm/Qwen/Qwen3-8B", ("vllm", "Qwen/Qwen3-8B")),
     ],

@@ -157,9 +157,8 @@ async def test_each_wire_sends_its_key_once_in_a_header_and_nowhere_else(wire: W
         config = config_from_data({"agents": [{"id": "one", "backend": backend}]}, "test")
         await finished(tmp_path, config, {"MY_KEY": KEY})
     for request in server.requests:
-        assert [name for name, value in request.headers.items() if KEY in value] == [
-            "x-api-key" if wire.name == "claude" else "authorization"
-        ]
+        header = {"claude": "x-api-key", "gemini": "x-goog-api-key"}.get(wire.name, "authorization")
+        assert [name for name, value in request.headers.items() if KEY in value] == [header]
         assert request.head.count(KEY) == 1
         assert KEY not in json.dumps(request.body)
 

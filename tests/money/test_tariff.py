@@ -1,13 +1,17 @@
-"""What a call costs: the config's price first, then the provider's word, then a public list; else nobody knows."""
+"""What a call costs: the config's price first, then the provider's word, then a public list, behind a gateway by
+estimate; else nobody knows.
+"""
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
 from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Cost, Usage
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
@@ -15,11 +19,17 @@ CALL = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 PRICE = {"input_usd_per_million": 1.25, "output_usd_per_million": 10}
 
 
-def tariff(backend: str = "openai", model: str = "gpt-5", **settings: Any) -> Tariff:
+GATEWAY = "https://gateway.example.com/v1"
+HERE = "http://127.0.0.1:8080/v1"
+
+
+def tariff(
+    backend: str = "openai", model: str = "gpt-5", environ: Mapping[str, str] | None = None, **settings: Any
+) -> Tariff:
     config: BackendConfig = TypeAdapter[BackendConfig](BackendConfig).validate_python(
         {"type": backend, "model": model, **settings}
     )
-    return tariff_of(config, {})
+    return tariff_of(config, environ or {})
 
 
 def test_the_configs_price_goes_before_the_providers_and_the_lists() -> None:
@@ -42,17 +52,84 @@ def test_without_both_the_public_list_knows_the_model_at_its_providers_own_addre
     [
         tariff(model="no-such-model"),
         tariff(model="whisper-1"),  # billed by the hour: its tokens are not free
-        tariff(base_url="https://gateway.example.com/v1"),
-        tariff("chatcompletion", base_url="http://127.0.0.1:8080/v1"),
+        tariff("chatcompletion", "our-own-model", base_url=GATEWAY),
+        tariff("chatcompletion", "qwen3:8b", base_url=HERE),
+        tariff("chatcompletion", "openai/gpt-oss-20b", base_url=HERE),
+        tariff("chatcompletion", "meta-llama/Llama-3.3-70B-Instruct", base_url=HERE),
+        tariff("openai", "gpt-oss-20b", {"OPENAI_BASE_URL": HERE}),
         tariff("lmstudio"),
-        tariff("vllm"),
-        tariff("scripted"),
+        tariff("vllm", environ={"MASSGEN_PRICE_AS": "openai"}),
+        tariff("chatcompletion", "our-own-model", base_url=GATEWAY, price_as="openai"),
+        tariff("scripted", price=None),
         Tariff(),
     ],
     ids=lambda unknown: f"{unknown.model} at {unknown.listed_at}",
 )
 def test_an_unknown_price_is_unknown_and_never_nothing(unknown: Tariff) -> None:
     assert unknown.cost(CALL) == Cost(usd=None, source=None)
+
+
+@pytest.mark.parametrize(
+    ("model", "gateway"),
+    [
+        ("gpt-5", tariff(base_url=GATEWAY)),
+        ("gpt-5", tariff(environ={"OPENAI_BASE_URL": HERE})),
+        ("gpt-5", tariff("chatcompletion", base_url=HERE)),
+        ("gpt-5", tariff("chatcompletion", "openai/gpt-5", base_url=GATEWAY)),
+        ("gpt-5", tariff("chatcompletion", "openai/gpt-5", base_url=HERE)),
+        ("gpt-5", tariff("chatcompletion", "our-alias", base_url=GATEWAY)),
+        ("claude-sonnet-4-5", tariff("chatcompletion", "claude-sonnet-4-5", base_url=HERE)),
+        ("claude-sonnet-4-5", tariff("claude", "claude-sonnet-4-5", {"ANTHROPIC_BASE_URL": GATEWAY})),
+        ("gemini-2.5-pro", tariff("chatcompletion", "google/gemini-2.5-pro", base_url=GATEWAY)),
+    ],
+    ids=lambda one: f"{one.model} {one.guess}" if isinstance(one, Tariff) else one,
+)
+def test_behind_a_gateway_the_price_of_the_models_own_provider_is_an_estimate(model: str, gateway: Tariff) -> None:
+    own = {"gpt-5": tariff(), "claude-sonnet-4-5": tariff("claude", model), "gemini-2.5-pro": tariff("gemini", model)}
+    replied = "gpt-5" if gateway.model == "our-alias" else ""
+    cost = gateway.cost(CALL, model=replied)
+    assert cost == Cost(usd=own[model].cost(CALL).usd, source="estimate")
+    assert (cost.usd or 0) > 1
+
+
+def test_an_open_model_behind_a_gateway_costs_about_what_a_router_takes() -> None:
+    cost = tariff("chatcompletion", "meta-llama/llama-3.3-70b-instruct", base_url=GATEWAY).cost(CALL)
+    assert cost.source == "estimate"
+    assert 0 < (cost.usd or 0) < 10
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        tariff("chatcompletion", "openai/gpt-5", base_url=GATEWAY, price_as="openai"),
+        tariff("chatcompletion", "our-alias", base_url=GATEWAY, price_as="openai/gpt-5"),
+        tariff("vllm", "our-alias", price_as="openai/gpt-5"),
+        tariff("chatcompletion", "our-alias", {"MASSGEN_PRICE_AS": "openai/gpt-5"}, base_url=GATEWAY),
+        tariff("chatcompletion", "gpt-5", {"MASSGEN_PRICE_AS": " openai "}, base_url=HERE),
+    ],
+    ids=lambda said: f"{said.model} {said.price_as}",
+)
+def test_price_as_says_whose_prices_hold_and_then_it_is_no_estimate(said: Tariff) -> None:
+    assert said.cost(CALL) == tariff().cost(CALL)
+
+
+def test_price_as_of_the_environment_leaves_known_providers_and_what_the_config_says_alone() -> None:
+    environ = {"MASSGEN_PRICE_AS": "openai/gpt-5"}
+    assert tariff("claude", "claude-opus-5-5", environ).cost(CALL) == tariff("claude", "claude-opus-5-5").cost(CALL)
+    assert tariff("chatcompletion", "x", environ, base_url=GATEWAY, price=PRICE).cost(CALL).source == "config"
+    named = tariff("chatcompletion", "x", environ, base_url=GATEWAY, price_as="claude/claude-opus-5-5")
+    assert named.cost(CALL) == tariff("claude", "claude-opus-5-5").cost(CALL)
+
+
+def test_a_price_as_of_nobody_is_refused_with_the_nearest_provider() -> None:
+    with pytest.raises(ValueError, match="did you mean 'openai'"):
+        tariff(price_as="opnai")
+    with pytest.raises(MassgenError, match=r"MASSGEN_PRICE_AS: .*did you mean 'openai'"):
+        tariff("chatcompletion", base_url=GATEWAY, environ={"MASSGEN_PRICE_AS": "opnai/gpt-5"})
+
+
+def test_the_scripted_team_costs_nothing() -> None:
+    assert tariff("scripted").cost(CALL) == Cost(usd=0, source="config")
 
 
 def test_a_price_of_nothing_in_the_config_is_known_to_be_nothing() -> None:

@@ -197,6 +197,18 @@ async def test_a_winner_that_cannot_present_has_its_answer_used_and_that_is_said
     assert ended.snapshot.degraded
 
 
+async def test_an_agents_first_round_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
+    config = team(
+        [{"answer": "one"}, {"vote": "one"}],
+        [{"hang": True}],
+        timeouts={"first_round_timeout_seconds": 0.2, "round_timeout_seconds": 900},
+    )
+    ended = await run_team(tmp_path, config)
+    (dropped,) = ended.of(AgentDropped)
+    assert (dropped.agent, dropped.reason) == ("agent_b", "timeout")
+    assert dropped.message.startswith("first_round_timeout_seconds: no accepted action within 0.2 s")
+
+
 async def test_stragglers_are_given_up_on_after_their_time(tmp_path: Path) -> None:
     config = team(
         [{"answer": "one"}, {"vote": "own"}],

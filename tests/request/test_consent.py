@@ -72,6 +72,10 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "sets: a: a price of its own, by which the money limit counts",
     ),
+    "prices of a cheaper model": (
+        team({"id": "a", "backend": {**GPT, "price_as": "openai/gpt-5-nano"}}),
+        "sets: a: the prices of openai/gpt-5-nano, by which the money limit counts",
+    ),
     "fields of requests": (
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
@@ -310,7 +314,7 @@ async def test_what_is_named_goes_before_the_project_the_users_own_and_the_defau
         async def source(**arguments: Any) -> str:
             return str((await call(client, "start_run", question="q", dry_run=True, **arguments))["source"])
 
-        assert await source() == "default team of the keys that are set"
+        assert (await source()).startswith("default team of the key that is set: openai/")
         place.write(own, scripted())
         assert await source() == f"your own config {own}"
         place.write(place.found, scripted())

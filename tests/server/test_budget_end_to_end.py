@@ -55,7 +55,7 @@ async def test_the_cap_of_a_call_to_start_run_goes_before_the_configs(home: Temp
 
 
 async def test_where_no_price_is_known_the_estimate_and_the_result_say_so(home: TempHome) -> None:
-    config = home.config("team", agent("one"), agent("two"))
+    config = home.config("team", agent("one", price=None), agent("two", price=None))
     async with home.client() as client:
         started = await call(client, "start_run", question="q", config=config, wait_seconds=30)
         assert started["estimate"].startswith("price unknown, 5 to ")

@@ -1,7 +1,7 @@
 """`python -m tests.soak [NAME ...]`: the harnesses in full, one line of figures each. Exit code 1 if one failed.
 
-Needs no network and no key, but for `llama-cpp`, which installs a model server and runs only when it is named. Figures
-depend on the machine; what must hold does not.
+Needs no network and no key, but for `llama-cpp` and `llama-speaks`, which install a model server and run only when they
+are named. Figures depend on the machine; what must hold does not.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
 from tests.soak.kills import kill_runners, kill_servers
 from tests.soak.leaks import leaks
-from tests.soak.llama_cpp import llama_cpp
+from tests.soak.llama_cpp import llama_cpp, llama_speaks
 from tests.soak.many_runs import many_runs
 from tests.soak.one_key import one_key
 from tests.soak.power import power_cuts
@@ -41,7 +41,10 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
 }
 
 
-NAMED_ONLY: dict[str, Callable[[TempHome], Awaitable[str]]] = {"llama-cpp": lambda home: llama_cpp(home, runs=20)}
+NAMED_ONLY: dict[str, Callable[[TempHome], Awaitable[str]]] = {
+    "llama-cpp": lambda home: llama_cpp(home, runs=20),
+    "llama-speaks": lambda home: llama_speaks(home, runs=3),
+}
 """These need a package index, so they run only when they are named."""
 
 

@@ -1,7 +1,8 @@
-"""A real llama.cpp server with a tiny model of random weights: word salad, but its own templates, grammars and limits.
+"""A real llama.cpp server: with a tiny model of random weights (word salad, but its own templates, grammars and
+limits), or with the weights of a model that speaks.
 
-`python llama_server.py DIRECTORY CONTEXT`, with a Python that has `xllamacpp` and `gguf`. Prints its address, and ends
-with its standard input.
+`python llama_server.py DIRECTORY CONTEXT [WEIGHTS]`, with a Python that has `xllamacpp`, and `gguf` where there are no
+weights. Prints its address, and ends with its standard input.
 """
 
 import importlib
@@ -66,9 +67,9 @@ def write_model(path: Path) -> None:
     writer.close()
 
 
-def main(directory: Path, context: int) -> None:
+def main(directory: Path, context: int, weights: Path | None) -> None:
     xllamacpp: Any = importlib.import_module("xllamacpp")
-    path = directory / "tiny.gguf"
+    path = weights or directory / "tiny.gguf"
     if not path.exists():
         write_model(path)
     params = xllamacpp.CommonParams()
@@ -84,4 +85,4 @@ def main(directory: Path, context: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]) if sys.argv[3:] else None)

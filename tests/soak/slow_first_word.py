@@ -39,7 +39,7 @@ async def slow_first_word(home: TempHome, *, seconds: float, limit: float) -> st
 async def _wait_for(row: Row, path: Path, seconds: float, limit: float) -> int:
     whole = reply(row.dialect().call("new_answer", ANSWER).stop("calls").body())
     late = Flow(lambda: (whole,), silence_seconds=seconds)
-    async with answering(lambda _seen, _number: late) as server:
+    async with answering(lambda _seen, _number: late, row.beside) as server:
         address = {row.address: server.url + row.root, "api_key_env": "THE_KEY"}
         config = config_from_data(
             {

@@ -1,13 +1,15 @@
 """What every wire has to do with a provider that behaves, or misbehaves in the usual ways: the columns of the table.
 
-A check raises AssertionError, or returns what was seen in a few words. aimock plays the provider; every request body is
-validated with the SDK's own types. What aimock cannot play (`own ways`) comes from the dialects.
+A check raises AssertionError, or returns what was seen in a few words. aimock plays the provider, or our own double
+where it cannot; every request body is validated with the SDK's own types. What neither can play (`own ways`) comes from
+the dialects.
 """
 
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +25,7 @@ from massgen_mcp.backends.base import (
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.errors import BackendError
 from tests.raw_double import raw_server, reply
-from tests.wire_double import Aimock
+from tests.wire_double import Provider
 from tests.wires.calls import AT_ONCE, LOOK, ask, call, load_sdks, parts_of
 from tests.wires.dialects import USAGE
 from tests.wires.rows import KEY, Row
@@ -36,10 +38,10 @@ class Check:
     """`play` returns what was seen."""
 
     title: str
-    play: Callable[[Row, Aimock], Awaitable[str]]
+    play: Callable[[Row, Provider], Awaitable[str]]
 
 
-async def streaming_text(row: Row, aimock: Aimock) -> str:
+async def streaming_text(row: Row, aimock: Provider) -> str:
     aimock.load({"match": {"userMessage": "capital"}, "response": {"content": LONG}})
     parts = await parts_of(row.backend(aimock.url), ask("capital?"))
     pieces = [part.text for part in parts if isinstance(part, TextPart)]
@@ -51,10 +53,13 @@ async def streaming_text(row: Row, aimock: Aimock) -> str:
     return f"{len(pieces)} pieces"
 
 
-async def parallel_calls(row: Row, aimock: Aimock) -> str:
+async def parallel_calls(row: Row, aimock: Provider) -> str:
     calls = [{"id": f"call_{n}", "name": "look", "arguments": {"where": f"room {n}"}} for n in (1, 2)]
     aimock.load(
-        {"match": {"userMessage": "look around", "hasToolResult": False}, "response": {"toolCalls": calls}},
+        {
+            "match": {"userMessage": "look around", "hasToolResult": False},
+            "response": {"toolCalls": calls, **row.calls_end},
+        },
         {"match": {"userMessage": "go on"}, "response": {"content": "Both rooms are empty."}},
     )
     first = ask("look around", LOOK)
@@ -76,34 +81,36 @@ async def parallel_calls(row: Row, aimock: Aimock) -> str:
     return "2 calls and their results, 2 requests"
 
 
-async def reasoning(row: Row, aimock: Aimock) -> str:
+async def reasoning(row: Row, aimock: Provider) -> str:
     aimock.load({"match": {"userMessage": "six"}, "response": {"content": "42", "reasoning": "six times seven"}})
     parts = await parts_of(row.backend(aimock.url, reasoning_effort="low"), ask("six by seven?"))
     assert "".join(part.text for part in parts if isinstance(part, TextPart)) == "42"
     assert "".join(part.text for part in parts if isinstance(part, ReasoningPart)) == "six times seven"
     _check_requests(row, aimock, 1)
-    asked = aimock.requests[0].body[row.effort_field]
+    asked: Any = aimock.requests[0].body
+    for name in row.effort_field.split("."):
+        asked = asked[name]
     assert asked in ("low", {"effort": "low"})
-    return f"apart from the text; asked for by `{row.effort_field}`"
+    return f"apart from the text; asked for by `{row.effort_field.rpartition('.')[2]}`"
 
 
-async def usage(row: Row, aimock: Aimock) -> str:
+async def usage(row: Row, aimock: Provider) -> str:
     counts = {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28, "input_tokens": 21, "output_tokens": 7}
     aimock.load({"match": {"userMessage": "capital"}, "response": {"content": "Paris", "usage": counts}})
     parts = await parts_of(row.backend(aimock.url), ask("capital?"))
     (seen,) = [part for part in parts if isinstance(part, UsagePart)]
-    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, row.asked)
+    assert (seen.input_tokens, seen.output_tokens, seen.model) == (21, 7, "" if row.model_in_path else row.asked)
     _check_requests(row, aimock, 1)
     return f"{seen.input_tokens} in, {seen.output_tokens} out"
 
 
-async def own_ways(row: Row, aimock: Aimock) -> str:
+async def own_ways(row: Row, aimock: Provider) -> str:
     """The provider's own form of a stream: thoughts that have to come back, kinds of tokens told apart."""
     del aimock
     dialect = row.dialect()
     streamed = dialect.reason("hm").call("look", '{"where":', ' "up"}').stop("calls").body()
     request = ask("look", LOOK)
-    async with raw_server(reply(streamed)) as server:
+    async with raw_server(reply(streamed), beside=row.beside) as server:
         got = (await call(row.backend(server.url), request)).reply or pytest.fail("there was no answer")
         said = AssistantMessage(got.text, got.tool_calls, got.replay)
         second = replace(request, messages=(*request.messages, said, ToolResultMessage("call_1", "look", "empty")))
@@ -114,15 +121,16 @@ async def own_ways(row: Row, aimock: Aimock) -> str:
     assert (made.id, made.name, json.loads(made.arguments)) == ("call_1", "look", {"where": "up"})
     counted = got.usage or pytest.fail("there was no usage")
     assert (counted.input_tokens, counted.output_tokens) == (USAGE["input"], USAGE["output"])
-    assert counted.cached_input_tokens == USAGE["cached"]
-    assert counted.reasoning_tokens == (USAGE["reasoning"] if dialect.thinks_aloud else 0)
+    told_apart = USAGE if dialect.counts_kinds else dict.fromkeys(USAGE, 0)
+    assert counted.cached_input_tokens == told_apart["cached"]
+    assert counted.reasoning_tokens == (told_apart["reasoning"] if dialect.thinks_aloud else 0)
     sent = server.requests[1].body
     row.check(sent)
     assert f'"{dialect.proof_of_thought}": ' in json.dumps(sent), f"{dialect.proof_of_thought} was not sent back"
     return f"thoughts go back as `{dialect.proof_of_thought}`"
 
 
-async def rate_limit(row: Row, aimock: Aimock) -> str:
+async def rate_limit(row: Row, aimock: Provider) -> str:
     limited = {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 0}
     aimock.load(
         {"match": {"userMessage": "capital", "sequenceIndex": 0}, "response": limited},
@@ -162,7 +170,7 @@ class _EnoughError(Exception):
     """A wait has begun; nobody has to sit through it."""
 
 
-async def retry_after(row: Row, aimock: Aimock, policy: RetryPolicy = AT_ONCE) -> str:
+async def retry_after(row: Row, aimock: Provider, policy: RetryPolicy = AT_ONCE) -> str:
     del aimock
     for headers, seconds in RETRY_AFTER:
         begun: list[float] = []
@@ -172,7 +180,7 @@ async def retry_after(row: Row, aimock: Aimock, policy: RetryPolicy = AT_ONCE) -
             raise _EnoughError
 
         limited = reply(b"{}", status="429 Too Many Requests", media_type="application/json", headers=headers)
-        async with raw_server(limited) as server:
+        async with raw_server(limited, beside=row.beside) as server:
             with suppress(_EnoughError):
                 await call(row.backend(server.url), ask("capital?"), deadline=1e9, policy=policy, on_wait=stop)
             requests = len(server.requests)
@@ -180,7 +188,7 @@ async def retry_after(row: Row, aimock: Aimock, policy: RetryPolicy = AT_ONCE) -
     return f"at most 60 s, {len(RETRY_AFTER)} forms"
 
 
-async def server_error(row: Row, aimock: Aimock) -> str:
+async def server_error(row: Row, aimock: Provider) -> str:
     broken = {"error": {"message": "out of order", "type": "server_error"}, "status": 500}
     aimock.load({"match": {}, "response": broken})
     error = _failed((await call(row.backend(aimock.url), ask("capital?"))).error, "provider_error")
@@ -189,7 +197,7 @@ async def server_error(row: Row, aimock: Aimock) -> str:
     return f"`{error.reason}`, 4 requests"
 
 
-async def disconnect(row: Row, aimock: Aimock) -> str:
+async def disconnect(row: Row, aimock: Provider) -> str:
     broken = {"response": {"content": LONG}, "chunkSize": 8, "latency": 20, "disconnectAfterMs": 90}
     aimock.load(
         {"match": {"userMessage": "capital", "sequenceIndex": 0}, **broken},
@@ -203,15 +211,15 @@ async def disconnect(row: Row, aimock: Aimock) -> str:
     return "answered, 2 requests"
 
 
-async def slow_first_byte(row: Row, aimock: Aimock) -> str:
+async def slow_first_byte(row: Row, aimock: Provider) -> str:
     return await _too_slow(row, aimock, {"ttft": 30_000, "tps": 1000}, deadline=0.5, speaks=False)
 
 
-async def slow_tokens(row: Row, aimock: Aimock) -> str:
+async def slow_tokens(row: Row, aimock: Provider) -> str:
     return await _too_slow(row, aimock, {"ttft": 10, "tps": 20}, deadline=2.0, speaks=True)
 
 
-async def _too_slow(row: Row, aimock: Aimock, profile: dict[str, int], *, deadline: float, speaks: bool) -> str:
+async def _too_slow(row: Row, aimock: Provider, profile: dict[str, int], *, deadline: float, speaks: bool) -> str:
     """Either profile would take more than 20 seconds."""
     slow = {"response": {"content": LONG * 20}, "chunkSize": 4, "streamingProfile": profile}
     aimock.load({"match": {"userMessage": "capital"}, **slow})
@@ -246,12 +254,12 @@ def _failed(error: BackendError | None, reason: str) -> BackendError:
     return error
 
 
-def _check_requests(row: Row, aimock: Aimock, number: int) -> None:
+def _check_requests(row: Row, aimock: Provider, number: int) -> None:
     """As many as they should be, each to the right path with the key in its header, each allowed by the API."""
     requests = aimock.requests
     assert len(requests) == number
     for request in requests:
         assert request.path == row.path
-        assert request.body["model"] == row.asked
+        assert row.model_in_path or request.body["model"] == row.asked
         assert request.headers[row.key_header].removeprefix("Bearer ") == KEY
         row.check(request.body)

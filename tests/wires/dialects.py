@@ -3,7 +3,8 @@
 A dialect is a stack of events that grows: `text`, `call`, then `stop`. What is left out was never sent.
 """
 
-from typing import Any, ClassVar, Literal, Protocol
+import json
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 from tests.raw_double import sse
 
@@ -22,6 +23,8 @@ class Dialect(Protocol):
     """Whether thoughts can be read."""
     proof_of_thought: str
     """The field that carries thoughts back to the provider."""
+    counts_kinds: bool
+    """Whether its usage tells cached and reasoning tokens apart."""
 
     def text(self, *pieces: str) -> "Dialect":
         """Say something, in these pieces."""
@@ -62,6 +65,7 @@ class Chat:
         "refusal": "content_filter",
     }
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "reasoning_content"
 
     def __init__(self) -> None:
@@ -125,9 +129,9 @@ class Chat:
         self._events.append(self._chunk({"tool_calls": [call]}))
 
 
-class Gemini(Chat):
-    """As Google's endpoint differs: calls without an index, the first one signed; `stop` after calls; thoughts in the
-    total only.
+class GeminiCompatible(Chat):
+    """As Google's compatible endpoint differs: calls without an index, the first one signed; `stop` after calls;
+    thoughts in the total only.
     """
 
     thinks_aloud = False
@@ -139,7 +143,7 @@ class Gemini(Chat):
         super().__init__()
         self._thought = False
 
-    def reason(self, text: str) -> "Gemini":
+    def reason(self, text: str) -> "GeminiCompatible":
         del text
         self._thought = True
         return self
@@ -183,14 +187,172 @@ class OpenRouter(Chat):
         return b": OPENROUTER PROCESSING\n\n" + super().body()
 
 
+class Ollama:
+    """Ollama's own chat: a line of JSON after the other, calls whole and with their arguments as an object."""
+
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "stop",
+        "calls": "stop",
+        "length": "length",
+        "refusal": "content_filter",  # it has none; a proxy in front of it may
+    }
+    thinks_aloud = True
+    counts_kinds = False
+    proof_of_thought = "thinking"
+
+    def __init__(self) -> None:
+        self._lines: list[Event] = []
+
+    def text(self, *pieces: str) -> "Ollama":
+        for piece in pieces:
+            self._add({"content": piece})
+        return self
+
+    def reason(self, text: str) -> "Ollama":
+        self._add({"content": "", "thinking": text})
+        return self
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Ollama":
+        del done  # this wire tells whole calls only
+        written = "".join(fragments)
+        try:
+            arguments = json.loads(written)
+        except (ValueError, RecursionError):
+            arguments = written
+        function = {"index": place, "name": name, "arguments": arguments}
+        self._add({"content": "", "tool_calls": [{"id": call_id, "function": function}]})
+        return self
+
+    def stop(self, reason: Stop | None) -> "Ollama":
+        usage = {"prompt_eval_count": USAGE["input"], "eval_count": USAGE["output"]}
+        return self.stop_as(ABSENT if reason is None else self.finishes[reason], usage)
+
+    def stop_as(self, told: Any, usage: Any) -> "Ollama":
+        counted = cast("Event", usage) if isinstance(usage, dict) else {}
+        reason = {} if told is ABSENT else {"done_reason": told}
+        self._add({"content": ""}, done=True, total_duration=5_000_000, load_duration=1_000_000, **reason, **counted)
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Ollama":
+        policy = {"code": "content_policy_violation", "message": "Not allowed"}
+        self._lines.append({"error": "llama runner process has terminated" if kind == "overloaded" else policy})
+        return self
+
+    def body(self) -> bytes:
+        return b"".join(json.dumps(line).encode() + b"\n" for line in self._lines)
+
+    def _add(self, message: Event, *, done: bool = False, **more: Any) -> None:
+        told = {"model": "told-model", "created_at": "2026-01-01T00:00:00Z"}
+        self._lines.append({**told, "message": {"role": "assistant", **message}, "done": done, **more})
+
+
+class Gemini:
+    """Google's own API: calls come whole, what is no call is told by the end, everything is counted in every event."""
+
+    finishes: ClassVar[dict[Stop, str]] = {
+        "end": "STOP",
+        "calls": "STOP",
+        "length": "MAX_TOKENS",
+        "refusal": "SAFETY",
+    }
+    thinks_aloud = True
+    counts_kinds = True
+    proof_of_thought = "thoughtSignature"
+    usage: ClassVar[Event] = {
+        "promptTokenCount": USAGE["input"] - 4,
+        "toolUsePromptTokenCount": 4,
+        "cachedContentTokenCount": USAGE["cached"],
+        "candidatesTokenCount": USAGE["output"] - USAGE["reasoning"],
+        "thoughtsTokenCount": USAGE["reasoning"],
+        "totalTokenCount": USAGE["input"] + USAGE["output"],
+    }
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._pages: list[Event] = []
+        self._thought = False
+        self._malformed = False
+
+    def text(self, *pieces: str) -> "Gemini":
+        for piece in pieces:
+            self._tell({"text": piece})
+        return self
+
+    def reason(self, text: str) -> "Gemini":
+        self._thought = True
+        self._tell({"text": text, "thought": True})
+        return self
+
+    def call(self, name: str, *fragments: str, call_id: str = "call_1", place: int = 0, done: bool = True) -> "Gemini":
+        del place  # this wire does not tell
+        if not done:
+            return self
+        try:
+            arguments = json.loads("".join(fragments) or "{}")
+        except (ValueError, RecursionError):
+            self._malformed = True
+            return self
+        signed = {"thoughtSignature": "SIGNED=="} if self._thought else {}
+        self._thought = False
+        self._tell({"functionCall": {"id": call_id, "name": name, "args": arguments}, **signed})
+        return self
+
+    def part(self, **part: Any) -> "Gemini":
+        """Something else that a reply may hold."""
+        self._tell(part)
+        return self
+
+    def cited(self, url: str, title: str) -> "Gemini":
+        """Rest on a page that a search found."""
+        self._pages.append({"web": {"uri": url, "title": title}})
+        return self.grounded({"webSearchQueries": ["?"], "groundingChunks": [*self._pages]})
+
+    def grounded(self, metadata: Event) -> "Gemini":
+        """What a search found."""
+        self._events.append({**self._chunk({"text": ""}), "usageMetadata": self.usage})
+        self._events[-1]["candidates"][0]["groundingMetadata"] = metadata
+        return self
+
+    def stop(self, reason: Stop | None) -> "Gemini":
+        told = "MALFORMED_FUNCTION_CALL" if self._malformed else self.finishes[reason] if reason else ABSENT
+        return self.stop_as(told, self.usage)
+
+    def stop_as(self, told: Any, usage: Any) -> "Gemini":
+        event = self._chunk({"text": ""})
+        if told is not ABSENT:
+            event["candidates"][0]["finishReason"] = told
+        self._events.append(event if usage is ABSENT else {**event, "usageMetadata": usage})
+        return self
+
+    def error(self, kind: Literal["overloaded", "policy"]) -> "Gemini":
+        told: dict[str, Event] = {
+            "overloaded": {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}},
+            "policy": {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": self.usage},
+        }
+        self._events.append(told[kind])
+        return self
+
+    def body(self) -> bytes:
+        return sse(*self._events)
+
+    def _chunk(self, part: Event) -> Event:
+        candidate: Event = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        return {"candidates": [candidate], "modelVersion": "told-model", "responseId": "r"}
+
+    def _tell(self, part: Event) -> None:
+        self._events.append(self._chunk(part))
+
+
 class Responses:
     """OpenAI's Responses."""
 
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "encrypted_content"
 
     def __init__(self) -> None:
         self._events: list[Event] = [self._event("response.created", response=self._response("in_progress"))]
+        self._notes: list[Event] = []
 
     def text(self, *pieces: str) -> "Responses":
         for piece in pieces:
@@ -203,6 +365,11 @@ class Responses:
         self._events.append(self._event("response.reasoning_summary_text.delta", **told))
         summary = [{"type": "summary_text", "text": text}]
         self._done({"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "SEALED"}, 0)
+        return self
+
+    def cited(self, url: str, title: str) -> "Responses":
+        """Rest on a page that a search found."""
+        self._notes.append({"type": "url_citation", "url": url, "title": title, "start_index": 0, "end_index": 0})
         return self
 
     def call(
@@ -224,6 +391,9 @@ class Responses:
         status = "completed" if details is None else "incomplete"
         response = self._response(status)
         response["incomplete_details"] = None if details is None else {"reason": details}
+        if self._notes:
+            said = {"type": "output_text", "text": "", "annotations": self._notes}
+            response["output"] = [{"type": "message", "id": "m", "role": "assistant", "content": [said]}]
         response["usage"] = {
             "input_tokens": USAGE["input"],
             "input_tokens_details": {"cached_tokens": USAGE["cached"], "cache_write_tokens": USAGE["written"]},
@@ -267,10 +437,23 @@ class Responses:
         }  # fmt: skip
 
 
+class Grok(Responses):
+    """As xAI differs: it tells what the call cost, and how often it searched."""
+
+    def stop(self, reason: Stop | None) -> "Grok":
+        super().stop(reason)
+        if reason is not None:
+            searched = {"web_search_calls": 1, "x_search_calls": 2, "code_interpreter_calls": 0}
+            told = {"cost_in_usd_ticks": 37_756_000, "server_side_tool_usage_details": searched}
+            self._events[-1]["response"]["usage"] |= told
+        return self
+
+
 class Messages:
     """Anthropic's Messages."""
 
     thinks_aloud = True
+    counts_kinds = True
     proof_of_thought = "signature"
 
     _stops: ClassVar[dict[Stop, str]] = {
@@ -303,6 +486,13 @@ class Messages:
     def reason(self, text: str) -> "Messages":
         deltas = [{"type": "thinking_delta", "thinking": text}, {"type": "signature_delta", "signature": "SIGNED"}]
         self._block(self._next(), {"type": "thinking", "thinking": "", "signature": ""}, deltas)
+        return self
+
+    def cited(self, url: str, title: str) -> "Messages":
+        """Rest on a page that a search found."""
+        found = {"type": "web_search_result_location", "url": url, "title": title, "encrypted_index": "E"}
+        deltas = [{"type": "citations_delta", "citation": {**found, "cited_text": "so"}}]
+        self._block(self._next(), {"type": "text", "text": "", "citations": []}, deltas)
         return self
 
     def call(

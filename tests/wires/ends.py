@@ -74,16 +74,42 @@ MESSAGES = [
     ),
     *_bad(*((told, None) for told in ("", None, 7, ["end_turn"]))),
 ]
-ENDS = {"Chat Completions": CHAT, "Responses": RESPONSES, "Messages": MESSAGES}
+OLLAMA = [
+    *_good("stop"),
+    *_bad(
+        "length", "content_filter", "load", "unload", "connection closed", "an invented reason", "", None, 7, ["stop"]
+    ),
+    *_bad(ABSENT),
+]
+GEMINI = [
+    *_good("STOP", "stop"),
+    *_bad("MAX_TOKENS", "CONTINUATION", "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+    *_bad("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"),
+    *_bad("IMAGE_RECITATION", "IMAGE_OTHER", "NO_IMAGE", "OTHER", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE"),
+    *_bad("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "FINISH_REASON_UNSPECIFIED"),
+    *_bad("CANCELLED", "an invented reason", "null", "", None, ABSENT, 7, True, ["STOP"], {"type": "STOP"}),
+]
+ENDS = {
+    "Chat Completions": CHAT,
+    "Responses": RESPONSES,
+    "Messages": MESSAGES,
+    "Ollama": OLLAMA,
+    "Gemini": GEMINI,
+    "Grok": RESPONSES,
+}
 
 HONEST = {
     "Chat Completions": {"prompt_tokens": 21, "completion_tokens": 7, "total_tokens": 28},
     "Responses": {"input_tokens": 21, "output_tokens": 7, "total_tokens": 28},
     "Messages": {"input_tokens": 21, "output_tokens": 7},
+    "Ollama": {"prompt_eval_count": 21, "eval_count": 7},
+    "Gemini": {"promptTokenCount": 21, "candidatesTokenCount": 7, "totalTokenCount": 28},
+    "Grok": {"input_tokens": 21, "output_tokens": 7, "total_tokens": 28, "cost_in_usd_ticks": 37_756_000},
 }
 _DETAILS = (
     "prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details",
     "server_tool_use", "cache_read_input_tokens", "cache_creation_input_tokens",
+    "thoughtsTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount", "server_side_tool_usage_details",
 )  # fmt: skip
 NUMBERS: dict[str, Any] = {
     "fractions": 20.5, "infinite": float("inf"), "negative infinite": float("-inf"), "no number": float("nan"),
@@ -175,7 +201,7 @@ async def play_ends(row: Row, cells: Iterator[Cell]) -> Tally:
         called = row.dialect().call("new_answer", json.dumps({"content": TEXTS[text]}))
         return reply(called.stop_as(end.told, usage_of(row, usage)).body())
 
-    async with answering(respond) as server:
+    async with answering(respond, row.beside) as server:
         backend = row.backend(server.url)
         try:
             for cell in cells:

@@ -71,11 +71,12 @@ async def test_an_answer_that_comes_character_by_character_is_shown_as_it_is_wri
         parts = await parts_of(row.backend(server.url), ask("?", NEW_ANSWER))
     drafts = [part.text for part in parts if isinstance(part, DraftPart)]
     assert "".join(drafts) == ANSWER
-    assert len(drafts) > len(ANSWER) / 2
+    assert len(drafts) > (0 if row.whole_calls else len(ANSWER) / 2)
     kinds = [type(part) for part in parts]
     assert kinds.index(ToolCallPart) > kinds.index(DraftPart)
     (made,) = [part.call for part in parts if isinstance(part, ToolCallPart)]
-    assert made.arguments == arguments
+    assert json.loads(made.arguments) == json.loads(arguments)
+    assert row.whole_calls or made.arguments == arguments, "an object is written anew, a text stays as it is"
 
 
 async def test_arguments_may_be_cut_anywhere() -> None:
@@ -147,7 +148,7 @@ async def test_a_run_shows_its_answer_once_and_while_it_is_written(row: Row) -> 
     (submitted,) = [event for event in events if isinstance(event, AnswerSubmitted)]
     streamed = [event.text for event in events if isinstance(event, TextDelta)]
     assert "".join(streamed) == submitted.content == answer
-    assert len(streamed) > 2
+    assert len(streamed) > (0 if row.whole_calls else 2)
 
     doing, writing = Activities(), dict[type[Event], str]()
     for seq, event in enumerate(events, 1):

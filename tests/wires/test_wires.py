@@ -16,14 +16,15 @@ from tests.wires.twins import HoardingBackend, NaiveBackend
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.title)
 CHAT, AZURE, GEMINI = (
-    next(row for row in ROWS if row.title == title) for title in ("Chat Completions", "Azure", "Gemini")
+    next(row for row in ROWS if row.title == title) for title in ("Chat Completions", "Azure", "Gemini, compatible")
 )
 
 
 @every_row
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.title)
 async def test_a_wire_does_what_it_has_to(check: Check, row: Row, aimock: Aimock) -> None:
-    assert await check.play(row, aimock)
+    async with row.provider(aimock) as provider:
+        assert await check.play(row, provider)
 
 
 @every_row

@@ -23,10 +23,10 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UserMessage,
 )
-from massgen_mcp.backends.frameworks.claude_code_rules import READING, WRITING
 from massgen_mcp.backends.frameworks.claude_code_step import PREFIX, SERVER, Cli, Step, failed
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.config.agent_clis import BASE_URL, CONFIG_DIRECTORY
+from massgen_mcp.config.claude_code_agents import READING, WRITING
 from massgen_mcp.errors import BackendError
 from massgen_mcp.threads import imported
 

@@ -6,8 +6,8 @@ The CLI has many more tools, commands among them; those are not offered, and ref
 from collections.abc import Mapping
 from pathlib import Path
 
-READING = ("Read", "Glob", "Grep")
-WRITING = ("Write", "Edit")
+from massgen_mcp.config.claude_code_agents import READING, WRITING
+
 _PATHS = ("file_path", "path", "notebook_path")
 _PATTERNS = {"Glob": ("pattern",), "Grep": ("glob",)}
 """Arguments that hold a pattern of file names."""

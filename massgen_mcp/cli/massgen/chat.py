@@ -212,7 +212,7 @@ class _Conversation:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
         self.options, self.team = options, team
-        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width), self._start()]
+        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width), *self._start()]
         self._show(told)
 
     # -- showing ------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class _Conversation:
         else:
             size = self.terminal.width, self.terminal.height
             self.terminal.print([*banner(config, width=size[0], height=size[1], unicode=self.terminal.unicode), ()])
-        self._show([self._start()])
+        self._show(self._start())
         if self.session is not None:
             self._show([self._going_on(self.session)])
 
@@ -236,9 +236,10 @@ class _Conversation:
     def _going_on(session: SessionRecords) -> Line:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
-    def _start(self) -> Line:
+    def _start(self) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
-        return (Span(plain(f"Team: {start}"), "dim"),)
+        told = [f"Team: {start}", *([f"Note: {self.team.note}"] if self.team.note else [])]
+        return [(Span(plain(line), "dim"),) for line in told]
 
     @property
     def _width(self) -> int:

@@ -32,8 +32,8 @@ from massgen_mcp.views.spent import money_notes, spent_text
 
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
-OPENING_LINES = 6
-"""Those before the agents begin."""
+OPENING_LINES = 7
+"""Those before the agents begin, at most."""
 
 
 async def run_once(options: Options) -> int:
@@ -47,6 +47,8 @@ async def run_once(options: Options) -> int:
     request = await build_request(given)
     with run_here(request) as run:
         _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
+        if request.team.note:
+            print_line(f"NOTE: {request.team.note}")
         snapshot = await execute_shown(run, options)
         return _report(snapshot, run.directory, options, run.note)
 

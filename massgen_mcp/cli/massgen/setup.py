@@ -10,10 +10,12 @@ import yaml
 from massgen_mcp.cli.asking import ask, choose, confirm, on_terminal
 from massgen_mcp.cli.massgen.choosing import ready_configs
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.builder import LocalServer, backend_of, config_from_models, find_local_servers
+from massgen_mcp.config.builder import config_from_models
+from massgen_mcp.config.default_team import chosen_models, team_of_keys, team_of_server
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_keys, parse_config
-from massgen_mcp.config.models import AgentConfig, Config, ContextPath
+from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers
+from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.trust import read_file, remember
@@ -28,11 +30,9 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
         raise MassgenError("invalid_arguments", "--init needs a terminal; write a config by hand or copy a ready one")
     print_line("Set up a team for massgen. Ctrl-C leaves without saving anything.")
     keys = dict.fromkeys(name for row in PROVIDERS for name in row.key_variables if environ.get(name, "").strip())
-    servers = anyio.run(find_local_servers)
+    servers = anyio.run(find_local_servers, environ)
     print_line(f"Keys in the environment: {', '.join(keys) or 'none'}")
-    print_line(
-        f"Model servers on this machine: {', '.join(f'{one.name} (port {one.port})' for one in servers) or 'none'}"
-    )
+    print_line(f"Model servers: {'; '.join(described(one) for one in servers) or 'none'}")
     print_line()
     text = _team(_strong_models(keys), servers, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
@@ -57,19 +57,18 @@ def _team(models: Sequence[str], servers: Sequence[LocalServer], environ: Mappin
     """The text of the config that a person wants."""
     offers: list[tuple[str, Callable[[], str]]] = []
     if models:
-        strongest = config_from_models(models, num_agents=None)
+        keyed = team_of_keys(environ)
+        strongest = keyed.config if keyed else config_from_models(models, num_agents=None)
         offers.append((f"The strongest model of each key: {', '.join(models)}", partial(_text, strongest)))
-    offers += [(f"The model server {one.name}: {one.models[0]}", partial(_text_of_server, one)) for one in servers]
+    for one in servers:
+        chosen = chosen_models(one) or one.models[:1]
+        named = ", ".join(model.name for model in chosen)
+        offers.append((f"The model server {one.type}: {named}", partial(_text, team_of_server(one, chosen).config)))
     offers.append(("A ready config", partial(_ready, environ)))
     offers.append(("Three questions", partial(_three_questions, models)))
     print_line("What shall the team be?")
     _, make = offers[choose("Which", [title for title, _ in offers])]
     return make()
-
-
-def _text_of_server(server: LocalServer) -> str:
-    backend = backend_of("chatcompletion", server.models[0], base_url=server.base_url)
-    return _text(Config(agents=(AgentConfig(id=server.name, backend=backend),)))
 
 
 def _ready(environ: Mapping[str, str]) -> str:

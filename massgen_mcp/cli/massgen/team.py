@@ -9,7 +9,7 @@ from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.models import AUTO_MODEL, ContextPath
-from massgen_mcp.config.providers import WITHOUT_PROVIDER, named_provider
+from massgen_mcp.config.providers import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import Given, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
@@ -17,7 +17,11 @@ from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
 
 MODELS_ALONE = MappingProxyType(
-    {"scripted": "scripted", "claude_code": "default", **dict.fromkeys(("lmstudio", "vllm", "sglang"), AUTO_MODEL)}
+    {
+        "scripted": "scripted",
+        "claude_code": "default",
+        **dict.fromkeys((row.type for row in PROVIDERS if row.is_local), AUTO_MODEL),
+    }
 )
 """What a backend that knows no strongest model asks when nobody names one."""
 

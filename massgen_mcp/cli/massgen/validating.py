@@ -4,15 +4,18 @@ from collections.abc import Mapping
 
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.loader import check_credentials, load_config, missing_keys
+from massgen_mcp.config.loader import check_credentials, load_parsed, missing_keys
 
 
 def validate(source: str, *, environ: Mapping[str, str]) -> int:
     """Returns the exit code. Raises `MassgenError` with every problem and its line."""
-    config = load_config(source, environ=environ)
+    parsed = load_parsed(source, environ=environ)
+    config = parsed.config
     check_credentials(config, environ)
     team = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
     print_line(f"OK: {source}: {team}")
+    if parsed.note:
+        print_line(f"Note: {parsed.note}")
     if missing := missing_keys(config, environ):
         print_line(f"Not set here: {', '.join(missing)}")
     return EXIT_OK

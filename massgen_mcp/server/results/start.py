@@ -6,9 +6,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from massgen_mcp.config.loader import missing_keys
-from massgen_mcp.config.models import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
+from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import team_of, team_text
@@ -20,6 +20,7 @@ from massgen_mcp.views.plain_text import preview
 
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
+IGNORED_CHARACTERS = 1_000
 
 
 class Begun(Part):
@@ -27,12 +28,15 @@ class Begun(Part):
 
     reused: bool | None = None
     source: str
+    ignored: str | None = None
     reach: str
     estimate: str
 
     def body(self) -> str:
         reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
-        return lines(f"source: {self.source}", reused, f"reach: {self.reach}", f"estimate: {self.estimate}")
+        return lines(
+            f"source: {self.source}", self.ignored, reused, f"reach: {self.reach}", f"estimate: {self.estimate}"
+        )
 
 
 class Waiting(Part):
@@ -81,9 +85,8 @@ class Started(Reply):
         return (Begun, Waiting, Result)
 
 
-def planned(
-    config: Config, source: str, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str
-) -> Started:
+def planned(team: Team, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str) -> Started:
+    config = team.config
     missing = missing_keys(config, environ)
     told = Waiting(
         status="planned",
@@ -92,33 +95,32 @@ def planned(
         note=note_on_team(config),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
-    return Started(told=told, begun=_begun(source, reach, expected))
+    return Started(told=told, begun=_begun(team, reach, expected))
 
 
-def started(
-    view: RunView, config: Config, source: str, reach: Reach, expected: Estimate, *, reused: bool, note: str
-) -> Started:
+def started(view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str) -> Started:
     """`note`: what the caller should know about the run's session."""
-    begun = _begun(source, reach, expected, reused=reused)
+    begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
         return Started(told=first_page(view, spare=spare), begun=begun, session_note=note)
     told = Waiting(
         run_id=view.row.run_id,
         status=view.state,
-        team=team_of(config),
+        team=team_of(team.config),
         reason=reason_of(view),
-        note=note_on_team(config),
+        note=note_on_team(team.config),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
     return Started(told=told, begun=begun, session_note=note)
 
 
-def _begun(source: str, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
+def _begun(team: Team, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:
     return Begun(
         reused=reused,
-        source=preview(source, SOURCE_CHARACTERS),
+        source=preview(team.source, SOURCE_CHARACTERS),
+        ignored=preview(team.note, IGNORED_CHARACTERS) if team.note else None,
         reach=preview(str(reach), REACH_CHARACTERS),
         estimate=str(expected),
     )

@@ -14,6 +14,7 @@ from mcp.types import CallToolRequestParams, CallToolResult, ClientCapabilities,
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.reach import reach_of
+from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX
 from massgen_mcp.runs.run_view import RunView
@@ -105,7 +106,8 @@ class RunTasks:
             expected = await estimate(config, view.snapshot.question, os.environ)
             reach = reach_of(config, os.environ, Path.cwd())
             note = f"{_asked(view)} " if view.state == "input_required" else ""
-            started = results.started(view, config, view.row.config, reach, expected, reused=False, note=note)
+            team = Team(config, view.row.config, os.environ)
+            started = results.started(view, team, reach, expected, reused=False, note=note)
             reply = self._server.reply_of("start_run", started)
         except MassgenError:  # get_result says what is wrong, and what can still be read
             reply = await self._server.call_tool("get_result", {"run_id": view.row.run_id})

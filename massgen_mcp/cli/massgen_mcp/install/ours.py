@@ -7,13 +7,14 @@ from pathlib import Path
 
 from massgen_mcp.cli.massgen_mcp.install.clients import SERVER, Command
 from massgen_mcp.config.keys import is_set
+from massgen_mcp.config.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import HOME_VARIABLE
 
 
 def own_command(environ: Mapping[str, str], more: Iterable[str]) -> Command:
     """`more`: names of variables that are passed on although nothing is in them here."""
-    known = (*credential_variables(), HOME_VARIABLE)
+    known = (*credential_variables(), PRICE_AS_VARIABLE, HOME_VARIABLE)
     names = dict.fromkeys([*(name for name in known if is_set(environ, name)), *more])
     started = shutil.which(sys.argv[0], path=environ.get("PATH"))
     beside = Path(sys.executable).with_name(SERVER)

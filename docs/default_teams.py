@@ -1,0 +1,108 @@
+"""Writes docs/default-teams.md from what the code makes of keys and doubles of servers.
+
+`python -m docs.default_teams`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from massgen_mcp.config.default_team import AGENTS, MEMORY_PART, TINY_BILLIONS, default_team
+from massgen_mcp.config.local_servers import described, find_local_servers
+from massgen_mcp.config.models import Config
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.errors import MassgenError
+from tests.model_servers import MEMORY, PATIENT, all_servers
+
+PAGE = Path(__file__).parent / "default-teams.md"
+
+HEAD = f"""\
+# Default teams
+
+<!-- Written by `python -m docs.default_teams` from the code; do not edit. -->
+
+Who is asked when nobody names a team and there is no config: the rule, and what it comes to with each kind of key and
+model server, alone and together. `massgen-mcp doctor` shows what it comes to on your machine; `massgen --init` offers
+the same to be saved.
+
+1. Keys: the strong model of every provider whose key is set. A single one of them is asked from {AGENTS} views.
+   Model servers are then not even looked for.
+2. Else the model server with the largest model that fits: up to {AGENTS} of its chat models, or one model from {AGENTS}
+   views. Left out are embedding models, models below {TINY_BILLIONS:g} billion parameters, models less than a third as
+   large as the largest, and what does not fit, together with the others, into {MEMORY_PART:.0%} of this machine's
+   memory. Models that call tools go first.
+3. Else Claude Code, where it is installed with a login ([claude-code.md](claude-code.md)).
+4. Else nobody, and the error names the ways out.
+
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Key variables that are set, and types of servers that run."""
+
+    keys: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(f"`{name}`" for name in (*self.keys, *self.servers)) or "nothing"
+
+
+STRONG = tuple(row.key_variables[0] for row in PROVIDERS if row.strong_model)
+OTHER = tuple(
+    row.key_variables[0] for row in PROVIDERS if not row.strong_model and row.key_variables[:1] not in [STRONG[:1], ()]
+)
+SERVERS = tuple(row.type for row in PROVIDERS if row.is_local)
+SCENES = (
+    *(Scene((key,)) for key in STRONG),
+    Scene(STRONG[:2]),
+    Scene(STRONG),
+    *(Scene((key,)) for key in OTHER),
+    Scene((), SERVERS[:1]),
+    *(Scene((), (server,)) for server in SERVERS[1:]),
+    Scene((), ("ollama", "lmstudio")),
+    Scene((), ("ollama", "llamacpp")),
+    Scene((), SERVERS),
+    Scene(STRONG[:1], SERVERS[:1]),
+    Scene(STRONG, SERVERS),
+    Scene(OTHER[:1], SERVERS[:1]),
+    Scene(),
+)
+
+
+async def page() -> str:
+    async with all_servers(*SERVERS) as places:
+        found = await find_local_servers({}, places, seconds=PATIENT)
+        has = [described(server, most=10).replace(f" at {server.place}", "") for server in found]
+    machine = f"The servers of this table run on a machine with {MEMORY / 1e9:.0f} GB of memory:\n\n"
+    listed = "".join(f"- {line}\n" for line in has)
+    lines = [[str(scene), await _team(scene)] for scene in SCENES]
+    return f"{HEAD}{machine}{listed}\n{_table(['keys and servers', 'team'], lines)}"
+
+
+async def _team(scene: Scene) -> str:
+    async with all_servers(*scene.servers) as places:
+        try:
+            environ = dict.fromkeys(scene.keys, "a-key")
+            team = await default_team(environ, places=places, seconds=PATIENT, memory_bytes=MEMORY)
+        except MassgenError as error:
+            return f"none: `{error.code}`"
+    return _agents(team.config)
+
+
+def _agents(config: Config) -> str:
+    names = [f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents]
+    if len(set(names)) == 1:
+        return f"{len(names)} of `{names[0]}`"
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    rows = [columns, ["---"] * len(columns), *lines]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(anyio.run(page), encoding="utf-8")

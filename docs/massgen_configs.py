@@ -1,0 +1,105 @@
+"""Writes docs/massgen-configs.md from the code: `python -m docs.massgen_configs`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from massgen_mcp.config.massgen_backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
+from massgen_mcp.config.massgen_features import FEATURES, NEEDLESS, Section, keys_of
+from massgen_mcp.config.massgen_files import GRACE_SECONDS
+
+PAGE = Path(__file__).parent / "massgen-configs.md"
+
+
+def _shown(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+HEAD = """\
+# Configs of MassGen
+
+<!-- Written by `python -m docs.massgen_configs` from the code; do not edit. -->
+
+A config that was written for MassGen loads here as it is, as far as it asks for what we have. `massgen --validate FILE`
+says what comes of it. Keys that our rules make needless are ignored, and one note says which and why: `NOTE:` of
+`massgen`, `ignored` of `start_run`, the logger `massgen_mcp.api` in Python. What we do not have is refused, with one
+message for each feature and its way out. An unknown key is an error with the nearest known one, never ignored.
+
+## Taken over
+
+| MassGen's key | what it means here |
+| --- | --- |
+"""
+GRACE = "round_timeout_grace_seconds"
+TAKEN = (
+    ("`agent:` in place of `agents:`, no `id`", "a team of one; `agent1`, `agent2`, ..."),
+    ("`max_tokens`, `max_completion_tokens`", "`max_output_tokens`"),
+    ("`reasoning: {effort: high}`, `reasoning: high`", "`reasoning_effort: high`"),
+    ("`text: {verbosity: low}`", f"`verbosity: low` ({_shown(VERBOSE_TYPES)}; ignored elsewhere)"),
+    (_shown(TO_THE_PROVIDER), "fields of `extra_body`"),
+    (f"{_shown(SYSTEM_KEYS)} of a backend", "the agent's `system_message`, after its own"),
+    ("`api_key: ${NAME}`", "`api_key_env: NAME`"),
+    ("`api_key: EMPTY` (`none`, `lm-studio`, ...) of a server of one's own", "no key"),
+    (
+        "`cwd`, `snapshot_storage`, `agent_temporary_workspace`",
+        "every run has a tree of its own; a place outside of it is refused",
+    ),
+    ("`max_thinking_tokens`, `disallowed_tools` of `claude_code`", "a `reasoning_effort`; what is forbidden anyway"),
+    (
+        "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",
+        f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added",
+    ),
+    ("`max_new_answers_global: N`", "shared out: `max_new_answers_per_agent`"),
+    ("`skip_final_presentation: true`", "`final_answer_strategy: winner_reuse`"),
+    (
+        "`use_skills`, `skills_directory` of the orchestrator",
+        "those of its `coordination`; the default directory need not exist",
+    ),
+    ("`broadcast: human`", "`allow_questions: true`"),
+    ("a context path that is only text", "a path that may be read"),
+)
+IGNORED = """
+## Ignored, with a note
+
+"""
+REFUSED = """
+Of an agent its `voting_sensitivity`, of a backend `reasoning.summary` and `permission_mode`, and the settings of
+`memory` are ignored as well.
+
+## Refused
+
+A key that is false, empty, null or `{enabled: false}` asks for nothing. Keys of the last column are ignored, with a
+note, where nothing asks for their feature.
+
+"""
+
+
+def page() -> str:
+    lines = ["| why | keys |", "| --- | --- |"]
+    lines += [f"| {needless.why} | {_keys(needless.keys)} |" for needless in NEEDLESS]
+    refused = ["| feature | what the message says | keys that ask for it | keys without a meaning of their own |"]
+    refused += ["| --- | --- | --- | --- |"]
+    for feature in FEATURES:
+        asking = [_keys(feature.switches), *_values(feature.values)]
+        told = ", ".join(filter(None, asking)) or "`memory.persistent_memory`"
+        refused.append(f"| {feature.name} | {feature.message} | {told} | {_keys(feature.details)} |")
+    taken = [f"| {written} | {meaning} |" for written, meaning in TAKEN]
+    parts = (HEAD, *_lines(taken), IGNORED, *_lines(lines), REFUSED, *_lines(refused))
+    return "".join(parts)
+
+
+def _lines(lines: list[str]) -> Iterator[str]:
+    return (f"{line}\n" for line in lines)
+
+
+def _keys(table: Mapping[Section, str]) -> str:
+    return ", ".join(dict.fromkeys(f"`{key}`" for section in table for key in keys_of(table, section)))
+
+
+def _values(table: Mapping[Section, Mapping[str, str]]) -> Iterator[str]:
+    for values in table.values():
+        for key, names in values.items():
+            yield f"`{key}`: " + ", ".join(f"`{name}`" for name in names.split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

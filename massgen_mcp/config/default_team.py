@@ -1,0 +1,186 @@
+"""START HERE. The team of a caller who names none: of keys, else of a model server, else of Claude Code.
+
+The choice among models of a server is pure; `default_team` puts it together with what is found.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.config import agent_clis
+from massgen_mcp.config.builder import agent_id, backend_of, config_from_models
+from massgen_mcp.config.key_hosts import find_key
+from massgen_mcp.config.local_servers import LocalServer, find_local_servers, local_places
+from massgen_mcp.config.model_lists import ListedModel
+from massgen_mcp.config.models import AgentConfig, ClaudeCodeBackendConfig, Config, ProviderBackendConfig
+from massgen_mcp.config.providers import PROVIDERS, detect_backend, is_loopback, named_provider
+from massgen_mcp.errors import MassgenError
+
+AGENTS = 3
+"""Of a team whose agents all ask one provider or one server: fewer have no majority, more cost more than they find."""
+TINY_BILLIONS = 2.5
+"""Models below that follow a task like ours too seldom to be asked unasked."""
+WORTHY_PART = 1 / 3
+"""A model that much smaller than the largest adds no second opinion to its."""
+MEMORY_PART = 0.75
+"""Of the machine's memory that weights may take: contexts need room, too, and the machine has other work."""
+
+Source = Literal["keys", "server", "claude_code"]
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultTeam:
+    config: Config
+    source: Source
+    told: str
+    """In words, what it is made of."""
+
+
+async def default_team(
+    environ: Mapping[str, str],
+    *,
+    places: Sequence[LocalServer] | None = None,
+    seconds: float | None = None,
+    memory_bytes: int | None = None,
+) -> DefaultTeam:
+    """The team for a caller who names none. Servers are asked only where no key is set.
+
+    `places`, `seconds` and `memory_bytes` default to the usual places, to what a server gets to answer, and to what
+    this machine has. Raises as `team_of`.
+    """
+    places = local_places(environ) if places is None else places
+    servers = [] if team_of_keys(environ) else await find_local_servers(environ, places, seconds=seconds)
+    return team_of(environ, servers, places, memory_bytes)
+
+
+def team_of(
+    environ: Mapping[str, str],
+    servers: Sequence[LocalServer],
+    places: Sequence[LocalServer],
+    memory_bytes: int | None = None,
+) -> DefaultTeam:
+    """A strong model of each provider whose key is set; else the largest models of one of `servers`, which were found
+    at `places`; else Claude Code where it is installed and logged in.
+
+    Never the scripted backend. Raises `MassgenError("no_default_team")` that names the ways out.
+    """
+    if team := team_of_keys(environ) or best_team(servers, memory_bytes):
+        return team
+    claude_code = ClaudeCodeBackendConfig(type="claude_code")
+    if agent_clis.lack(environ) is None and agent_clis.find_login(claude_code, environ) is not None:
+        config = Config(agents=(AgentConfig(id="claude_code-1", backend=claude_code),))
+        told = (
+            "default team: Claude Code as installed here; no key of a provider is set, no model server has a fit model"
+        )
+        return DefaultTeam(config, "claude_code", told)
+    raise _nobody(places, servers)
+
+
+def team_of_keys(environ: Mapping[str, str]) -> DefaultTeam | None:
+    """One strong model of each provider whose key is set; of a single provider one model with three views."""
+    strong = [f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model is not None]
+    reachable = [model for model in strong if _has_key(model, environ)]
+    match reachable:
+        case []:
+            return None
+        case [one]:
+            config = config_from_models([one], num_agents=AGENTS)
+            told = f"default team of the key that is set: {one} from {AGENTS} views"
+        case _:
+            config = config_from_models(reachable, num_agents=None)
+            told = "default team of the keys that are set"
+    return DefaultTeam(config, "keys", told)
+
+
+def best_team(servers: Iterable[LocalServer], memory_bytes: int | None = None) -> DefaultTeam | None:
+    """The team of the server that has the largest fit model; of two alike the one that comes first. One server alone:
+    two on a machine would fight for its memory.
+    """
+    fit = [(server, chosen_models(server, memory_bytes)) for server in servers]
+    able = [(server, models) for server, models in fit if models]
+    if not able:
+        return None
+    server, models = max(able, key=lambda one: one[1][0].billions or 0)
+    return team_of_server(server, models)
+
+
+def team_of_server(server: LocalServer, models: Sequence[ListedModel]) -> DefaultTeam:
+    """An agent for each of `models`, or three for a single one."""
+    base_url = None if server.base_url == named_provider(server.type).base_url else server.base_url
+    names = [model.name for model in models] if len(models) > 1 else [models[0].name] * AGENTS
+    agents = tuple(
+        AgentConfig(id=agent_id(server.type, name, place), backend=backend_of(server.type, name, base_url=base_url))
+        for place, name in enumerate(names, start=1)
+    )
+    asked = ", ".join(model.name for model in models) if len(models) > 1 else f"{names[0]} from {AGENTS} views"
+    told = f"default team: {server.type} at {server.place} ({asked}); no key of a provider is set"
+    return DefaultTeam(Config(agents=agents), "server", told)
+
+
+def chosen_models(server: LocalServer, memory_bytes: int | None = None) -> list[ListedModel]:
+    """The largest chat models of a server that fit into memory together, at most three: those that are not tiny, and
+    not much smaller than the largest; those that call tools first.
+    """
+    room = _room(server, memory_bytes)
+    fit = [model for model in server.models if not is_tiny(model) and (model.loaded or _size(model) <= room)]
+    fit.sort(key=lambda model: -(model.billions or 0))
+    if not fit:
+        return []
+    least = (fit[0].billions or 0) * WORTHY_PART
+    worthy = sorted(
+        (model for model in fit if (model.billions or 0) >= least),
+        key=lambda model: (model.tools is False, -(model.billions or 0)),
+    )
+    chosen: list[ListedModel] = []
+    for model in worthy:
+        same = _without_variant(model.name) in map(_without_variant, (one.name for one in chosen))
+        together = (*chosen, model)
+        fits = all(one.loaded for one in together) or sum(map(_size, together)) <= room
+        if not same and len(chosen) < AGENTS and (fits or not chosen):
+            chosen.append(model)
+    return chosen
+
+
+def is_tiny(model: ListedModel) -> bool:
+    """Too small to be asked unasked. A model whose size nobody tells is not."""
+    return model.billions is not None and model.billions < TINY_BILLIONS
+
+
+def _size(model: ListedModel) -> float:
+    """Bytes in memory: as told, else as much as so many parameters take in a usual quantization."""
+    return model.size_bytes or (model.billions or 0) * 0.65e9
+
+
+def _room(server: LocalServer, memory_bytes: int | None) -> float:
+    """Bytes that models may take. Nobody knows how much memory another machine has."""
+    if memory_bytes is None:
+        if not is_loopback(server.base_url):
+            return float("inf")
+        memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory_bytes * MEMORY_PART
+
+
+def _without_variant(name: str) -> str:
+    """The same for two quantizations of one model: `qwen3:8b` and `qwen3:8b-q8_0`."""
+    head, colon, tag = name.lower().partition(":")
+    return head + colon + tag.partition("-")[0]
+
+
+def _has_key(model: str, environ: Mapping[str, str]) -> bool:
+    backend = backend_of(*detect_backend(model))
+    return isinstance(backend, ProviderBackendConfig) and find_key(backend, environ) is not None
+
+
+def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> MassgenError:
+    keys = " or ".join(row.key_variables[0] for row in PROVIDERS if row.strong_model)
+    asked = ", ".join(f"{server.place} ({server.type})" for server in places)
+    unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
+    none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"
+    other = "name a config or models" if unfit is None else f"name a model, such as {unfit}, or a config"
+    return MassgenError(
+        "no_default_team",
+        f"no team to start with: no key of a provider is set, {none} {asked}, and Claude Code is not installed here "
+        f"with a login ({agent_clis.EXTRA}). Set {keys}, {other}, make a config with `massgen --init`, or "
+        "try @examples/scripted, which calls no model.",
+    )

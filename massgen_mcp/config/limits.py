@@ -1,0 +1,45 @@
+"""How much may be asked of a provider at once: what the config sets, else what its kind stands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    BackendConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    ScriptedBackendConfig,
+)
+from massgen_mcp.config.providers import serves_here
+
+CONCURRENCY = 100
+CLI_CONCURRENCY = 4
+"""Each call of `claude_code` is a process."""
+LOCAL_CONCURRENCY = 1
+"""Two calls at once to a model server of this machine are each half as fast, or swap models."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """In force for one provider."""
+
+    concurrency: int = CONCURRENCY
+    """Calls under way at once."""
+    requests_per_minute: int | None = None
+    """Calls begun in any 60 s, retries included. None: no limit of ours."""
+
+
+def limits_of(config: Config, backend: BackendConfig, environ: Mapping[str, str]) -> CallLimits:
+    """What holds for this backend's provider."""
+    told = config.limits.get(backend.type)
+    concurrency = (told and told.concurrency) or _stands(backend, environ)
+    return CallLimits(concurrency, told and told.requests_per_minute)
+
+
+def _stands(backend: BackendConfig, environ: Mapping[str, str]) -> int:
+    if isinstance(backend, ScriptedBackendConfig):
+        return CONCURRENCY
+    if isinstance(backend, ClaudeCodeBackendConfig):
+        return CLI_CONCURRENCY
+    asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
+    return LOCAL_CONCURRENCY if serves_here(asked, environ) else CONCURRENCY

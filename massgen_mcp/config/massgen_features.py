@@ -1,0 +1,249 @@
+"""What MassGen's files can ask for and we do not have, or do not need: data for `massgen_files`, in the users' words.
+
+A feature that is built leaves its row; its keys then belong to `models`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Section = Literal["config", "agent", "backend", "orchestrator", "coordination", "timeout_settings", "context_path"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feature:
+    """A feature that is refused: one message for a file, wherever it asks for it."""
+
+    name: str
+    message: str
+    """What is missing here, and the way out."""
+    switches: Mapping[Section, str] = field(default_factory=dict[Section, str])
+    """Keys that ask for it, separated by blanks. A key that is false, empty or null asks for nothing."""
+    details: Mapping[Section, str] = field(default_factory=dict[Section, str])
+    """Keys that say how, and mean nothing by themselves."""
+    values: Mapping[Section, Mapping[str, str]] = field(default_factory=dict[Section, Mapping[str, str]])
+    """Values of keys (by key, separated by blanks) that ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needless:
+    """Keys that are ignored, and why, by section."""
+
+    why: str
+    keys: Mapping[Section, str]
+
+
+DOCKER = Feature(
+    "docker",
+    "commands do not run in Docker here; leave it out (build_config: use_docker=False)",
+    details={
+        "backend": "command_line_docker_image command_line_docker_memory_limit command_line_docker_cpu_limit "
+        "command_line_docker_network_mode command_line_docker_enable_sudo command_line_docker_credentials "
+        "command_line_docker_packages"
+    },
+    values={"backend": {"command_line_execution_mode": "docker"}},
+)
+
+FEATURES = (
+    DOCKER,
+    Feature(
+        "mcp",
+        "agents cannot be given MCP servers yet; leave this out. Files are given with orchestrator.context_paths, and "
+        "many providers search by themselves (enable_web_search)",
+        {"backend": "mcp_servers direct_mcp_servers"},
+        {"backend": "allowed_tools exclude_tools"},
+    ),
+    Feature(
+        "commands",
+        "agents cannot run commands yet; leave this out. They read, write and search files without",
+        {"backend": "enable_mcp_command_line"},
+        {
+            "backend": "command_line_execution_mode command_line_allowed_commands command_line_blocked_commands "
+            "command_line_srt_network_allowed_domains command_line_srt_deny_read command_line_srt_allow_unix_sockets "
+            "command_line_srt_read_mode command_line_srt_allow_read command_line_timeout"
+        },
+    ),
+    Feature(
+        "code",
+        "code of a config is not loaded into a run; leave this out. Put files that agents should read under "
+        "orchestrator.context_paths, and instructions into skills",
+        {
+            "config": "hooks",
+            "backend": "custom_tools auto_discover_custom_tools enable_code_based_tools custom_tools_path "
+            "shared_tools_directory hooks",
+        },
+        {"backend": "exclude_custom_tools"},
+    ),
+    Feature(
+        "media",
+        "agents read and write text only; leave this out, and have pictures, sound and documents made elsewhere",
+        {
+            "backend": "enable_image_generation enable_audio_generation enable_video_generation "
+            "enable_file_generation enable_multimodal_tools upload_files",
+            "orchestrator": "enable_multimodal_tools",
+        },
+        {
+            "backend": "multimodal_config image_generation_backend video_generation_backend audio_generation_backend",
+            "orchestrator": "multimodal_config image_generation_backend video_generation_backend "
+            "audio_generation_backend",
+        },
+    ),
+    Feature(
+        "voting",
+        "answers are not scored against lists or strategies here; write voting_sensitivity: lenient, balanced or "
+        "strict, and what an answer has to have into system_message",
+        {"coordination": "round_evaluator_before_checklist orchestrator_managed_round_evaluator evolving_criteria"},
+        {
+            "orchestrator": "voting_threshold checklist_require_gap_report gap_report_mode "
+            "max_checklist_calls_per_round checklist_first_answer",
+            "coordination": "checklist_criteria_preset checklist_criteria_inline criteria_mode "
+            "pre_collab_voting_threshold bootstrap_max_per_agent_per_round bootstrap_max_total "
+            "evolving_criteria_score_threshold evolving_criteria_max_evolutions evolving_criteria_min_high_score_count "
+            "evolving_criteria_timeout round_evaluator_skip_synthesis round_evaluator_refine "
+            "round_evaluator_transformation_pressure enable_evaluator_personas improvements",
+        },
+        {
+            "orchestrator": {
+                "voting_sensitivity": "roi roi_conservative roi_balanced roi_aggressive sequential adversarial "
+                "consistency diversity reflective checklist checklist_scored checklist_gated"
+            }
+        },
+    ),
+    Feature(
+        "rewriting",
+        "no model rewrites the question, invents personas or writes criteria before a run; leave this out. Write what "
+        "you want into the question and the system_messages; a team of one model has perspectives anyway "
+        "(orchestrator.perspectives)",
+        {
+            "orchestrator": "dspy",
+            "coordination": "persona_generator evaluation_criteria_generator prompt_improver",
+        },
+    ),
+    Feature(
+        "decomposition",
+        "a question is not divided among agents: every agent answers all of it. Leave this out, or start one run for "
+        "each part",
+        {"agent": "subtask", "orchestrator": "presenter_agent"},
+        {"coordination": "task_decomposer"},
+        {"orchestrator": {"coordination_mode": "decomposition"}},
+    ),
+    Feature(
+        "subagents",
+        "agents start no agents of their own; leave this out, and name every agent under agents",
+        {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
+        {
+            "orchestrator": "standalone_checkpoint",
+            "coordination": "subagent_default_timeout subagent_min_timeout subagent_max_timeout "
+            "subagent_max_concurrent subagent_round_timeouts subagent_runtime_mode subagent_runtime_fallback_mode "
+            "subagent_host_launch_prefix subagent_orchestrator subagent_types background_subagents checkpoint_mode "
+            "checkpoint_guidance checkpoint_gated_patterns standalone_checkpoint",
+        },
+    ),
+    Feature(
+        "broadcast",
+        "agents do not talk to each other besides their answers; leave this out. Questions to a person are broadcast: "
+        "human, or orchestrator.allow_questions",
+        details={
+            "coordination": "broadcast_sensitivity response_depth broadcast_timeout broadcast_wait_by_default "
+            "max_broadcasts_per_agent"
+        },
+        values={"coordination": {"broadcast": "agents"}},
+    ),
+    Feature(
+        "memory",
+        "there is no vector store of memories; leave this out. Notes that agents share are "
+        "orchestrator.coordination.enable_memory_filesystem_mode, earlier turns come with the session",
+    ),
+    Feature(
+        "synthesis",
+        "the final answer is the winner's; write final_answer_strategy: winner_present, where it knows all answers, or "
+        "winner_reuse",
+        {"orchestrator": "skip_voting"},
+        values={"orchestrator": {"final_answer_strategy": "synthesize"}},
+    ),
+    Feature(
+        "protected_paths",
+        "a path can be written as a whole or not at all; name the parts that may be written as paths of their own",
+        {"context_path": "protected_paths"},
+    ),
+    Feature(
+        "context_paths",
+        "all agents of a team may read the same paths; name them under orchestrator.context_paths",
+        {"backend": "context_paths"},
+    ),
+    Feature(
+        "nlip",
+        "messages are not routed through NLIP here; leave it off",
+        {"agent": "enable_nlip", "orchestrator": "enable_nlip"},
+        {"agent": "nlip nlip_config", "orchestrator": "nlip_config"},
+    ),
+    Feature(
+        "resuming",
+        "a run goes on from its own journal, not from a config: massgen --resume RUN, or control_run with "
+        "action=resume. Leave this out",
+        {"coordination": "resume_from_log"},
+    ),
+    Feature(
+        "old",
+        "this is the form of MassGen's first versions; write a list `agents`, each with an id and a backend",
+        {"config": "models model_configs num_agents max_rounds consensus_threshold voting_enabled enable_voting"},
+    ),
+)
+
+NEEDLESS = (
+    Needless(
+        "how a run is shown and logged is chosen where it is started: massgen --no-display, --no-logs, --automation",
+        {"config": "ui display"},
+    ),
+    Needless(
+        "question and session are named when a run is started",
+        {"config": "prompt session_id", "orchestrator": "interactive_mode max_turns"},
+    ),
+    Needless(
+        "our rules do without: first answers are independent, every later round begins with all answers that stand, "
+        "and a vote counts for what its voter saw",
+        {
+            "orchestrator": "fairness_enabled fairness_lead_cap_answers max_midstream_injections_per_round "
+            "defer_peer_updates_until_restart allow_midstream_peer_updates_before_checklist_submit disable_injection "
+            "defer_voting_until_all_answered",
+            "coordination": "enable_quality_rethink_on_iteration enable_novelty_on_iteration novelty_injection "
+            "fast_iteration_mode max_verifications_per_round max_internal_fix_loops skip_redundant_scaffolding",
+        },
+    ),
+    Needless(
+        "every agent has a workspace of its own, and every answer carries a copy of it",
+        {
+            "backend": "use_two_tier_workspace write_mode enforce_read_before_delete",
+            "coordination": "use_two_tier_workspace write_mode drift_conflict_policy enable_changedoc "
+            "learning_capture_mode disable_final_only_round_capture_fallback load_previous_session_skills",
+        },
+    ),
+    Needless(
+        "each round begins afresh with what it needs, so nothing has to be compressed",
+        {"coordination": "compression_target_ratio"},
+    ),
+    Needless(
+        "plans have the size that agents give them; max_tasks_per_plan is their limit",
+        {"coordination": "plan_depth plan_target_steps plan_target_chunks plan_thoroughness"},
+    ),
+    Needless(
+        "runs are looked at afterwards with massgen-mcp watch and result",
+        {"coordination": "enable_execution_trace_analyzer auto_trace_analysis web_review"},
+    ),
+    Needless(
+        "calls, retries and pauses are handled for all runs together; see `limits`",
+        {
+            "config": "rate_limits rate_limiting",
+            "backend": "enable_rate_limit rate_limit circuit_breaker max_retries stream websocket_mode "
+            "concurrent_tool_execution max_concurrent_tools debug_delay_seconds debug_delay_after_n_tools",
+        },
+    ),
+    Needless(
+        "agents have no tools that would need a permission",
+        {"backend": "permissions"},
+    ),
+)
+
+
+def keys_of(table: Mapping[Section, str], section: Section) -> Iterator[str]:
+    yield from table.get(section, "").split()

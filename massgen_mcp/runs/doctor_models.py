@@ -1,0 +1,34 @@
+"""Which models can be asked: the model servers that answer, and the team of whoever names none. Part of the doctor."""
+
+from collections.abc import Mapping
+
+from massgen_mcp.config.default_team import team_of
+from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.doctor import Check
+
+
+async def check_models(environ: Mapping[str, str]) -> list[Check]:
+    """Never raises; takes as long as the slowest server is waited for."""
+    servers = await find_local_servers(environ)
+    return [*_servers(servers, environ), _team(servers, environ)]
+
+
+def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Check]:
+    checks = [Check("model server", "ok", described(server)) for server in servers]
+    found = {server.type for server in servers}
+    for server in local_places(environ):
+        if server.told and server.type not in found:
+            told = f"{server.type} was set to {server.place}, where nothing answers with models that chat"
+            checks.append(Check("model server", "warn", told, "start it, load a model, or unset its variable"))
+    places = ", ".join(f"{server.type} at {server.place}" for server in local_places(environ))
+    return checks or [Check("model server", "ok", f"none answers; looked for {places}")]
+
+
+def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> Check:
+    try:
+        team = team_of(environ, servers, local_places(environ))
+    except MassgenError as error:
+        return Check("default team", "warn", "none", str(error))
+    agents = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in team.config.agents)
+    return Check("default team", "ok", f"{team.told}: {agents}")
