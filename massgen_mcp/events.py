@@ -137,6 +137,7 @@ class NestedSpending(Event):
     reasoning_tokens: int = 0
     usd: float = 0.0
     unpriced_calls: int = 0
+    estimated_calls: int = 0
     seconds: float = 0.0
 
 

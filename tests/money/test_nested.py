@@ -1,6 +1,7 @@
 """What nested runs may spend: however they come and go, never more than their share, nor than there is."""
 
 import random
+from dataclasses import fields
 
 import pytest
 
@@ -8,6 +9,7 @@ from massgen_mcp.config.models import NestedConfig
 from massgen_mcp.events import Event, NestedRunEnded, NestedRunStarted, NestedSpending
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
+from massgen_mcp.money.spending import Spent
 
 NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
 
@@ -18,6 +20,14 @@ def started(run_id: str, usd: float, tokens: int) -> Event:
 
 def ended(run_id: str, usd: float, tokens: int) -> Event:
     return NestedRunEnded(run_id=run_id, state="completed", spent=NestedSpending(usd=usd, input_tokens=tokens))
+
+
+def test_the_run_above_hears_of_every_sum_of_a_nested_run() -> None:
+    names = [field.name for field in fields(Spent)]
+    spent = Spent(**dict(zip(names, range(1, 100), strict=False)))
+    total = Spent()
+    total.include(spent.as_nested())
+    assert total == spent
 
 
 def test_what_is_left_is_divided_evenly_among_the_runs_that_may_still_be_started() -> None:
