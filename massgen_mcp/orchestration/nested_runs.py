@@ -3,6 +3,7 @@
 Must not know where runs are kept nor who executes them: that is the host's.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import anyio
 import anyio.abc
 
 from massgen_mcp.config.models import NestedConfig
-from massgen_mcp.errors import ErrorCode, MassgenError
+from massgen_mcp.errors import ErrorCode, MassgenError, storage_fault
 from massgen_mcp.events import NestedRunEnded, NestedRunStarted, NestedSpending
 from massgen_mcp.money.nested import Caps, caps_of_next, left_for_nested
 from massgen_mcp.orchestration.live_run import LiveRun
@@ -23,6 +24,8 @@ from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.views.spent import dollars
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
+
+logger = logging.getLogger("massgen_mcp.run")
 
 AGAIN_SECONDS = 2.0
 """After so long a store that could not be asked is asked again."""
@@ -104,6 +107,7 @@ class NestedRuns:
         self._run: LiveRun | None = None
         self._workspaces: Sequence[Workspace] = ()
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._ending = False
 
     def open(self, live_run: LiveRun, workspaces: Sequence[Workspace]) -> None:
         """`workspaces`: in which the directories of nested runs can be read."""
@@ -164,17 +168,18 @@ class NestedRuns:
             return started
 
     async def admit(self, run_id: str) -> None:
-        """Let a run begin that a program inside this run has prepared, or refuse it. Safe to repeat."""
+        """Let a run begin that a program inside this run has prepared, or refuse it. Safe to repeat. Raises
+        `MassgenError` where the storage fails.
+        """
         async with self._one_at_a_time:
             if run_id in self.known:
                 return
             try:
-                prepared = await self._host.prepared(run_id)
-                self._check_room(prepared.caps)
-            except ToolRefused as refused:
-                await self._host.refuse(run_id, str(refused))
-            else:
-                await self._begin(self._live_run.record(_started(None, run_id, prepared)))
+                await self._admit(run_id)
+            except MassgenError as error:
+                if storage_fault(error) is not None:
+                    raise
+                logger.warning("%s cannot be admitted: %s", run_id, error)
 
     async def look(self, run_id: str, wait_seconds: float = 0) -> RunState:
         """A run that was started here, when it has ended or after so many seconds; without an id the latest one. Raises
@@ -191,12 +196,24 @@ class NestedRuns:
             raise ToolRefused(str(error)) from None
 
     async def end_all(self) -> None:
-        """Cancel what goes on: nobody would read it. What all of them cost is recorded when this returns."""
+        """Cancel what goes on: nobody would read it. What all of them cost is recorded when this returns, and no other
+        is started any more.
+        """
+        self._ending = True
         async with anyio.create_task_group() as tasks:
             for started in self._live_run.state.open_nested_runs:
                 tasks.start_soon(self._end, started)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
+
+    async def _admit(self, run_id: str) -> None:
+        prepared = await self._host.prepared(run_id)
+        try:
+            self._check_room(prepared.caps)
+        except ToolRefused as refused:
+            await self._host.refuse(run_id, str(refused))
+        else:
+            await self._begin(self._live_run.record(_started(None, run_id, prepared)))
 
     async def _begin(self, started: NestedRunStarted) -> None:
         await self._live_run.settle()
@@ -265,7 +282,8 @@ class NestedRuns:
         if started >= self._nested.max_runs:
             told = f"this run has started {started} runs, and may start no more (max_runs)"
             raise ToolRefused(f"{told}; answer with what you have")
-        if run.coordination.closing or run.coordination.finish_requested:
+        ending = self._ending or run.state.end is not None
+        if ending or run.coordination.closing or run.coordination.finish_requested:
             raise ToolRefused("this run comes to its end, and starts no more runs; answer with what you have")
 
     def _left(self) -> str:

@@ -417,6 +417,24 @@ async def test_a_server_inside_a_run_knows_its_depth_and_its_budget(home: TempHo
             assert (await expect_error(server, "start_run", question="q", config=team))[0] == "nesting_refused"
 
 
+async def test_of_runs_that_are_started_inside_a_run_at_once_it_admits_what_it_may_and_refuses_the_rest(
+    home: TempHome,
+) -> None:
+    team = home.config("inner", agent("inner", {"answer": "It is so."}))
+    async with home.client() as client:
+        outer_id = await outer_run(client, home, max_runs=1)
+        (runner,) = home.processes(RUNNER_MODULE)
+        end(runner, signal.SIGSTOP)
+        async with home.with_variables(MASSGEN_MCP_PARENT=outer_id).client() as server:
+            ids = [(await call(server, "start_run", question=f"q{n}", config=team))["run_id"] for n in range(2)]
+            end(runner, signal.SIGCONT)
+            ended = [await call(server, "wait_run", run_id=run_id) for run_id in ids]
+        assert [one["status"] for one in ended] == ["completed", "failed"]
+        assert "may start no more (max_runs)" in ended[1]["reason"]
+        assert started_in(home, outer_id) == ids[:1]
+        await call(client, "control_run", run_id=outer_id, action="cancel")
+
+
 async def test_the_command_line_inside_a_run_starts_runs_of_that_run(home: TempHome) -> None:
     team = home.config("inner", agent("inner", {"answer": "It is so."}))
 
