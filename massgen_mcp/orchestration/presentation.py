@@ -77,9 +77,10 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     chosen = attempt.live_run.coordination.answered
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual
-    notes = [*([prompts.USE_TOOLS] if member.tools else []), *notes]
+    await member.ready()
+    notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
-    tools = tuple(tool.spec for tool in member.tools)
+    tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:

@@ -64,9 +64,9 @@ async def run_tools(
 
 async def _run(member: Member, call: ToolCall, live_run: LiveRun, *, only_plan: bool) -> tuple[ToolResult, bool]:
     """The result, and whether the call was a valid one."""
-    tool = next((tool for tool in member.tools if tool.spec.name == call.name), None)
+    tool = next((tool for tool in member.offered if tool.spec.name == call.name), None)
     if tool is None:
-        names = ", ".join(tool.spec.name for tool in member.tools) or "none"
+        names = ", ".join(tool.spec.name for tool in member.offered) or "none"
         unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
         return ToolResult(unknown, is_error=True), False
     try:

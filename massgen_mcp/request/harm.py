@@ -41,14 +41,15 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
 
 
 def beyond(reach: Reach, granted: Sequence[Path]) -> tuple[str, ...]:
-    """The paths that are not below those that may be read, and what commands may reach over the network, in the words
-    of `Reach.demands`. Nothing may be written.
+    """The paths that are not below those that may be read, MCP servers, and what commands may reach over the network,
+    in the words of `Reach.demands`. Nothing may be written.
     """
     reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
     return (
         *(f"reads: {on_one_line(path)}" for path in reads),
         *(f"writes: {on_one_line(path)}" for path in reach.writes),
         *(f"starts: {command}" for command in reach.commands if NETWORK in command),
+        *reach.server_demands(),
     )
 
 

@@ -10,9 +10,11 @@ from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.runs.agent_servers import ServerAccess
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
@@ -58,9 +60,11 @@ def assemble(
     provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
     command_access: "CommandAccess | None" = None,
+    server_access: ServerAccess | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
-    and tariffs are one per agent. `command_access`: None where agents run no commands.
+    and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
+    MCP servers.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -79,6 +83,7 @@ def assemble(
                 skills,
                 caller_questions,
                 command_access,
+                server_access,
             ),
             limiter=limiter,
             own_tools=asked_tools(agent.backend),
@@ -129,6 +134,7 @@ def _member(
     skills: tuple[Skill, ...],
     caller_questions: CallerQuestions | None,
     command_access: "CommandAccess | None",
+    server_access: ServerAccess | None,
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, commands, tools = None, None, list[Tool]()
@@ -153,6 +159,10 @@ def _member(
     notes = (skills_note(skills),) if skills else ()
     if commands is not None and command_access is not None and command_access.notes:
         notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
+    toolbox = None
+    if server_access is not None:
+        taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS))
+        toolbox = server_access.toolbox(run, name, agent, workspace, taken)
     return Member(
         name,
         backend,
@@ -162,6 +172,7 @@ def _member(
         notes=notes,
         workspace=workspace,
         commands=commands,
+        toolbox=toolbox,
     )
 
 

@@ -21,7 +21,7 @@ from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backe
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
-from massgen_mcp.config.models import BackendConfig, Config
+from massgen_mcp.config.models import BackendConfig, Config, server_variables
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
@@ -38,6 +38,7 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
+from massgen_mcp.runs.agent_servers import opened_servers
 from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
 from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
@@ -111,7 +112,8 @@ async def execute_run(
     """
     request = run.read_request()
     question, config = request.question, request.config
-    redactor = redactor_for(environ, [agent.backend for agent in config.agents])
+    backends_of = [agent.backend for agent in config.agents]
+    redactor = redactor_for(environ, backends_of, server_variables(config.agents))
     async with AsyncExitStack() as cleanup:
         past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)
@@ -131,7 +133,9 @@ async def execute_run(
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choice = await chosen_sandbox(config, environ)
         access = await _command_access(run, config, choice, environ, cleanup)
-        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, access), report=log.report)
+        servers = await opened_servers(config, environ, redactor, log.note, cleanup)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers)
+        run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:

@@ -80,6 +80,26 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
     ),
+    "an MCP server": (
+        team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"command": "sh", "args": ["-c", "evil"]}}}}),
+        "MCP server: x of a: sh -c evil",
+    ),
+    "an MCP server outside the sandbox, with a variable": (
+        team(
+            {
+                "id": "a",
+                "backend": {
+                    **GPT,
+                    "mcp_servers": {"x": {"command": "sh", "sandbox": False, "env": {"A": "${AWS_SECRET_ACCESS_KEY}"}}},
+                },
+            }
+        ),
+        "MCP server: x of a: sh (outside the sandbox, with all your rights; is given AWS_SECRET_ACCESS_KEY)",
+    ),
+    "an MCP server on the internet": (
+        team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"url": "https://stranger.example/mcp"}}}}),
+        "MCP server: x of a: https://stranger.example/mcp",
+    ),
     "commands": (team(orchestrator={"commands": {"enabled": True}}), "starts: agents' commands in a sandbox"),
     "commands in a container": (
         team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "image": "evil/image"}}),
