@@ -31,6 +31,7 @@ bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks.streams
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.waiting
+	$(BIN)/python -m benchmarks.commands
 	$(BIN)/python -m benchmarks.crowd --runs 100
 	$(BIN)/python -m benchmarks.upstream
 

@@ -169,6 +169,10 @@ class RunStarted(Event):
     max_tokens: int | None = None
     parent: str | None = None
     """Id of the run in which it was started, if it is a nested run."""
+    sandbox: str = ""
+    """The level of the sandbox that agents' commands run in; `none: …` where they were asked for and none holds here;
+    empty where the run has no commands.
+    """
 
 
 class AttemptStarted(Event):
@@ -477,6 +481,18 @@ class ModelCallAborted(Event):
     """As in `ModelReplied`."""
 
 
+class ToolStarted(Event):
+    """A tool that must not run twice is about to run; this is on disk before it does."""
+
+    type: Literal["tool_started"] = "tool_started"
+    agent: str
+    call_id: str
+    """As in `ToolFinished`."""
+    name: str
+    shown: str = ""
+    """What it is to do, in a few words."""
+
+
 class ToolFinished(Event):
     """A tool ran for a model and this text went back to it."""
 
@@ -655,6 +671,7 @@ AnyEvent = Annotated[
     | ModelReplied
     | ModelCallFailed
     | ModelCallAborted
+    | ToolStarted
     | ToolFinished
     | RuleViolated
     | AnswerSubmitted

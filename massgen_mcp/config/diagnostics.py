@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -162,14 +162,24 @@ def _follow(location: Sequence[str | int]) -> _Seen:
             annotation, kinds = (known.annotation, _kinds(known)) if known else (None, {})
         else:
             annotation = _item(cast("object", annotation))
+            kinds = _kinds_of_item(annotation)
     return _Seen(place, owner, kinds)
 
 
 def _kinds(known: FieldInfo) -> Mapping[str, type[BaseModel]]:
-    if known.discriminator is None:
-        return {}
+    return {} if known.discriminator is None else _kinds_of(known.annotation)
+
+
+def _kinds_of_item(annotation: object) -> Mapping[str, type[BaseModel]]:
+    """Of what a list or a mapping holds, where that is one of several models."""
+    union, *about = get_args(annotation) if get_origin(annotation) is Annotated else (None,)
+    told = any(isinstance(each, FieldInfo) and each.discriminator is not None for each in about)
+    return _kinds_of(union) if told else {}
+
+
+def _kinds_of(union: object) -> Mapping[str, type[BaseModel]]:
     kinds: dict[str, type[BaseModel]] = {}
-    for model in cast("tuple[type[BaseModel], ...]", get_args(known.annotation)):
+    for model in cast("tuple[type[BaseModel], ...]", get_args(union)):
         for tag in get_args(model.model_fields["type"].annotation):
             kinds[tag] = model
     return kinds

@@ -9,19 +9,22 @@ from massgen_mcp.config import agent_clis
 from massgen_mcp.config.key_hosts import named_variable
 from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor
 
-_CALLED_A_SECRET = re.compile(r"(API|SECRET|ACCESS|AUTH|PRIVATE)_?KEY$|TOKEN$|SECRET$|PASSWORD$|PASSWD$", re.IGNORECASE)
 _ADDRESSES = re.compile(r"(PROXY|_URL|_ENDPOINT|_URI|_DSN)$", re.IGNORECASE)
 
 
-def redactor_for(environ: Mapping[str, str], backends: Iterable[BackendConfig] = ()) -> Redactor:
-    """What takes this environment's keys out of text: those of every known provider, those that `backends` name, the
-    logins of agent CLIs, whatever is called a key, a token or a password, and passwords in addresses.
+def redactor_for(
+    environ: Mapping[str, str], backends: Iterable[BackendConfig] = (), further: Iterable[str] = ()
+) -> Redactor:
+    """What takes this environment's keys out of text: those of every known provider, those that `backends` name, those
+    in the `further` variables, the logins of agent CLIs, whatever is called a key, a token or a password, and passwords
+    in addresses.
 
     The same environment gives the same object.
     """
-    return _redactor(tuple(_values(environ, tuple(backends))))
+    return _redactor(tuple(_values(environ, tuple(backends), tuple(further))))
 
 
 @lru_cache(maxsize=8)
@@ -29,14 +32,17 @@ def _redactor(values: tuple[tuple[str, str], ...]) -> Redactor:
     return Redactor(dict(values))
 
 
-def _values(environ: Mapping[str, str], backends: tuple[BackendConfig, ...]) -> Iterator[tuple[str, str]]:
+def _values(
+    environ: Mapping[str, str], backends: tuple[BackendConfig, ...], further: tuple[str, ...]
+) -> Iterator[tuple[str, str]]:
     known = {name for row in PROVIDERS for name in row.key_variables}
     known |= {agent_clis.API_KEY, agent_clis.TOKEN}
     known |= {name for backend in backends if (name := named_variable(backend))}
+    known.update(further)
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
     for name, value in sorted(environ.items()):
-        if name not in known and _CALLED_A_SECRET.search(name):
+        if name not in known and called_a_secret(name):
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))

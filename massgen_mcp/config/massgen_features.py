@@ -47,13 +47,6 @@ DOCKER = Feature(
 FEATURES = (
     DOCKER,
     Feature(
-        "mcp",
-        "agents cannot be given MCP servers yet; leave this out. Files are given with orchestrator.context_paths, and "
-        "many providers search by themselves (enable_web_search)",
-        {"backend": "mcp_servers direct_mcp_servers"},
-        {"backend": "allowed_tools exclude_tools"},
-    ),
-    Feature(
         "commands",
         "agents cannot run commands yet; leave this out. They read, write and search files without",
         {"backend": "enable_mcp_command_line"},
@@ -72,7 +65,7 @@ FEATURES = (
             "backend": "custom_tools auto_discover_custom_tools enable_code_based_tools custom_tools_path "
             "shared_tools_directory hooks",
         },
-        {"backend": "exclude_custom_tools"},
+        {"backend": "exclude_custom_tools direct_mcp_servers"},
     ),
     Feature(
         "media",

@@ -5,6 +5,7 @@ Keys follow the YAML files of MassGen.
 
 import difflib
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from pydantic import (
 
 from massgen_mcp.config.keys import holds_credentials
 from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
+from massgen_mcp.config.variables import called_a_secret, variables_in
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -386,6 +388,80 @@ LIMITED_TYPES: tuple[str, ...] = tuple(
 """The backend types that call somebody."""
 
 
+def _endpoint(text: str) -> str:
+    """One host and one port: a list of hosts is no list if a part of it may stand for others."""
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", host) or not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError("expected host:port, such as pypi.org:443")
+    return text.lower()
+
+
+Endpoint = Annotated[str, StringConstraints(max_length=260), AfterValidator(_endpoint)]
+
+
+def _absolute_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if wrong := [path for path in paths if not path.startswith("/") or ".." in path.split("/")]:
+        raise ValueError(f"expected absolute paths, not {wrong[0]!a}")
+    return paths
+
+
+def _secret_by_name_only(values: dict[str, str]) -> dict[str, str]:
+    for name, value in values.items():
+        if called_a_secret(name) and not variables_in([value]):
+            raise ValueError(f"write {name}: ${{NAME}}; keys never belong in a file")
+    return values
+
+
+ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
+ToolNames = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...], Field(max_length=200)
+]
+NotInFile = Annotated[
+    dict[str, Annotated[str, StringConstraints(max_length=10_000)]], AfterValidator(_secret_by_name_only)
+]
+"""Values in which `${NAME}` stands for a variable of the environment; what is called a key has to be one."""
+
+
+class McpServerSettings(Settings, frozen=True):
+    """What all MCP servers of an agent have in common: see docs/mcp-servers.md."""
+
+    allowed_tools: ToolNames | None = None
+    """The only tools that are offered, by the server's names for them. None: all."""
+    exclude_tools: ToolNames = ()
+    shared: bool = False
+    """One server for all agents whose configs name it and say the same of it. Otherwise each agent has its own."""
+    start_seconds: float = Field(default=30, gt=0, le=600)
+    """How long agents wait for its tools before they begin; a server that is slower joins them later."""
+    call_seconds: float = Field(default=120, gt=0, le=3600)
+    """How long a call may take."""
+
+
+class StdioServer(McpServerSettings, frozen=True):
+    """A program that speaks MCP over its standard input and output."""
+
+    type: Literal["stdio"] = "stdio"
+    command: str = Field(min_length=1, max_length=4096)
+    args: tuple[Annotated[str, StringConstraints(max_length=10_000)], ...] = Field(default=(), max_length=200)
+    env: NotInFile = Field(default_factory=dict[str, str])
+    sandbox: bool = True
+    """False: it runs with everything that you may do yourself."""
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What it may connect to from the sandbox, as host:port. Nothing without it."""
+    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
+    """Files and directories that it may read in the sandbox besides the usual programs, at their own paths."""
+
+
+class HttpServer(McpServerSettings, frozen=True):
+    """A server that is reached over Streamable HTTP."""
+
+    type: Literal["streamable_http"]
+    url: Address
+    headers: NotInFile = Field(default_factory=dict[str, str])
+
+
+McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type")]
+
+
 class MessageTemplates(Settings, frozen=True):
     """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
 
@@ -402,8 +478,20 @@ class AgentConfig(Settings, frozen=True):
     backend: BackendConfig
     system_message: str | None = Field(default=None, max_length=100_000)
     message_templates: MessageTemplates = MessageTemplates()
+    mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
+    """Further tools. In a file this and the next two stand under `backend`."""
+    allowed_tools: ToolNames | None = None
+    """Of all servers together: the only tools that are offered."""
+    exclude_tools: ToolNames = ()
     exclude_file_operation_mcps: bool = False
     """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
+
+
+def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
+    """Names of the variables that MCP servers are given."""
+    servers = [server for agent in agents for server in agent.mcp_servers.values()]
+    texts = [[*(server.env if isinstance(server, StdioServer) else server.headers).values()] for server in servers]
+    return variables_in(text for values in texts for text in values)
 
 
 class ContextPath(Settings, frozen=True):
@@ -459,6 +547,36 @@ class CoordinationConfig(Settings, frozen=True):
         return self.planning_mode_instruction if self.enable_planning_mode else None
 
 
+class CommandsConfig(Settings, frozen=True):
+    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+
+    enabled: bool = False
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+    """Of the container, with `sandbox: docker` or `podman`."""
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What commands may connect to, as host:port. Nothing without it."""
+    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
+    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    timeout_seconds: float = Field(default=120, gt=0, le=3600)
+    """For a command that does not ask for another time."""
+    max_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """The most that a command can ask for; one in the background has it."""
+    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    max_processes: int = Field(default=256, ge=16, le=10_000)
+    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
+    """In the agent's workspace and its directory for temporary files together."""
+
+    @model_validator(mode="after")
+    def _image_where_containers_are(self) -> Self:
+        if self.image is not None and self.sandbox not in ("docker", "podman"):
+            raise ValueError("image is of a container; set sandbox to docker or podman")
+        if self.network and self.sandbox in ("bubblewrap", "docker", "podman"):
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
+        return self
+
+
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
@@ -492,6 +610,13 @@ class OrchestratorConfig(Settings, frozen=True):
     allow_questions: bool = False
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
+    commands: CommandsConfig = CommandsConfig()
+
+    @model_validator(mode="after")
+    def _a_workspace_for_commands(self) -> Self:
+        if self.commands.enabled and not self.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        return self
 
 
 MAX_USD = 100_000.0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from massgen_mcp.config import ag2_agents, massgen_files
+from massgen_mcp.config import ag2_agents, massgen_files, mcp_servers
 from massgen_mcp.config.diagnostics import Problem
 from massgen_mcp.config.models import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
@@ -20,6 +20,10 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
+OF_THE_AGENT = ("exclude_file_operation_mcps", "mcp_servers", "allowed_tools", "exclude_tools")
+"""What stands under `backend` in a file, and is no matter of the backend."""
+OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
+"""What the Claude Code CLI has a meaning of its own for."""
 MAX_PLACE = 4096
 _ALIASES = {alias: row.type for row in PROVIDERS for alias in row.aliases}
 
@@ -38,6 +42,8 @@ class Shaped:
     """What was ignored, and why."""
 
     def as_written(self, place: Place) -> Place:
+        if len(place) > 2 and place[0] == "agents" and place[2] in OF_THE_AGENT:
+            place = (*place[:2], "backend", *place[2:])
         for ours, written in self.moved.items():
             if place[: len(ours)] == ours:
                 place = (*written, *place[len(ours) :])
@@ -101,8 +107,12 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
     if isinstance(backend := named.get("backend"), dict):
         place = shaped.as_written(("agents", number, "backend"))
         named["backend"] = _shaped_backend(_without_places(backend, place, shaped), place, shaped)
-        if "exclude_file_operation_mcps" in backend:
-            named["exclude_file_operation_mcps"] = named["backend"].pop("exclude_file_operation_mcps")
+        for key in OF_THE_AGENT:
+            own = backend.get("type") == "claude_code" and key in OF_CLAUDE_CODE
+            if key in named["backend"] and not own:
+                named[key] = named["backend"].pop(key)
+        if "mcp_servers" in named:
+            named["mcp_servers"] = mcp_servers.shape(named["mcp_servers"], (*place, "mcp_servers"), shaped.problems)
     return named
 
 

@@ -94,10 +94,12 @@ class Round:
         Raises `BackendError`: with reason `no_action` when no action is accepted within the agent's bounds, with any
         other reason when its model failed for good.
         """
+        await self._member.ready()
         while not (self._talk.reply and await self._act(self._talk.reply)):
             self._talk.reply = None
             self._check_bounds()
             self._catch_up()
+            await self._member.ready()
             await self._step()
 
     def _check_bounds(self) -> None:
@@ -166,8 +168,10 @@ class Round:
             notes.append(criterion)
         if not judges and self._member.perspective is not None:
             notes.append(self._member.perspective)
-        if self._member.tools:
+        if self._member.offered:
             notes.append(prompts.USE_TOOLS)
+        if self._member.toolbox is not None and (missing := self._member.toolbox.missing()):
+            notes.append(prompts.MISSING_SERVERS.format(names=", ".join(missing)))
         if plan := policy.coordination.planning_instruction:
             notes.append(plan)
         notes.extend(self._member.notes)
@@ -188,7 +192,7 @@ class Round:
             workflow.append(prompts.NEW_ANSWER)
         if self._ballot.entries:
             workflow.append(prompts.vote_tool(self._ballot, run_off=self._run_off))
-        return (*(tool.spec for tool in self._member.tools), *workflow)
+        return (*(tool.spec for tool in self._member.offered), *workflow)
 
     def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
@@ -253,7 +257,7 @@ class Round:
                 name, reason = vote
                 return self._vote(None, Vote(agent_id=name, reason=reason or prompts.NO_REASON), "vote_line")
         may_answer = self._live_run.coordination.may_answer(self._member.name)
-        only_answers = not self._ballot.entries and not self._member.tools
+        only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):
             return await self._submit(None, with_sources(text, reply.citations), "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]

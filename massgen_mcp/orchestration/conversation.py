@@ -22,6 +22,7 @@ from massgen_mcp.events import (
     PresentationStarted,
     RoundStarted,
     ToolFinished,
+    ToolStarted,
 )
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
@@ -41,6 +42,8 @@ class Conversation:
         """The last reply, as long as it has not been acted upon wholly."""
         self.results: list[ToolFinished] = []
         """The results of its ordinary tool calls, in order."""
+        self._begun: set[str] = set()
+        """Ids of its tool calls that were begun and have no result."""
         self._native: set[str] = set()
         """Ids of the calls of the last reply that are no text."""
         self._fruitless = 0
@@ -66,10 +69,13 @@ class Conversation:
                 self._native = {call.id for call in called}
                 self.steps += 1
                 self._fruitless = self.fruitless
-                self.reply, self.results = event, []
+                self.reply, self.results, self._begun = event, [], set()
             case ModelCallAborted():
                 self.steps += 1
+            case ToolStarted():
+                self._begun.add(event.call_id)
             case ToolFinished():
+                self._begun.discard(event.call_id)
                 text = prompts.result_block(event.name, event.result, event.nonce)
                 self.reply_to(ToolCall(event.call_id, event.name, ""), text, is_error=event.is_error)
                 self.results.append(event)
@@ -120,9 +126,16 @@ class Conversation:
         """Run those of the reply's ordinary tool calls that have no result yet."""
         if self.reply is None:
             return
-        reply_id, done = self.reply.call_id, len(self.results)
-        tools = run_tools(self._member, calls, self._live_run, reply_id=reply_id, done=done, only_plan=only_plan)
-        async for event in tools:
+        ran = run_tools(
+            self._member,
+            calls,
+            self._live_run,
+            reply_id=self.reply.call_id,
+            done=len(self.results),
+            begun=frozenset(self._begun),
+            only_plan=only_plan,
+        )
+        async for event in ran:
             self.take_in(event)
 
     def _say_what_was_said(self, heard: int, nonce: str) -> None:

@@ -17,6 +17,7 @@ from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
 
 DELEGATE = "delegate"
+DELEGATION_TOOLS = (DELEGATE, "get_status", "get_result")
 MAX_WAIT_SECONDS = 300
 MAX_CONFIG_BYTES = 256 * 1024
 RESULT_CHARACTERS = 20_000

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 
+import anyio
+
 from massgen_mcp.backends.base import ModelRequest, UserMessage
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
@@ -48,7 +50,12 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
         live_run.limited(limit, lambda: member.name in live_run.state.resume_point.queued),
         member.workspace.writing_context() if member.workspace else nullcontext(),
     ):
-        return await _write(member, attempt, talk)
+        try:
+            return await _write(member, attempt, talk)
+        finally:
+            if member.commands is not None:
+                with anyio.CancelScope(shield=True):
+                    await member.commands.end_all()
     message = f"round_timeout_seconds: no final answer within {seconds:g} s; raise it in timeout_settings"
     raise BackendError("timeout", message)
 
@@ -70,9 +77,10 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     chosen = attempt.live_run.coordination.answered
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual
-    notes = [*([prompts.USE_TOOLS] if member.tools else []), *notes]
+    await member.ready()
+    notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
-    tools = tuple(tool.spec for tool in member.tools)
+    tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:

@@ -37,6 +37,7 @@ ANSWER_ALONE = """\
 You are an expert who answers a question. Work it out. End by calling `new_answer` with a complete answer that stands \
 on its own."""
 
+MISSING_SERVERS = "Not available at the moment: the tools of {names}."
 USE_TOOLS = "Use your tools where they help."
 
 PRESENT = """\
@@ -158,6 +159,10 @@ NEW_ANSWER = ToolSpec(
     },
     shown="content",
 )
+
+
+TOOLS_OF_ROUNDS = (NEW_ANSWER.name, "vote", SUBMIT.name, RESTART.name, ASK_THE_ASKER)
+"""What ends a round, a judgement or a question: no other tool may be called so."""
 
 
 def vote_tool(ballot: Ballot, *, run_off: bool = False) -> ToolSpec:

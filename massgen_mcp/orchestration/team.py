@@ -17,6 +17,8 @@ from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.commands import Commands
+from massgen_mcp.tools.mcp_servers import Toolbox
 from massgen_mcp.workspace.directory import Workspace
 
 
@@ -37,12 +39,27 @@ class Member:
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
+    commands: Commands | None = None
+    """What it runs in the sandbox."""
+    toolbox: Toolbox | None = None
+    """What it has of the user's MCP servers."""
     limiter: ProviderLimiter | None = None
     """What its calls share with all others to the same provider. None: they share nothing."""
     tariff: Tariff = field(default_factory=Tariff)
     """What its model costs."""
     own_tools: tuple[str, ...] = ()
     """The provider's tools that it asks for. Some models refuse ours beside them."""
+
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """All its tools at this moment."""
+        return (*self.tools, *self.toolbox.tools()) if self.toolbox is not None else self.tools
+
+    async def ready(self) -> None:
+        """Until its tools are there, as far as they come in time."""
+        if self.toolbox is not None:
+            await self.toolbox.ready()
+            await self.toolbox.refresh()
 
 
 @dataclass(frozen=True, slots=True)

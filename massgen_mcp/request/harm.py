@@ -14,7 +14,7 @@ from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, BudgetConfig, Config, TimeoutConfig
 from massgen_mcp.config.providers import is_loopback, operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.reach import Reach, on_one_line
+from massgen_mcp.request.reach import NETWORK, Reach, on_one_line
 
 
 def harmful(config: Config, reach: Reach, environ: Mapping[str, str], project: Path) -> tuple[str, ...]:
@@ -41,11 +41,15 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
 
 
 def beyond(reach: Reach, granted: Sequence[Path]) -> tuple[str, ...]:
-    """The paths that are not below those that may be read, in the words of `Reach.demands`. Nothing may be written."""
+    """The paths that are not below those that may be read, MCP servers, and what commands may reach over the network,
+    in the words of `Reach.demands`. Nothing may be written.
+    """
     reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
     return (
         *(f"reads: {on_one_line(path)}" for path in reads),
         *(f"writes: {on_one_line(path)}" for path in reach.writes),
+        *(f"starts: {command}" for command in reach.commands if NETWORK in command),
+        *reach.server_demands(),
     )
 
 

@@ -3,9 +3,11 @@
 A function of the config, the environment and the project's directory. Must not judge it.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
@@ -16,13 +18,18 @@ from massgen_mcp.config.models import (
     ClaudeCodeBackendConfig,
     Config,
     HttpBackendConfig,
+    HttpServer,
     ListedBackendConfig,
     ScriptedBackendConfig,
+    StdioServer,
 )
 from massgen_mcp.config.providers import key_variables
+from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
 CLAUDE_CODE = "the Claude Code CLI"
+COMMANDS = "agents' commands in "
+NETWORK = "that may reach "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Reach:
     reads: tuple[Path, ...]
     writes: tuple[Path, ...]
     commands: tuple[str, ...]
+    servers: tuple[str, ...]
+    """MCP servers: what is started or asked, and the variables, by name, that it is given."""
     settings: tuple[str, ...]
     """What else a stranger could do harm with."""
     max_usd: float
@@ -49,11 +58,16 @@ class Reach:
             *(f"reads: {on_one_line(path)}" for path in self.reads),
             *(f"writes: {on_one_line(path)}" for path in self.writes),
             *(f"starts: {command}" for command in self.commands),
+            *self.server_demands(),
             *(f"sets: {setting}" for setting in self.settings),
             f"spends: up to {self.max_usd:g} US dollars",
             f"spends: up to {self.max_tokens} tokens",
             f"takes: up to {self.max_seconds:g} seconds",
         )
+
+    def server_demands(self) -> tuple[str, ...]:
+        """The part of the demands that the MCP servers are."""
+        return tuple(f"MCP server: {server}" for server in self.servers)
 
     def __str__(self) -> str:
         """On one line, what people want to know before the first call: hosts, keys by name, writable paths."""
@@ -62,6 +76,7 @@ class Reach:
             "keys": dict.fromkeys(pair.key for pair in self.keys),
             "writes": map(on_one_line, self.writes),
             "starts": self.commands,
+            "MCP servers": self.servers,
         }
         told = [f"{name} {', '.join(listed)}" for name, values in parts.items() if (listed := [*values])]
         return "; ".join(told) or "no hosts, no keys, writes nothing of yours"
@@ -79,6 +94,9 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
+    commands = orchestrator.commands
+    if commands.enabled:
+        reads += [Path(path).resolve() for path in commands.readable]
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -87,7 +105,8 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
         keys=tuple(dict.fromkeys(pair for backend in backends for pair in _keys(backend, environ))),
         reads=tuple(dict.fromkeys(reads)),
         writes=tuple(dict.fromkeys(writes)),
-        commands=(CLAUDE_CODE,) if any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends) else (),
+        commands=tuple(_commands(config)),
+        servers=tuple(dict.fromkeys(_servers(config))),
         settings=tuple(_settings(config)),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
@@ -116,6 +135,37 @@ def _variables(backend: BackendConfig, environ: Mapping[str, str]) -> tuple[str,
         return (API_KEY, TOKEN)
     asked = asked_over_http(backend)
     return key_variables(asked, environ) if asked else ()
+
+
+def _servers(config: Config) -> Iterator[str]:
+    for agent in config.agents:
+        for name, server in agent.mcp_servers.items():
+            match server:
+                case StdioServer():
+                    values, what = server.env, shlex.join([server.command, *server.args])
+                    where = [] if server.sandbox else ["outside the sandbox, with all your rights"]
+                    where += [f"connects to {', '.join(server.network)}"] if server.network else []
+                    where += [f"reads {', '.join(server.readable)}"] if server.readable else []
+                case HttpServer():
+                    values, what, where = server.headers, server.url, []
+                case _:
+                    assert_never(server)
+            given = variables_in(values.values())
+            where += [f"is given {', '.join(given)}"] if given else []
+            told = f" ({'; '.join(where)})" if where else ""
+            yield on_one_line(f"{name} of {agent.id}: {what}{told}")
+
+
+def _commands(config: Config) -> Iterator[str]:
+    if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
+        yield CLAUDE_CODE
+    commands = config.orchestrator.commands
+    if not commands.enabled:
+        return
+    image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
+    where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
+    yield f"{COMMANDS}{where}"
+    yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
 
 
 def _settings(config: Config) -> Iterator[str]:

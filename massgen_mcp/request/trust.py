@@ -167,7 +167,7 @@ def _refusal(file: ConfigFile, origin: Origin, demands: Sequence[str], ways: str
     elif all(line.startswith(KEY) for line in demands):
         code, what = "key_refused", "sends a key to a host that is not its own, and nobody accepted that"
     else:
-        what = "reaches paths that this call does not name in context_paths, and nobody accepted that"
+        what = "reaches more than the paths that this call names in context_paths, and nobody accepted that"
     listed = "\n".join(_listed(file, demands))
     return MassgenError(
         code, f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):\n{listed}\n{ways}"

@@ -28,6 +28,7 @@ from massgen_mcp.events import (
     RuleViolated,
     RunResumed,
     ToolFinished,
+    ToolStarted,
     VoteCast,
     WinnerChosen,
 )
@@ -103,7 +104,7 @@ class ResumePoint:
                 self.queued = set()
             case ModelReplied() | ModelCallFailed() | ModelCallAborted():
                 self._end_call(event)
-            case ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
+            case ToolStarted() | ToolFinished() | BallotChanged() | MessagesShown() | RuleViolated():
                 self._keep(event)
             case _:
                 pass
@@ -117,7 +118,14 @@ class ResumePoint:
             self._keep(event)
 
     def _keep(
-        self, event: ModelReplied | ModelCallAborted | ToolFinished | BallotChanged | MessagesShown | RuleViolated
+        self,
+        event: ModelReplied
+        | ModelCallAborted
+        | ToolStarted
+        | ToolFinished
+        | BallotChanged
+        | MessagesShown
+        | RuleViolated,
     ) -> None:
         """It belongs to the agent's open round, or else to the presentation."""
         if event.agent in self.open_rounds:

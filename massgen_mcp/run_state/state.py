@@ -100,6 +100,8 @@ class RunState(RunFacts):
                 self.nested_ends[event.run_id] = event
             case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
                 pass
+            case events.ToolStarted():
+                pass  # the resume point keeps it until its result is there
             case events.BallotChanged() | events.MessagesShown() | events.AnswerEvaluated() | events.ToolFinished():
                 pass
             case events.ModelCallWaiting() | events.ModelCallAdmitted() | events.TextDelta() | events.UnknownEvent():

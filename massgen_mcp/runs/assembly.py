@@ -1,24 +1,28 @@
 """Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import AgentConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
-from massgen_mcp.orchestration.delegating import DELEGATE, delegation_tools
+from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, delegation_tools
 from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.runs.agent_servers import ServerAccess
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
@@ -26,6 +30,29 @@ from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, ski
 from massgen_mcp.workspace.directory import Workspace
 
 NO_LIST = "Not started: this run is in no list, so no run can be started inside it. Work it out yourself."
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAccess:
+    """What the agents of a run need to run commands."""
+
+    rules: CommandRules
+    host: CommandHost
+    notes: tuple[str, ...] = ()
+    """What an agent should know of the sandbox."""
+
+
+def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
+    """What the config says of commands. `hidden`: what no command ever sees."""
+    bounds = Bounds(
+        memory_bytes=config.max_memory_mb * MIB,
+        processes=config.max_processes,
+        disk_bytes=config.max_disk_mb * MIB,
+    )
+    readable = tuple(Path(path) for path in config.readable)
+    times = config.timeout_seconds, max(config.timeout_seconds, config.max_seconds)
+    return CommandRules(level, *times, bounds, config.network, readable, hidden, config.image)
 
 
 def assemble(
@@ -35,10 +62,13 @@ def assemble(
     backends: list[Backend],
     provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
+    command_access: "CommandAccess | None" = None,
+    server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
-    and tariffs are one per agent. `nested_host`: who executes runs that agents start; None: nobody does.
+    and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
+    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -48,7 +78,18 @@ def assemble(
     views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
         replace(
-            _member(run, public_agent_name(place), agent, backend, orchestrator, board, skills, caller_questions),
+            _member(
+                run,
+                public_agent_name(place),
+                agent,
+                backend,
+                orchestrator,
+                board,
+                skills,
+                caller_questions,
+                command_access,
+                server_access,
+            ),
             limiter=limiter,
             own_tools=asked_tools(agent.backend),
             tariff=tariff,
@@ -123,14 +164,20 @@ def _member(
     board: MemoryBoard,
     skills: tuple[Skill, ...],
     caller_questions: CallerQuestions | None,
+    command_access: "CommandAccess | None",
+    server_access: ServerAccess | None,
 ) -> Member:
     coordination = orchestrator.coordination
-    workspace, tools = None, list[Tool]()
+    workspace, commands, tools = None, None, list[Tool]()
     if orchestrator.enable_filesystem and not agent.exclude_file_operation_mcps:
         context = [Path(context.path) for context in orchestrator.context_paths]
         writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
         workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
         tools += file_tools(workspace)
+        if command_access is not None:
+            place, scratch = run.workspace_of(name), run.scratch_of(name)
+            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host)
+            tools += commands.tools()
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)
         tools += memory_tools(workspace, board, agent=name)
@@ -141,6 +188,12 @@ def _member(
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()
+    if commands is not None and command_access is not None and command_access.notes:
+        notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
+    toolbox = None
+    if server_access is not None:
+        taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS, *DELEGATION_TOOLS))
+        toolbox = server_access.toolbox(run, name, agent, workspace, taken)
     return Member(
         name,
         backend,
@@ -149,6 +202,8 @@ def _member(
         tools=tuple(tools),
         notes=notes,
         workspace=workspace,
+        commands=commands,
+        toolbox=toolbox,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.key_hosts import named_variable
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models import Config, server_variables
 from massgen_mcp.config.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import Home
@@ -20,6 +20,7 @@ def variables_of(config: Config) -> tuple[str, ...]:
     names itself, and `MASSGEN_PRICE_AS`.
     """
     named = {variable for agent in config.agents if (variable := named_variable(agent.backend))}
+    named.update(server_variables(config.agents))
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES, (PRICE_AS_VARIABLE,))))
 
 

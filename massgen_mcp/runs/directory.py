@@ -105,6 +105,9 @@ class RunDirectory:
     def workspace_of(self, agent: str) -> Path:
         return self.path / "workspaces" / agent
 
+    def scratch_of(self, agent: str) -> Path:
+        return self.path / "workspaces" / f".{agent}.scratch"
+
     def private_of(self, agent: str) -> Path:
         return self.path / "private" / agent
 

@@ -22,7 +22,7 @@ from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backe
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
-from massgen_mcp.config.models import BackendConfig, Config
+from massgen_mcp.config.models import BackendConfig, Config, server_variables
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
@@ -32,6 +32,7 @@ from massgen_mcp.events import (
     RunStarted,
     public_agent_name,
 )
+from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
@@ -39,12 +40,16 @@ from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.assembly import assemble
+from massgen_mcp.runs.agent_servers import opened_servers
+from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
+from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
+from massgen_mcp.sandbox import Choice
+from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
@@ -114,7 +119,8 @@ async def execute_run(
     """
     request = run.read_request()
     config = request.config
-    redactor = redactor_for(environ, [agent.backend for agent in config.agents])
+    backends_of = [agent.backend for agent in config.agents]
+    redactor = redactor_for(environ, backends_of, server_variables(config.agents))
     async with AsyncExitStack() as cleanup:
         past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)
@@ -132,13 +138,17 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
+        choice = await chosen_sandbox(config, environ)
+        access = await _command_access(run, config, choice, environ, cleanup)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
         host = nested_host and nested_host(request)
-        run_spec = replace(assemble(run, run_id, request, backends, chosen, tariffs, host), report=log.report)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
+        run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
             with _told_in(log):
-                run.write_metadata(_metadata(run_id, request))
+                run.write_metadata(_metadata(run_id, request, choice))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -155,7 +165,7 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, request))
+                    journal.record(_started(run_id, request, choice))
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -299,6 +309,17 @@ def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
     )
 
 
+async def _command_access(
+    run: RunFiles, config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+) -> CommandAccess | None:
+    """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
+    if choice is None or choice.level is None:
+        return None
+    host = await cleanup.enter_async_context(CommandHost.open())
+    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
+    return CommandAccess(rules, host, choice.notes)
+
+
 def _limiters(
     config: Config, environ: Mapping[str, str], limiters: ProviderLimiters, cleanup: AsyncExitStack
 ) -> list[ProviderLimiter | None]:
@@ -311,7 +332,7 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, request: Request) -> RunStarted:
+def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted:
     config = request.config
     return RunStarted(
         run_id=run_id,
@@ -320,6 +341,7 @@ def _started(run_id: str, request: Request) -> RunStarted:
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
+        sandbox=told_of(choice),
     )
 
 
@@ -330,9 +352,11 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, request: Request) -> dict[str, object]:
+def _metadata(run_id: str, request: Request, choice: Choice | None) -> dict[str, object]:
     nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
+    sandbox = {"sandbox": {"level": choice.level, "why": choice.why, "notes": [*choice.notes]}} if choice else {}
     return {
+        **sandbox,
         "run_id": run_id,
         **nesting,
         "query": request.question,

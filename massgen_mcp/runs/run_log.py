@@ -4,6 +4,7 @@ A trace passes the redactor as everything does.
 """
 
 import secrets
+import time
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -13,10 +14,11 @@ from typing import TextIO
 from massgen_mcp.errors import root_causes
 from massgen_mcp.events import LogRecord
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.views.log_text import log_line
+from massgen_mcp.views.log_text import line, log_line
 from massgen_mcp.views.plain_text import plain, plain_lines, preview
 
 MESSAGE_CHARACTERS = 300
+NOTE_CHARACTERS = 2000
 
 
 class RunLog:
@@ -33,6 +35,12 @@ class RunLog:
     def heard(self, record: LogRecord) -> None:
         if line := log_line(record):
             self._file.write(f"{line}\n")
+
+    def note(self, text: str) -> None:
+        """Write down what is no event, on one line. Never raises."""
+        with suppress(OSError, ValueError):
+            self._file.write(f"{line(time.time(), 'WARNING', preview(self._redactor.text(text), NOTE_CHARACTERS))}\n")
+            self._file.flush()
 
     def report(self, error: BaseException) -> str:
         """Write down an error with its trace; returns what may be said of it elsewhere: its kind, its message, and

@@ -24,6 +24,7 @@ from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Named
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
@@ -110,16 +111,17 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         )
         team = request.team
         reach = reach_of(team.config, os.environ, Path.cwd())
+        commands = await sandbox_note(team.config, os.environ)
         if dry_run:
             expected = await estimate(team.config, request.question, os.environ)
-            return results.planned(team, reach, expected, os.environ, keys_of_client(context))
+            return results.planned(team, reach, expected, os.environ, keys_of_client(context), commands)
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team.config, request.question, os.environ)
-        return results.started(view, team, reach, expected, reused=reused, note=note)
+        return results.started(view, team, reach, expected, reused=reused, note=note, commands=commands)
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(

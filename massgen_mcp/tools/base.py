@@ -55,6 +55,17 @@ class KeyedTool(Protocol):
         ...
 
 
+@runtime_checkable
+class RunsOnce(Protocol):
+    """What a tool has beside `Tool` whose calls must not be made twice. That a call begins is on disk before it does;
+    in a resumed run one without a result is not made again, and the model is told so.
+    """
+
+    def shown(self, arguments: JsonObject) -> str:
+        """What the call is to do, in a few words. Raises nothing."""
+        ...
+
+
 class ToolRefused(Exception):
     """The call was understood and cannot be done; the message tells the model what to do instead."""
 

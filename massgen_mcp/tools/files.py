@@ -1,12 +1,9 @@
-"""The file tools of an agent: read, write, edit, list and search inside its workspace.
+"""The file tools of an agent: read, write, edit, move, delete, list and search inside its workspace.
 
-Everything goes through the workspace's guard; must not open a path itself. Searching is for plain text only: a
-model's regular expression can take unlimited time to match, and no limit in this process could stop it.
+Everything goes through the workspace's guard; must not open a path itself.
 """
 
-import fnmatch
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -18,19 +15,19 @@ from pydantic import Field
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.tools.file_search import ListFiles, SearchFiles, list_files, search_files
+from massgen_mcp.tools.file_text import MAX_FILE_BYTES, lines_of, read_data, read_text
+from massgen_mcp.workspace.copying import copy
 from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.guard import Entry, PathRefused
+from massgen_mcp.workspace.guard import PathRefused
 
-MAX_FILE_BYTES = 8 * 1024 * 1024
 MAX_OUTPUT_BYTES = 256 * 1024
-MAX_LISTED = 1000
-MAX_MATCHES = 200
-MAX_LINE_SHOWN = 2000
-MAX_SEARCHED_FILES = 10_000
-MAX_SEARCHED_BYTES = 64 * 1024 * 1024
-_BINARY_PROBE = 8192
-
 MAX_LINE_NUMBER = 1_000_000_000
+MAX_LINES_COMPARED = 20
+MAX_TEXT_COMPARED = 1_000_000
+"""In the search for what a text that does not occur may have meant."""
+MAX_PLACES = 5
+"""Lines that are told of a text that is there several times."""
 
 Positive = Annotated[int, Field(ge=1, le=MAX_LINE_NUMBER)]
 
@@ -53,16 +50,14 @@ class EditFile(Arguments):
     replace_all: bool = False
 
 
-class ListFiles(Arguments):
-    path: str = "."
-    recursive: bool = False
+class MoveFile(Arguments):
+    path: str
+    to: str
+    keep: bool = False
 
 
-class SearchFiles(Arguments):
-    pattern: Text
-    path: str = "."
-    glob: str = "*"
-    ignore_case: bool = False
+class DeleteFile(Arguments):
+    path: str
 
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Arguments)
@@ -93,7 +88,7 @@ class FileTool(Generic[ArgumentsT]):
 
 
 def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
-    """The five file tools over one workspace."""
+    """The file tools over one workspace."""
 
     def tool(
         name: str,
@@ -116,20 +111,42 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
             edit_file,
             side_effects=True,
         ),
-        tool("list_files", "List a directory. peers/ and context/ are read-only.", ListFiles, list_files),
-        tool("search_files", "Find lines that contain a plain text (no regex).", SearchFiles, search_files),
+        tool(
+            "move_file",
+            "Move or rename a file or directory; with `keep` make a copy, as you must of peers/ and context/.",
+            MoveFile,
+            move_file,
+            side_effects=True,
+        ),
+        tool(
+            "delete_file",
+            "Delete a file, or a directory with everything in it.",
+            DeleteFile,
+            delete_file,
+            side_effects=True,
+        ),
+        tool(
+            "list_files", "List a directory, or a whole tree. peers/ and context/ are read-only.", ListFiles, list_files
+        ),
+        tool(
+            "search_files",
+            "Find lines that match a regular expression, or with `literal` hold a plain text. `glob` such as *.py or "
+            "src/**/*.{ts,tsx} narrows the files; what .gitignore names is left out.",
+            SearchFiles,
+            search_files,
+        ),
     )
 
 
 def read_file(workspace: Workspace, wanted: ReadFile) -> str:
-    text = _decoded(_read(workspace, wanted.path), wanted.path)
+    text = read_text(workspace, wanted.path)
     total = text.count("\n") + (not text.endswith("\n") and bool(text))
     first = wanted.offset - 1
     if first and first >= total:
         raise ToolRefused(f"offset {wanted.offset} is beyond the end, the file has {total} lines")
     taken: list[str] = []
     room = MAX_OUTPUT_BYTES
-    for line in islice(_lines(text), first, first + wanted.limit):
+    for line in islice(lines_of(text), first, first + wanted.limit):
         size = len(line.encode())
         if size > room:
             if not taken:
@@ -152,72 +169,69 @@ def edit_file(workspace: Workspace, wanted: EditFile) -> str:
     if not wanted.old or wanted.old == wanted.new:
         raise ToolRefused("'old' is empty" if not wanted.old else "'old' and 'new' are the same")
     workspace.resolve_writable(wanted.path)
-    data = _read(workspace, wanted.path)
     try:
-        text = data.decode()
+        text = read_data(workspace, wanted.path).decode()
     except UnicodeDecodeError:
         raise ToolRefused("the file is not UTF-8 text, editing would damage it") from None
-    count = text.count(wanted.old)
+    old, new = _with_line_ends_of(text, wanted)
+    count = text.count(old)
     if not count:
-        raise ToolRefused("'old' does not occur in the file; it must match exactly, spaces and line ends included")
+        raise ToolRefused(f"'old' does not occur in the file; {_why_not(text, old)}")
+    places = _line_numbers(text, old)
     if count > 1 and not wanted.replace_all:
-        raise ToolRefused(f"'old' occurs {count} times; give more of its surroundings, or set replace_all")
-    if len(text) + count * (len(wanted.new) - len(wanted.old)) > MAX_FILE_BYTES:
+        raise ToolRefused(f"'old' occurs {count} times, at {places}; give more of its surroundings, or set replace_all")
+    if len(text) + count * (len(new) - len(old)) > MAX_FILE_BYTES:
         raise ToolRefused(f"the file would become larger than {MAX_FILE_BYTES} bytes")
-    _write(workspace, wanted.path, text.replace(wanted.old, wanted.new))
-    return f"replaced {count}"
+    _write(workspace, wanted.path, text.replace(old, new))
+    return f"replaced {count}, at {places}"
 
 
-def list_files(workspace: Workspace, wanted: ListFiles) -> str:
-    found = workspace.listing(wanted.path, recursive=wanted.recursive, limit=MAX_LISTED)
-    lines = [_listed(entry) for entry in found.entries]
-    if found.cut:
-        lines.append(f"[cut at {MAX_LISTED} entries]")
-    if found.passed_over:
-        lines.append(f"[{len(found.passed_over)} more with unusable names]")
-    if found.hidden:
-        lines.append(f"[{found.hidden} more hidden: they commonly hold secrets]")
-    return "\n".join(lines) or "[empty]"
+def move_file(workspace: Workspace, wanted: MoveFile) -> str:
+    target = workspace.resolve_writable(wanted.to)
+    if wanted.keep:
+        copied = copy(workspace.resolve(wanted.path), target)
+        left_out = f", left out {copied.left_out} (links, special or hidden)" if copied.left_out else ""
+        return f"copied {copied.files} files, {copied.total_bytes} bytes{left_out}"
+    source = workspace.resolve_writable(wanted.path)
+    if source.root is not target.root:
+        raise ToolRefused("a file cannot be moved between the workspace and context/; copy it, then delete it")
+    source.root.rename(source.rel, target.rel)
+    return "moved"
 
 
-def search_files(workspace: Workspace, wanted: SearchFiles) -> str:
-    if not wanted.pattern or "\n" in wanted.pattern:
-        raise ToolRefused("'pattern' must be a piece of one line")
-    needle = wanted.pattern.casefold() if wanted.ignore_case else wanted.pattern
-    found = workspace.listing(wanted.path, recursive=True, limit=MAX_SEARCHED_FILES)
-    glob = wanted.glob.removeprefix("**/")
-    matches: list[str] = []
-    budget = MAX_SEARCHED_BYTES
-    for entry in found.entries:
-        name = entry.path if "/" in glob else entry.path.rpartition("/")[2]
-        if entry.kind != "file" or entry.size > MAX_FILE_BYTES or not fnmatch.fnmatchcase(name, glob):
-            continue
-        budget -= entry.size
-        if budget < 0:
-            return "\n".join([*matches, "[not all was searched: too much text, narrow `path` or `glob`]"])
-        for number, line in _matching(workspace, entry.path, needle, ignore_case=wanted.ignore_case):
-            if len(matches) == MAX_MATCHES:
-                return "\n".join([*matches, f"[cut at {MAX_MATCHES} matches]"])
-            matches.append(f"{entry.path}:{number}: {line}")
-    if found.cut:
-        matches.append(f"[not all was searched: more than {MAX_SEARCHED_FILES} entries, narrow `path`]")
-    return "\n".join(matches) or "[no match]"
+def delete_file(workspace: Workspace, wanted: DeleteFile) -> str:
+    place = workspace.resolve_writable(wanted.path)
+    place.root.delete(place.rel)
+    return "deleted"
 
 
-def _matching(workspace: Workspace, path: str, needle: str, *, ignore_case: bool) -> Iterator[tuple[int, str]]:
-    """The matching lines of one file; none where it is not readable text."""
-    try:
-        text = _decoded(_read(workspace, path), path)
-    except (PathRefused, ToolRefused):
-        return
-    for number, line in enumerate(_lines(text), 1):
-        if needle in (line.casefold() if ignore_case else line):
-            yield number, line.rstrip("\r\n")[:MAX_LINE_SHOWN]
+def _with_line_ends_of(text: str, wanted: EditFile) -> tuple[str, str]:
+    """What to replace and by what, with the line ends of a file that has other ones than models write."""
+    if "\r\n" in text and "\r" not in wanted.old and "\r" not in wanted.new:
+        return wanted.old.replace("\n", "\r\n"), wanted.new.replace("\n", "\r\n")
+    return wanted.old, wanted.new
 
 
-def _read(workspace: Workspace, path: str) -> bytes:
-    place = workspace.resolve(path)
-    return place.root.read_bytes(place.rel, MAX_FILE_BYTES)
+def _why_not(text: str, old: str) -> str:
+    """What else may be meant by a text that does not occur."""
+    wanted = [line.strip() for line in old.strip().split("\n", MAX_LINES_COMPARED)]
+    lines = [line.strip() for line in text[:MAX_TEXT_COMPARED].split("\n")]
+    for at in range(len(lines) - len(wanted) + 1 if len(wanted) <= MAX_LINES_COMPARED else 0):
+        if lines[at : at + len(wanted)] == wanted:
+            return f"line {at + 1} differs from it only in spaces at the ends of lines, which must match, too"
+    return "it must match exactly, spaces and line ends included"
+
+
+def _line_numbers(text: str, piece: str) -> str:
+    """The lines where `piece` begins, in words."""
+    lines: list[str] = []
+    at, number, seen = text.find(piece), 1, 0
+    while at >= 0 and len(lines) < MAX_PLACES:
+        number += text.count("\n", seen, at)
+        seen = at
+        lines.append(str(number))
+        at = text.find(piece, at + len(piece))
+    return f"line {', '.join(lines)}{' and more' if at >= 0 else ''}"
 
 
 def _write(workspace: Workspace, path: str, content: str) -> int:
@@ -227,32 +241,3 @@ def _write(workspace: Workspace, path: str, content: str) -> int:
     place = workspace.resolve_writable(path)
     place.root.write_bytes(place.rel, data)
     return len(data)
-
-
-def _decoded(data: bytes, path: str) -> str:
-    """Text with a few bytes that are not UTF-8 is still text; with a NUL or many of them it is not."""
-    probe = data[:_BINARY_PROBE].decode(errors="replace")
-    try:
-        text, damaged = data.decode(), False
-    except UnicodeDecodeError:
-        text, damaged = data.decode(errors="replace"), probe.count("\ufffd") * 10 > len(probe)
-    if damaged or "\0" in probe:
-        raise ToolRefused(f"{path!a}: is not a text file ({len(data)} bytes)")
-    return text
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Lines with their ends, divided at newlines only, as editors and compilers count them; never all at once."""
-    return io.StringIO(text, newline="\n")
-
-
-def _listed(entry: Entry) -> str:
-    match entry.kind:
-        case "directory":
-            return f"{entry.path}/"
-        case "file":
-            return f"{entry.path} {entry.size}"
-        case "link":
-            return f"{entry.path} [link, not followed]"
-        case "other":
-            return f"{entry.path} [special]"

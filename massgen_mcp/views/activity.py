@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import LogRecord, ModelReplied, TextDelta, ToolFinished
+from massgen_mcp.events import LogRecord, ModelReplied, TextDelta, ToolFinished, ToolStarted
 from massgen_mcp.views.sentences import sentence_of
 
 KEPT_CHARACTERS = 8000
@@ -38,7 +38,7 @@ class Activities:
                 writing = self.of(agent).writing + event.text
             case ModelReplied() as event:
                 writing = event.text
-            case ToolFinished():
+            case ToolStarted() | ToolFinished():
                 writing = self.of(agent).writing
             case _:
                 pass  # what was being written is void, or nothing is being written

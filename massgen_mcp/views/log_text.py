@@ -12,8 +12,13 @@ def log_line(record: LogRecord, *, debug: bool = True) -> str | None:
     said = sentence_of(record.event)
     if said.level is None or (said.level == "DEBUG" and not debug):
         return None
-    moment = datetime.fromtimestamp(record.time, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     agent = getattr(record.event, "agent", None)
     who = f"{agent}: " if agent else ""
     detail = f": {preview(said.detail)}" if said.detail else ""
-    return plain(f"{moment} | {said.level} | {who}{said.text}{detail}")
+    return line(record.time, said.level, f"{who}{said.text}{detail}")
+
+
+def line(moment: float, level: str, text: str) -> str:
+    """`moment` in seconds since 1970."""
+    shown = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    return plain(f"{shown} | {level} | {text}")

@@ -46,7 +46,8 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
     match event:
         case events.RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
-            return Sentence(f"the run starts with {team}", event.question, record="session_start")
+            commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
+            return Sentence(f"the run starts with {team}{commands}", event.question, record="session_start")
         case events.AttemptStarted():
             again = event.attempt > 1
             detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason
@@ -132,6 +133,9 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
         case events.ModelCallAborted():
             text = f"model call {event.call_id} was stopped: its result could no longer count"
             return Sentence(text, level="DEBUG", doing="")
+        case events.ToolStarted():
+            doing = f"runs {event.shown}" if event.shown else f"uses {event.name}"
+            return Sentence(f"tool {event.name} starts", event.shown, live="quiet", mark="$", doing=doing)
         case events.ToolFinished():
             state = "failed" if event.is_error else "finished"
             return Sentence(f"tool {event.name} {state}", level="DEBUG", doing="reads the result")

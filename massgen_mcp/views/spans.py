@@ -54,6 +54,7 @@ from massgen_mcp.events import (
     RunTimedOut,
     TextDelta,
     ToolFinished,
+    ToolStarted,
     UnknownEvent,
     Usage,
     VoteCast,
@@ -111,7 +112,7 @@ class Spans:
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():
                 pass
-            case MessagesShown() | BallotChanged() | TextDelta() | RuleViolated():
+            case MessagesShown() | BallotChanged() | TextDelta() | RuleViolated() | ToolStarted():
                 pass
             case (
                 ModelCallWaiting()

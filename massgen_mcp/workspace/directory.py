@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from massgen_mcp.workspace.gitignore import Ignored
 from massgen_mcp.workspace.guard import Entry, Listing, PathHidden, PathRefused, Root, parts_of, safe_id, shown
+from massgen_mcp.workspace.patterns import Deadline
 from massgen_mcp.workspace.secrets import is_secret
 
 SHELVES = ("context", "peers")
@@ -31,6 +33,8 @@ class Mount:
 
     name: str
     root: Root
+    host: Path
+    """Where it lies on this machine."""
     file: str | None = None
     writable: bool = False
 
@@ -92,6 +96,11 @@ class Workspace:
     def mounts(self) -> tuple[Mount, ...]:
         return (*self._context, *self._peers, *self._runs)
 
+    @property
+    def shelves(self) -> tuple[str, ...]:
+        """The top-level names that are not the agent's own."""
+        return self._shelves
+
     def set_peers(self, peers: Mapping[str, Path]) -> None:
         """Show these snapshots instead of the earlier ones. On `PathRefused` the earlier ones stay."""
         earlier, self._peers = self._peers, _shelved("peers", peers)
@@ -105,6 +114,11 @@ class Workspace:
         mounts = _shelved(RUNS, runs, above=(), without=frozenset(without))
         earlier, self._runs = self._runs, mounts
         _close(earlier)
+
+    @property
+    def writes_context(self) -> bool:
+        """Whether the agent may change the user's paths that are `writable` now."""
+        return self._writes_context
 
     @contextmanager
     def writing_context(self) -> Generator[None]:
@@ -147,30 +161,37 @@ class Workspace:
             raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; write a copy under another name")
         return self.resolve(virtual)
 
-    def listing(self, virtual: str, *, recursive: bool, limit: int) -> Listing:
+    def listing(self, virtual: str, *, recursive: bool, limit: int, without_ignored: Deadline | None = None) -> Listing:
         """What lies at `virtual`, under the agent's names for it. A file lists itself.
 
-        "." shows the shelves that hold something, but never their contents.
+        "." shows the shelves that hold something, but never their contents. With `without_ignored` a recursive listing
+        leaves out what `.gitignore` files say; it raises `TookTooLong` if it is not done by then.
         """
         parts = parts_of(virtual)
         if len(parts) == 1 and parts[0] in self._shelves:
-            return self._shelf(parts[0], recursive=recursive, limit=limit)
+            return self._shelf(parts[0], recursive=recursive, limit=limit, without_ignored=without_ignored)
         place = self.resolve(virtual)
         prefix = "/".join(parts[:2]) if parts and parts[0] in self._shelves else ""
         entry = place.root.stat(place.rel)
         if entry.kind != "directory":
             return Listing((replace(entry, path="/".join(parts)),))
-        found = place.root.walk(place.rel, limit) if recursive else place.root.list_dir(place.rel, limit)
+        if not recursive:
+            found = place.root.list_dir(place.rel, limit)
+        elif without_ignored is None:
+            found = place.root.walk(place.rel, limit)
+        else:
+            ignored = Ignored(place.root, place.rel, without_ignored)
+            found = replace(place.root.walk(place.rel, limit, ignored), ignored=ignored.left_out)
         entries = [replace(entry, path=f"{prefix}/{entry.path}" if prefix else entry.path) for entry in found.entries]
         if not parts:
             entries = [entry for entry in entries if entry.path.split("/")[0] not in self._shelves]
             entries += [Entry(shelf, "directory") for shelf in self._shelves if any(self._on(shelf))]
         return replace(found, entries=tuple(sorted(entries, key=lambda entry: entry.path)))
 
-    def _shelf(self, shelf: str, *, recursive: bool, limit: int) -> Listing:
+    def _shelf(self, shelf: str, *, recursive: bool, limit: int, without_ignored: Deadline | None) -> Listing:
         entries: list[Entry] = []
         odd: list[str] = []
-        cut, hidden = False, 0
+        cut, hidden, ignored = False, 0, 0
         for mount in self._on(shelf):
             if mount.file is not None:
                 try:
@@ -180,12 +201,14 @@ class Workspace:
                 continue
             entries.append(Entry(mount.name, "directory"))
             if recursive:
-                below = self.listing(mount.name, recursive=True, limit=max(0, limit - len(entries)))
+                room = max(0, limit - len(entries))
+                below = self.listing(mount.name, recursive=True, limit=room, without_ignored=without_ignored)
                 entries += below.entries
                 odd += below.passed_over
                 cut = cut or below.cut
                 hidden += below.hidden
-        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd), hidden)
+                ignored += below.ignored
+        return Listing(tuple(entries[:limit]), cut or len(entries) > limit, tuple(odd), hidden, ignored)
 
     def _on(self, shelf: str) -> Iterator[Mount]:
         return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))
@@ -214,7 +237,7 @@ def _shelved(
     try:
         for name, path in sorted(places.items()):
             virtual = f"{shelf}/{safe_id(name, shelf)}"
-            mounts.append(Mount(virtual, Root.open(path, virtual, above=above, without=without)))
+            mounts.append(Mount(virtual, Root.open(path, virtual, above=above, without=without), path))
     except BaseException:
         _close(mounts)
         raise
@@ -247,11 +270,11 @@ def _context_mount(given: Path, name: str) -> Mount:
     except OSError as error:
         raise PathRefused(f"{shown(virtual)}: cannot be opened ({type(error).__name__})") from error
     if stat.S_ISDIR(mode):
-        return Mount(virtual, Root.open(path, virtual, above=path.parts))
+        return Mount(virtual, Root.open(path, virtual, above=path.parts), path)
     if stat.S_ISREG(mode):
         named = is_secret(given.parts) or given.name.casefold() == path.name.casefold()
         above = None if named else path.parent.parts
-        return Mount(virtual, Root.open(path.parent, "context", above=above), path.name)
+        return Mount(virtual, Root.open(path.parent, "context", above=above), path, path.name)
     raise PathRefused(f"{shown(virtual)}: is neither a file nor a directory")
 
 

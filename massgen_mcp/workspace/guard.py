@@ -11,7 +11,7 @@ import secrets
 import stat
 import threading
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +67,16 @@ class Listing:
     cut: bool = False
     passed_over: tuple[str, ...] = ()
     hidden: int = 0
+    ignored: int = 0
+    """How many files and directories were left out because `.gitignore` files say so."""
+
+
+Choose = Callable[[str, Listing], Listing]
+"""Given a directory and what lies in it, what is to be taken of that."""
+
+
+def _everything(_directory: str, found: Listing) -> Listing:
+    return found
 
 
 class Root:
@@ -147,11 +157,11 @@ class Root:
             raise self._refused(rel, f"is larger than {max_bytes} bytes")
         return data
 
-    def write_bytes(self, rel: str, data: bytes) -> None:
+    def write_bytes(self, rel: str, data: bytes, *, executable: bool = False) -> None:
         """Put a regular file there in one step, making parent directories as needed.
 
         The old file is replaced, never written into, so another name (hard link) of it keeps its content. The new one
-        has mode 0600, and stays executable if it was.
+        has mode 0600, and is executable if it shall be or the old one was.
         """
         parents, name = self._split(rel)
         self._check([*parents, name], content=True)
@@ -160,12 +170,12 @@ class Root:
             self._borrowed() as root,
             openat.closing(openat.make_dirs(root, parents)) as directory,
         ):
-            mode = 0o600
+            mode = 0o700 if executable else 0o600
             with suppress(FileNotFoundError):
                 old = _entry(directory, name, rel)
                 if old.kind != "file":
                     raise self._refused(rel, _WHY_NOT_WRITABLE[old.kind])
-                mode = 0o700 if old.executable else 0o600
+                mode = 0o700 if executable or old.executable else 0o600
             temporary = f".{secrets.token_hex(8)}.partial"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             fd = os.open(temporary, flags, mode, dir_fd=directory)
@@ -211,15 +221,18 @@ class Root:
         hidden += len(entries) - len(shown_ones)
         return Listing(tuple(shown_ones), len(names) > limit, tuple(odd), hidden)
 
-    def walk(self, rel: str, limit: int) -> Listing:
-        """At most `limit` entries below a directory, those nearest the top; what cannot be entered is passed over."""
-        first = self.list_dir(rel, limit)
+    def walk(self, rel: str, limit: int, choose: Choose = _everything) -> Listing:
+        """At most `limit` entries below a directory, those nearest the top; what cannot be entered is passed over.
+
+        `choose` is given the listing of each directory, and returns what is to be taken of it.
+        """
+        first = choose("/".join(parts_of(rel)), self.list_dir(rel, limit))
         entries, odd, cut, hidden = list(first.entries), list(first.passed_over), first.cut, first.hidden
         pending = deque(entry.path for entry in first.entries if entry.kind == "directory")
         while pending:
             path = pending.popleft()
             try:
-                below = self.list_dir(path, max(0, limit - len(entries) - len(odd)))
+                below = choose(path, self.list_dir(path, max(0, limit - len(entries) - len(odd))))
             except PathRefused:
                 odd.append(shown(path))
                 continue
@@ -229,6 +242,43 @@ class Root:
             hidden += below.hidden
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
         return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
+
+    def concealed(self, limit: int) -> tuple[tuple[str, ...], bool]:
+        """The paths of everything hidden below the root, and of its sockets, for whoever shows it in another way; and
+        whether that is all: what lies in a directory with more than `limit` entries in all is not looked at.
+        """
+        found: list[str] = []
+        pending: deque[list[str]] = deque([[]])
+        seen = 0
+        while pending:
+            parts = pending.popleft()
+            with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
+                for item in items:
+                    seen += 1
+                    if seen > limit:
+                        return tuple(found), False
+                    path = [*parts, item.name]
+                    if self._conceals(path, item):
+                        found.append("/".join(path))
+                    elif item.is_dir(follow_symlinks=False):
+                        pending.append(path)
+        return tuple(found), True
+
+    def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
+        if self._hides(parts, content=True):
+            return True
+        if item.is_dir(follow_symlinks=False) or item.is_symlink():
+            return False
+        found = item.stat(follow_symlinks=False)
+        if stat.S_ISSOCK(found.st_mode):
+            return True
+        linked = self._above is not None and found.st_nlink > 1
+        return linked and (found.st_dev, found.st_ino) in self._other_names()
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link right below the root, unless something is there already."""
+        with self._translated(name), self._borrowed() as root, suppress(FileExistsError):
+            os.symlink(target, name, dir_fd=root)
 
     def make_dirs(self, rel: str) -> None:
         """Make a directory and its parents, each 0700, where they are missing."""
@@ -240,13 +290,42 @@ class Root:
     def delete(self, rel: str) -> None:
         """Remove a file, a link or a whole directory."""
         parents, name = self._split(rel)
-        self._check([*parents, name], content=True)
+        self._check_all([*parents, name])
         with self._translated(rel), self._directory(parents) as directory:
             openat.remove(directory, name)
+
+    def rename(self, rel: str, to: str) -> None:
+        """Give a file, a link or a whole directory another place below this root, where nothing may be yet.
+
+        Parent directories are made as needed.
+        """
+        parents, name = self._split(rel)
+        new_parents, new_name = self._split(to)
+        self._check_all([*parents, name])
+        self._check([*new_parents, new_name])
+        if [*new_parents, new_name][: len(parents) + 1] == [*parents, name]:
+            raise self._refused(to, f"lies in {shown(self._known_as(rel))} itself")
+        with self._translated(rel), self._borrowed() as root, self._directory(parents) as old:
+            _entry(old, name, rel)
+            with openat.closing(openat.make_dirs(root, new_parents)) as new:
+                with suppress(FileNotFoundError):
+                    _entry(new, new_name, to)
+                    raise self._refused(to, "exists already")
+                os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
 
     def _check(self, parts: Sequence[str], *, content: bool = False) -> None:
         if self._hides(parts, content=content):
             raise self._hidden(parts)
+
+    def _check_all(self, parts: Sequence[str]) -> None:
+        """As `_check`, for a file or a directory with everything in it."""
+        self._check(parts, content=True)
+        rel = "/".join(parts)
+        if self._above is None or self.stat(rel).kind != "directory":
+            return
+        below = self.walk(rel, _MAX_LOOKED_AT)
+        if below.hidden or below.cut:
+            raise PathHidden(f"{shown(self._known_as(rel))}: holds a file that {rule.WHY}")
 
     def _hides(self, parts: Sequence[str], *, content: bool = False) -> bool:
         """Whether the path is hidden by its names, or, where that is to be looked at, for what stands in the file."""

@@ -34,6 +34,7 @@ from tests.harness import (
     without_escapes,
 )
 from tests.planted import PLANTED
+from tests.sandbox.table import LEVELS
 from tests.teams import asked
 
 DONE, FAILED, NOT_ENDED, UNKNOWN, INPUT_NEEDED, BROKEN, USAGE, STOPPED = 0, 1, 2, 3, 4, 5, 64, 130
@@ -287,6 +288,8 @@ def test_the_doctor_finds_a_fresh_home_well_and_names_keys_without_their_values(
     checks = json.loads(verb(home, "doctor", "--json").stdout)["checks"]
     assert all(set(check) == {"name", "level", "message", "advice"} for check in checks)
     assert {"keys", "run store", "runner", "client"} <= {check["name"] for check in checks}
+    tried = [check["message"] for check in checks if check["name"] == "commands of agents"]
+    assert [message.split()[:2] for message in tried] == [[level, "holds,"] for level in LEVELS]
     assert all(check["advice"] for check in checks if check["level"] != "ok")
 
 

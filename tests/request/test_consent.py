@@ -80,6 +80,35 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         team({"id": "a", "backend": {**GPT, "extra_body": {"tools": [{"type": "mcp"}]}}}),
         "sets: a: further fields of its requests (tools)",
     ),
+    "an MCP server": (
+        team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"command": "sh", "args": ["-c", "evil"]}}}}),
+        "MCP server: x of a: sh -c evil",
+    ),
+    "an MCP server outside the sandbox, with a variable": (
+        team(
+            {
+                "id": "a",
+                "backend": {
+                    **GPT,
+                    "mcp_servers": {"x": {"command": "sh", "sandbox": False, "env": {"A": "${AWS_SECRET_ACCESS_KEY}"}}},
+                },
+            }
+        ),
+        "MCP server: x of a: sh (outside the sandbox, with all your rights; is given AWS_SECRET_ACCESS_KEY)",
+    ),
+    "an MCP server on the internet": (
+        team({"id": "a", "backend": {**GPT, "mcp_servers": {"x": {"url": "https://stranger.example/mcp"}}}}),
+        "MCP server: x of a: https://stranger.example/mcp",
+    ),
+    "commands": (team(orchestrator={"commands": {"enabled": True}}), "starts: agents' commands in a sandbox"),
+    "commands in a container": (
+        team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "image": "evil/image"}}),
+        "starts: agents' commands in a docker container of the image evil/image",
+    ),
+    "commands with a network": (
+        team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
+        "starts: agents' commands in a sandbox that may reach pypi.org:443",
+    ),
     "a program": (team({"id": "a", "backend": {"type": "claude_code"}}), "starts: the Claude Code CLI"),
 }
 
@@ -282,6 +311,11 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
         granted = {"context_paths": [str(place.person)], "dry_run": True}
         assert (await call(client, "start_run", question="q", config=named(place, reads), **granted))["reach"]
         await refused(named(place, writes), **granted)
+        commands = {"enabled": True, "network": ["pypi.org:443"]}
+        online = {"agents": [OPENAI], "orchestrator": {"commands": commands}}
+        assert "! starts: agents' commands in a sandbox that may reach pypi.org:443" in await refused(
+            named(place, online), **granted
+        )
         await place.verb_beside("trust", named(place, writes))
         arguments: dict[str, Any] = {"config": named(place, writes), "dry_run": True}
         planned = await call(client, "start_run", question="q", **arguments)

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 
 from tests.harness import TempHome
+from tests.soak.commands import commands, swaps
 from tests.soak.damage import damage
 from tests.soak.fuzz import fuzz
 from tests.soak.http_crowd import http_crowd
@@ -38,6 +39,8 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
     "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
     "leaks": lambda home: leaks(home, runs=2_000, batch=50),
+    "commands": lambda home: commands(home, each=100),
+    "symlink-swaps": lambda home: swaps(home, each=20_000),
 }
 
 

@@ -89,18 +89,24 @@ async def check_hidden(tmp_path: Path, path: str) -> None:
             ("read_file", {}),
             ("write_file", {"content": "x"}),
             ("edit_file", {"old": "p", "new": "q"}),
+            ("move_file", {"to": "context/project/shown.txt"}),
+            ("move_file", {"to": "stolen.txt", "keep": True}),
+            ("delete_file", {}),
         ):
             text, is_error = await use(own, tool, path=virtual, **more)
             assert is_error, (tool, text)
             assert "is hidden" in text, (tool, text)
             assert "naming this very file" in text
         for where in (".", "context", "context/project"):
-            listed, _ = await use(own, "list_files", path=where, recursive=True)
+            listed, _ = await use(own, "list_files", path=where, recursive=True, include_ignored=True)
             assert path not in [line.rpartition(" ")[0] for line in listed.split("\n")]
             assert virtual not in listed.replace(f"{virtual}.", "")
-            found, _ = await use(own, "search_files", pattern=PLANTED, path=where)
+            found, _ = await use(own, "search_files", pattern=PLANTED, path=where, include_ignored=True)
             assert PLANTED not in found
-        assert "hidden: they commonly hold secrets" in (await use(own, "list_files", path="context", recursive=True))[0]
+        everything, _ = await use(own, "list_files", path="context", recursive=True, include_ignored=True)
+        assert "hidden: they commonly hold secrets" in everything
+        await use(own, "move_file", path="context/project", to="all", keep=True)
+        assert not [file for file in (tmp_path / "ws").rglob("*") if file.is_file() and PLANTED in file.read_text()]
         mount = own.resolve("context/project").root
         take_snapshot(mount, tmp_path / "copy")
     assert not [file for file in (tmp_path / "copy").rglob("*") if file.is_file() and PLANTED in file.read_text()]
@@ -129,7 +135,8 @@ async def test_some_files_are_hidden_only_while_a_credential_stands_in_them(tmp_
     put(tmp_path / "project", path, without)
     with Workspace.create(tmp_path / "first", context=[tmp_path / "project"]) as own:
         assert await use(own, "read_file", path=f"context/project/{path}") == (without, False)
-        assert path in (await use(own, "list_files", path="context/project", recursive=True))[0]
+        listed, _ = await use(own, "list_files", path="context/project", recursive=True, include_ignored=True)
+        assert path in listed
     put(tmp_path / "project", path, with_credential)
     await check_hidden(tmp_path, path)
     put(tmp_path / "project", path, f"{without}\n{'#' * 300_000}")
@@ -170,6 +177,19 @@ async def test_a_link_of_another_name_does_not_name_the_file_it_leads_to(tmp_pat
         for path in ("context/notes.txt", "context/docs/id_rsa"):
             assert "is hidden" in (await use(own, "read_file", path=path))[0]
         assert "notes.txt" not in (await use(own, "list_files", path="context"))[0]
+
+
+@pytest.mark.parametrize("path", [".config/gcloud/key.json", "app/.docker/config.json", "deep/er/.env"])
+async def test_a_directory_with_a_hidden_file_is_neither_moved_nor_deleted(tmp_path: Path, path: str) -> None:
+    project = tmp_path / "project"
+    put(project, path)
+    directory = f"context/project/{path.split('/')[0]}"
+    with Workspace.create(tmp_path / "ws", context=[project], writable=[project]) as own, own.writing_context():
+        for tool, more in (("move_file", {"to": "context/project/shown"}), ("delete_file", {})):
+            text, is_error = await use(own, tool, path=directory, **more)
+            assert is_error
+            assert "is hidden" in text, text
+    assert (project / path).read_text() == PLANTED
 
 
 async def test_links_and_clever_paths_lead_nowhere(tmp_path: Path) -> None:

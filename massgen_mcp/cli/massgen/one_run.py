@@ -23,6 +23,7 @@ from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_n
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
@@ -49,6 +50,8 @@ async def run_once(options: Options) -> int:
         _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
         if request.team.note:
             print_line(f"NOTE: {request.team.note}")
+        if commands := await sandbox_note(request.config, os.environ):
+            print_error(commands)
         snapshot = await execute_shown(run, options)
         return _report(snapshot, run.directory, options, run.note)
 

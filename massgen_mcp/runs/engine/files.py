@@ -45,6 +45,10 @@ class RunFiles(Protocol):
 
     def workspace_of(self, agent: str) -> Path: ...
 
+    def scratch_of(self, agent: str) -> Path:
+        """For temporary files of the agent's commands; it goes with its workspace."""
+        ...
+
     def private_of(self, agent: str) -> Path:
         """For an agent that is a program of its own: its home, while it works."""
         ...

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from massgen_mcp.config.loader import missing_keys
+from massgen_mcp.config.models import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
 from massgen_mcp.request.team import Team
@@ -21,6 +22,7 @@ from massgen_mcp.views.plain_text import preview
 SOURCE_CHARACTERS = 500
 REACH_CHARACTERS = 1_000
 IGNORED_CHARACTERS = 1_000
+NOTE_CHARACTERS = 1_000
 
 
 class Begun(Part):
@@ -85,21 +87,31 @@ class Started(Reply):
         return (Begun, Waiting, Result)
 
 
-def planned(team: Team, reach: Reach, expected: Estimate, environ: Mapping[str, str], where_keys_go: str) -> Started:
+def planned(
+    team: Team,
+    reach: Reach,
+    expected: Estimate,
+    environ: Mapping[str, str],
+    where_keys_go: str,
+    commands: str = "",
+) -> Started:
+    """`commands`: what the caller should know about the team's commands."""
     config = team.config
     missing = missing_keys(config, environ)
     told = Waiting(
         status="planned",
         team=team_of(config),
         missing_keys=missing,
-        note=note_on_team(config),
+        note=_notes(config, commands),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
     return Started(told=told, begun=_begun(team, reach, expected))
 
 
-def started(view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str) -> Started:
-    """`note`: what the caller should know about the run's session."""
+def started(
+    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str, commands: str = ""
+) -> Started:
+    """`note`: what the caller should know about the run's session; `commands`: about the team's commands."""
     begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
@@ -109,11 +121,15 @@ def started(view: RunView, team: Team, reach: Reach, expected: Estimate, *, reus
         status=view.state,
         team=team_of(team.config),
         reason=reason_of(view),
-        note=note_on_team(team.config),
+        note=_notes(team.config, commands),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
     return Started(told=told, begun=begun, session_note=note)
+
+
+def _notes(config: Config, commands: str) -> str | None:
+    return preview(" ".join(filter(None, (note_on_team(config), commands))), NOTE_CHARACTERS) or None
 
 
 def _begun(team: Team, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:

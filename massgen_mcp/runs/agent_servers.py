@@ -1,0 +1,68 @@
+"""The MCP servers of a run's agents: opened with the run, each in the sandbox that it can have on this machine."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from massgen_mcp.config.models import AgentConfig, Config, StdioServer
+from massgen_mcp.redaction import Redactor
+from massgen_mcp.runs.command_sandbox import known_levels
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.sandbox import Choice, choose
+from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
+from massgen_mcp.tools.mcp_servers.results import Shelf
+from massgen_mcp.workspace.directory import Workspace
+
+COMMON = "shared"
+"""Beside the agents' workspaces: where a server that is shared has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """What the agents of a run need to have MCP servers."""
+
+    host: ServerHost
+    choices: Mapping[tuple[str, ...], Choice]
+    """The sandbox, by what a server may connect to."""
+    redactor: Redactor
+
+    def toolbox(
+        self, run: RunFiles, name: str, agent: AgentConfig, workspace: Workspace | None, taken: frozenset[str]
+    ) -> Toolbox | None:
+        """The servers of one agent, which begin to start now. None for an agent without any."""
+        if not agent.mcp_servers:
+            return None
+        own = Place(run.workspace_of(name), run.scratch_of(name))
+        servers = [
+            self.host.start(
+                server_name,
+                server,
+                own,
+                Place(run.workspace_of(f".{COMMON}-{server_name}"), run.scratch_of(f"{COMMON}-{server_name}")),
+                self.choices.get(server.network if isinstance(server, StdioServer) else (), Choice(None)),
+            )
+            for server_name, server in agent.mcp_servers.items()
+        ]
+        allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
+        shelf = Shelf(workspace, self.redactor)
+        return Toolbox(servers, shelf, taken, allowed, frozenset(agent.exclude_tools))
+
+
+async def opened_servers(
+    config: Config,
+    environ: Mapping[str, str],
+    redactor: Redactor,
+    report: Callable[[str], None],
+    cleanup: AsyncExitStack,
+) -> ServerAccess | None:
+    """None where no agent has servers. `report` is told of servers that could not be started or were lost."""
+    servers = [server for agent in config.agents for server in agent.mcp_servers.values()]
+    if not servers:
+        return None
+    sandboxed = [server for server in servers if isinstance(server, StdioServer) and server.sandbox]
+    choices = {
+        network: await choose("auto", known_levels(environ), network=network)
+        for network in dict.fromkeys(server.network for server in sandboxed)
+    }
+    host = await cleanup.enter_async_context(ServerHost.open(environ, report))
+    return ServerAccess(host, choices, redactor)

@@ -1,0 +1,39 @@
+"""Programs of agents, run where they can neither harm nor read anything that was not given to them.
+
+    policy = Policy(workspace=Path(...), scratch=Path(...), shown=(Shown(Path("/home/me/repo"), "/context/repo"),))
+    choice = await choose("auto", cache)       # tries the levels for real, once; `cache` is a file
+    if choice.level is None: ...               # `choice.why` says what is missing, and how to get it
+    async with spawn(["/bin/sh", "-c", "make test"], policy, choice.level) as process:
+        ...                                    # process.stdout, process.stderr, process.stdin, process.stop()
+        ended = await process.wait()           # Ended(reason, code, seconds, ...)
+
+Inside, the workspace is `/workspace`, the scratch directory `/tmp`; each `Shown` is at its `place`. A server that
+speaks over standard input and output is started with `stdin=True, split=True`. The environment is `Policy.environ` and
+a few plain variables, never our own. When the block is left, by a cancellation too, and when this process dies, every
+process of the command is gone, whatever it has done to get away.
+"""
+
+from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, Choice, Wanted, choose, survey
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Bounds, LevelName, Policy, Shown
+from massgen_mcp.sandbox.probe import LevelReport
+from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
+
+__all__ = [
+    "HOW_TO_GET_ONE",
+    "SCRATCH",
+    "WORKSPACE",
+    "Bounds",
+    "Choice",
+    "EndReason",
+    "Ended",
+    "LevelName",
+    "LevelReport",
+    "Policy",
+    "SandboxFailed",
+    "SandboxedProcess",
+    "Shown",
+    "Wanted",
+    "choose",
+    "spawn",
+    "survey",
+]

@@ -1,0 +1,88 @@
+"""The level of bubblewrap: namespaces for users, processes, network and files, and a filter for system calls.
+
+Only describes how a command is started; must not start one.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from massgen_mcp.sandbox import filters
+from massgen_mcp.sandbox.policy import MIB, OF_THE_MACHINE, SCRATCH, WORKSPACE, Policy
+from massgen_mcp.sandbox.toolchains import readable
+
+_ARGUMENTS, _FILTER, _REPORTS, _GATE = 20, 21, 22, 23
+_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+_COVERED = (
+    *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list"),
+    *(
+        "/proc/sched_debug",
+        "/proc/scsi",
+        "/proc/kmsg",
+        "/proc/kallsyms",
+        "/proc/driver",
+        "/proc/mtrr",
+        "/proc/dynamic_debug",
+    ),
+)
+SHARED_MEMORY_BYTES = 256 * MIB
+
+
+def program() -> str | None:
+    """Where bubblewrap is, if it is there and we know this machine's system calls."""
+    return shutil.which("bwrap") if filters.known_machine() else None
+
+
+def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
+    """What the keeper needs to start `argv` under `policy`."""
+    found = program()
+    if found is None:
+        raise FileNotFoundError("bwrap")
+    root = os.geteuid() == 0
+    arguments = [*_options(policy), *([] if root else ["--block-fd", str(_GATE)])]
+    files = {_ARGUMENTS: "\0".join(arguments) + "\0", _FILTER: filters.without_escapes().decode("latin-1")}
+    return {
+        "argv": [found, "--args", str(_ARGUMENTS), "--", *argv],
+        "environ": environ,
+        "files": files,
+        "reports_at": _REPORTS,
+        "gate_at": None if root else _GATE,
+        "own_group": root,
+    }
+
+
+def _options(policy: Policy) -> Iterator[str]:
+    yield from ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
+    yield from ("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    yield from ("--hostname", "sandbox", "--seccomp", str(_FILTER), "--json-status-fd", str(_REPORTS))
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for name in filter(os.path.exists, _SETTINGS):  # root may write some of these by their owner alone
+        yield from ("--ro-bind", name, name)
+    for name in filter(os.path.exists, _COVERED):
+        yield from (("--size", "4096", "--tmpfs") if os.path.isdir(name) else ("--ro-bind", "/dev/null"))  # noqa: PTH112
+        yield name
+    yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
+    yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
+    for path in (*readable(), *policy.toolchains):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        else:
+            yield from ("--ro-bind", str(path), str(path))
+    yield from ("--bind", str(policy.workspace), WORKSPACE, "--bind", str(policy.scratch), SCRATCH)
+    for shown in policy.shown:
+        yield from ("--bind" if shown.writable else "--ro-bind", str(shown.host), shown.place)
+    for place, is_directory in _masked(policy):
+        yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))
+        yield place
+    yield from ("--remount-ro", "/", "--chdir", WORKSPACE)
+
+
+def _masked(policy: Policy) -> Iterator[tuple[str, bool]]:
+    """The places inside at which something hidden would be seen, and whether it is a directory."""
+    seen = [(path, str(path)) for path in (*readable(), *policy.toolchains)]
+    seen += [(shown.host, shown.place) for shown in policy.shown]
+    for hidden in (*policy.hidden, *OF_THE_MACHINE):
+        for host, place in seen:
+            if hidden.is_relative_to(host) and os.path.lexists(hidden):
+                yield str(Path(place, hidden.relative_to(host))), hidden.is_dir() and not hidden.is_symlink()

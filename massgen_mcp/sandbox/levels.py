@@ -1,0 +1,120 @@
+"""The levels of the sandbox, strongest first, and how each starts a command.
+
+A level counts on a machine only once the probes have passed there (see `probe`); this module only knows how to ask.
+"""
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from massgen_mcp.sandbox import bubblewrap, containers, landlocked, seatbelt
+from massgen_mcp.sandbox.policy import SCRATCH, LevelName, Policy
+from massgen_mcp.sandbox.toolchains import environment
+
+BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandlock", "sandbox-exec")
+"""Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
+ASKED_FOR: tuple[LevelName, ...] = ("docker", "podman")
+
+WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
+"""Those that can let a command connect to named hosts and to nothing else."""
+
+LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
+    "bubblewrap": (),
+    "sandlock": (
+        "names in / and in /etc, and the machine's own name, kernel and memory can be seen",
+        "a command cannot listen on a port, not even for itself",
+    ),
+    "docker": ("only what the image holds is there; the programs of this machine are not",),
+    "podman": ("only what the image holds is there; the programs of this machine are not",),
+    "sandbox-exec": (
+        "paths are this machine's own",
+        "processes and memory are bounded by looking at them, a few times a second",
+    ),
+}
+"""What is harmless and still not as one would expect."""
+
+UNUSUAL = {
+    "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
+}
+"""What is said of a level in which one of these, which commands are used to, does not work."""
+
+_KEEPER = Path(__file__).with_name("keeper.py")
+_PLAIN: dict[str, object] = {
+    "files": {},
+    "reports_at": None,
+    "gate_at": None,
+    "own_group": False,
+    "count_user": False,
+    "teardown": None,
+    "sandlock": None,
+    "library": None,
+    "filter": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a command is started: the keeper's own arguments, before the number of its socket, and what it is told."""
+
+    keeper: tuple[str, ...]
+    told: bytes
+
+
+def present(level: LevelName) -> str | None:
+    """Why the level cannot be there at all, in words; None if it may be."""
+    match level:
+        case "bubblewrap":
+            return None if bubblewrap.program() else "bwrap is not installed"
+        case "sandlock":
+            return None if landlocked.library() else "the Python package sandlock is not installed"
+        case "docker" | "podman":
+            return None if containers.program(level) else f"{level} is not installed"
+        case "sandbox-exec":
+            return None if seatbelt.program() else "only macOS has it"
+        case _:
+            assert_never(level)
+
+
+sandlock_library = landlocked.library
+
+
+def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
+    """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
+    environ = environment(policy.environ, policy.toolchains, SCRATCH)
+    match level:
+        case "bubblewrap":
+            if policy.network:
+                raise ValueError("bubblewrap has no network to offer")
+            told = bubblewrap.launch(argv, policy, environ)
+        case "sandlock":
+            told = landlocked.launch(argv, policy, environ)
+        case "docker" | "podman":
+            told = containers.launch(level, argv, policy, environ)
+        case "sandbox-exec":
+            told = seatbelt.launch(argv, policy, environ)
+        case _:
+            assert_never(level)
+    bounds = policy.bounds
+    whole = {
+        **_PLAIN,
+        **told,
+        "own_word": level in ("bubblewrap", "sandlock"),
+        "writable": [str(policy.workspace), str(policy.scratch)],
+        "growing": [str(shown.host) for shown in policy.shown if shown.writable],
+        "bounds": {name: getattr(bounds, name) for name in bounds.__slots__},
+    }
+    text = json.dumps(whole).encode()
+    return Start((interpreter(), "-I", "-S", str(_KEEPER)), f"{len(text):08x}".encode() + text)
+
+
+def interpreter() -> str:
+    """The Python that this one was installed from: it lies where commands may read, and starts without our packages."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+def keeper_environ() -> dict[str, str]:
+    """What the keeper itself knows of our environment: nothing, but where its interpreter's libraries are."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}

@@ -1,0 +1,77 @@
+"""What a command may see, change and use: the one description that every level of the sandbox puts into effect.
+
+Must not know how (`levels`), nor who asks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+WORKSPACE = "/workspace"
+"""Where a command finds the workspace, and where it begins."""
+SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox
+"""Where a command finds the scratch directory; also its HOME."""
+
+LevelName = Literal["bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"]
+
+OF_THE_MACHINE = tuple(map(Path, ("/proc", "/sys", "/dev", "/run")))
+"""The kernel's own directories and everybody's sockets: never a part of a directory that is shown."""
+
+MIB = 1024 * 1024
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one command may use, all of its processes together. Beyond it the command is ended, and says so."""
+
+    seconds: float = 120
+    memory_bytes: int = 2 * GIB
+    processes: int = 256
+    open_files: int = 1024
+    """Of each process."""
+    disk_bytes: int = 2 * GIB
+    """In all writable places together, what was there before included; also the size of the largest file."""
+    files: int = 200_000
+    """Files and directories in all writable places together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A file or directory of the host that a command sees at `place`, an absolute path inside the sandbox."""
+
+    host: Path
+    place: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that is not named here is absent inside the sandbox, but for the host's programs and libraries."""
+
+    workspace: Path
+    """At `/workspace`, writable."""
+    scratch: Path
+    """At `/tmp`, writable: for temporary files and caches."""
+    shown: tuple[Shown, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """Host paths that stay absent although something shown holds them."""
+    network: tuple[str, ...] = ()
+    """`host:port` that may be connected to over TCP. Empty: no network at all."""
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Variables besides PATH, HOME, TMPDIR and LANG. Nothing else of our own environment is passed on."""
+    toolchains: tuple[Path, ...] = ()
+    """Directories with further programs, readable at their own paths."""
+    bounds: Bounds = Bounds()
+    image: str | None = None
+    """Of a container; only for Docker and Podman."""
+
+
+def inside(hidden: Iterable[Path], shown: Iterable[Shown]) -> Iterator[str]:
+    """The places inside at which something of the host would be seen that is to be hidden."""
+    for path in (*hidden, *OF_THE_MACHINE):
+        for one in shown:
+            if path.is_relative_to(one.host):
+                yield str(Path(one.place, path.relative_to(one.host)))

@@ -1,0 +1,155 @@
+"""Which levels of the sandbox hold on this machine: each is tried for real, from inside and from outside.
+
+A level holds if nothing that must be closed was open, by its own word and by what the host sees, and if commands work
+in it. What was found is kept in a file until the machine, the user or one of the programs is another one.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shutil
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from pydantic import TypeAdapter
+
+from massgen_mcp.sandbox import levels
+from massgen_mcp.sandbox.policy import LevelName
+from massgen_mcp.sandbox.process import SandboxFailed, spawn
+from massgen_mcp.sandbox.stage import Stage
+
+SCRIPT = Path(__file__).with_name("probes.py")
+MAX_OUTPUT = 64 * 1024
+_OPEN, _SEEN = "open", "seen"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelReport:
+    """What trying one level came to."""
+
+    level: LevelName
+    holds: bool
+    why: str = ""
+    """Why it does not hold, in words."""
+    outcomes: dict[str, str] = field(default_factory=dict[str, str])
+    """By the name of the attempt: `closed`, `open`, `seen`."""
+    notes: tuple[str, ...] = ()
+    """What the level lets a command see or forbids it, beyond what one would expect."""
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        return tuple(name for name, outcome in self.outcomes.items() if outcome == _SEEN)
+
+
+async def report_on(level: LevelName, cache: Path | None, *, image: str | None = None) -> LevelReport:
+    """What is known of the level, tried now if nothing is. Raises nothing. `cache` is a file of ours; None: try it."""
+    if missing := levels.present(level):
+        return LevelReport(level, False, missing)
+    key = _fingerprint(level, image)
+    known = await anyio.to_thread.run_sync(_kept, cache, key)
+    if known is not None:
+        return known
+    report = await try_level(level, image=image)
+    await anyio.to_thread.run_sync(_keep, cache, key, report)
+    return report
+
+
+async def try_level(level: LevelName, *, image: str | None = None) -> LevelReport:
+    """Try the level now."""
+    try:
+        stage = await anyio.to_thread.run_sync(Stage, level, image)
+    except OSError as error:
+        return LevelReport(level, False, f"it cannot be tried: {error}")
+    with stage:
+        try:
+            told = await _told(level, stage)
+        except (SandboxFailed, OSError, ValueError) as error:
+            return LevelReport(level, False, f"it cannot start a command: {error}")
+        outcomes = {**told, **await anyio.to_thread.run_sync(stage.look)}
+    return judged(level, outcomes)
+
+
+def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
+    """Whether a level with these outcomes holds."""
+    possible = [name for name, outcome in outcomes.items() if outcome == _OPEN]
+    through = sorted(name for name in possible if not name.startswith(("works_", "usual_")))
+    broken = sorted(name for name, outcome in outcomes.items() if name.startswith("works_") and outcome != _OPEN)
+    if through:
+        return LevelReport(level, False, f"it lets a command through: {', '.join(through)}", outcomes)
+    if broken or not outcomes:
+        return LevelReport(level, False, f"commands do not work in it: {', '.join(broken)}", outcomes)
+    unusual = [note for name, note in levels.UNUSUAL.items() if outcomes.get(name) != _OPEN]
+    return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *unusual))
+
+
+async def _told(level: LevelName, stage: Stage) -> dict[str, str]:
+    """What the attempts say of themselves."""
+    python = "python3" if level in levels.ASKED_FOR else levels.interpreter()
+    output = bytearray()
+    async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], stage.policy, level, stdin=True) as process:
+        if process.stdin is not None:
+            with suppress(anyio.BrokenResourceError):
+                await process.stdin.send(json.dumps(stage.plan).encode() + b"\n")
+        with suppress(anyio.EndOfStream):
+            while len(output) < MAX_OUTPUT:
+                output += await process.stdout.receive()
+        ended = await process.wait()
+    last = bytes(output).strip().rpartition(b"\n")[2].decode(errors="replace")
+    if ended.reason != "exited" or ended.code != 0:
+        raise ValueError(f"{ended.reason} {ended.code} {ended.message} {last[-300:]}".strip())
+    return {str(name): str(outcome).partition(":")[0] for name, outcome in json.loads(last).items()}
+
+
+def _fingerprint(level: LevelName, image: str | None) -> str:
+    """Of everything that the outcome may depend on."""
+    parts = [level, image or "", str(os.geteuid()), platform.platform(), _boot(), sys.executable]
+    parts += [_stamp(path) for path in (SCRIPT.parent, *SCRIPT.parent.glob("*.py"))]
+    for program in (shutil.which(level), shutil.which("bwrap"), levels.sandlock_library()):
+        parts.append(_stamp(Path(program)) if program else "")
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _stamp(path: Path) -> str:
+    with suppress(OSError):
+        found = path.stat()
+        return f"{path}:{found.st_mtime_ns}:{found.st_size}"
+    return ""
+
+
+def _kept(cache: Path | None, key: str) -> LevelReport | None:
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        if cache is not None:
+            return _REPORT.validate_json(json.dumps(json.loads(cache.read_bytes())[key]))
+    return None
+
+
+def _keep(cache: Path | None, key: str, report: LevelReport) -> None:
+    """Two that keep at once may lose one of their reports: it is then tried again."""
+    if cache is None or not cache.parent.is_dir():
+        return
+    known: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        known = json.loads(cache.read_bytes())
+    known = {**dict([*known.items()][-_MAX_KEPT:]), key: asdict(report)}
+    fresh = cache.with_name(f".{cache.name}.{secrets.token_hex(4)}")
+    with suppress(OSError):
+        fresh.touch(mode=0o600)
+        fresh.write_text(json.dumps(known))
+        fresh.replace(cache)
+
+
+_MAX_KEPT = 16
+_REPORT = TypeAdapter(LevelReport)

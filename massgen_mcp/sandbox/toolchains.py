@@ -1,0 +1,78 @@
+"""The programs and libraries of this machine that a command may read, and nothing that belongs to a person.
+
+Reads the file system and PATH; must not know any level.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/opt/homebrew")
+_OF_ETC = (
+    *("alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone"),
+    *("nsswitch.conf", "host.conf", "hosts", "passwd", "group", "protocols", "services", "mime.types", "magic"),
+    *("ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "crypto-policies", "fonts", "terminfo"),
+    *("java", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "java-25-openjdk", "perl", "python3"),
+)
+_OF_HOME = (
+    *(".pyenv", ".rbenv", ".nvm", ".volta", ".asdf", ".rustup", ".cargo/bin", ".sdkman/candidates", ".bun/bin"),
+    *(".deno/bin", ".ghcup/bin", "miniconda3", "anaconda3", "miniforge3", ".local/share/uv/python"),
+    *(".local/share/uv/tools", ".local/share/mise/installs", ".fnm", ".local/share/fnm"),
+)
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+USUAL_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@cache
+def readable() -> tuple[Path, ...]:
+    """What exists of the places where programs, libraries and their settings lie, none within another one."""
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` raises where there is none
+    found = [Path(path) for path in SYSTEM]
+    found += [Path("/etc", name) for name in _OF_ETC]
+    found += [home / name for name in _OF_HOME]
+    found += [Path(sys.base_prefix), *_of_opt()]
+    return outermost(path for path in found if path.exists())
+
+
+def _of_opt() -> Iterator[Path]:
+    """The programs below /opt that PATH leads to, each with its own directory only."""
+    for entry in os.environ.get("PATH", "").split(":"):
+        parts = Path(entry).parts
+        if parts[:2] == ("/", "opt") and len(parts) > 2 and ".." not in parts:
+            yield Path(*parts[:3])
+
+
+def devices() -> tuple[Path, ...]:
+    return tuple(Path("/dev", name) for name in _DEVICES)
+
+
+def outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Without repetitions and without what lies within another one."""
+    kept: list[Path] = []
+    for path in sorted(set(paths), key=lambda path: len(path.parts)):
+        if not any(path.is_relative_to(one) for one in kept):
+            kept.append(path)
+    return tuple(kept)
+
+
+def search_path(toolchains: tuple[Path, ...]) -> str:
+    """PATH, without what a command cannot read."""
+    places = (*readable(), *toolchains)
+    entries = os.environ.get("PATH", "").split(":")
+    seen = [entry for entry in entries if any(Path(entry).is_relative_to(place) for place in places)]
+    return ":".join(dict.fromkeys([*seen, *USUAL_PATH.split(":")]))
+
+
+def environment(policy_environ: Mapping[str, str], toolchains: tuple[Path, ...], home: str) -> dict[str, str]:
+    """All variables that a command has."""
+    return {
+        "PATH": search_path(toolchains),
+        "HOME": home,
+        "TMPDIR": home,
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **policy_environ,
+    }

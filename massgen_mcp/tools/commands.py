@@ -1,0 +1,366 @@
+"""`run_command` of an agent, and its long form: begin in the background, read what was printed, stop.
+
+A command runs in the sandbox, in the agent's workspace, and nowhere else: where the sandbox fails it does not run. Must
+not know how a level of the sandbox works.
+"""
+
+import secrets
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, assert_never
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from pydantic import AfterValidator, Field
+
+from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
+from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
+from massgen_mcp.workspace.directory import Mount, Workspace
+from massgen_mcp.workspace.guard import PathRefused
+
+HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
+"""What is kept of the beginning and of the end of what a command prints."""
+MAX_PRINTED_BYTES = 64 * 1024 * 1024
+"""A command that prints more is ended."""
+MAX_IN_BACKGROUND = 8
+MAX_LOOKED_AT = 200_000
+"""Entries of a person's directory in the search for what must be hidden in it."""
+MAX_SHOWN = 200
+MIB = 1024 * 1024
+
+
+def _without_nul(command: str) -> str:
+    if "\0" in command:
+        raise ValueError("holds a NUL character")
+    return command
+
+
+class RunCommand(Arguments):
+    command: Annotated[Text, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
+    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    background: bool = False
+
+
+class ReadCommand(Arguments):
+    id: str
+    wait_seconds: Annotated[float, Field(ge=0, le=300)] = 0
+
+
+class StopCommand(Arguments):
+    id: str
+
+
+class Output:
+    """What a command printed: its beginning, its end, and how much there was. With `forget` only what is new."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def take(self, data: bytes) -> None:
+        self.total += len(data)
+        room = HEAD_BYTES - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        del self._tail[: max(0, len(self._tail) - TAIL_BYTES)]
+
+    def forget(self) -> None:
+        self.__init__()
+
+    def text(self) -> str:
+        left_out = self.total - len(self._head) - len(self._tail)
+        if not left_out:
+            return bytes(self._head + self._tail).decode(errors="replace")
+        told = f"\n[{left_out} bytes are left out here]\n"
+        return self._head.decode(errors="replace") + told + self._tail.decode(errors="replace")
+
+
+@dataclass(slots=True)
+class Background:
+    """A command that goes on beside the agent's work."""
+
+    id: str
+    command: str
+    output: Output = field(default_factory=Output)
+    ended: Ended | None = None
+    too_much: bool = False
+    stop: anyio.Event = field(default_factory=anyio.Event)
+    news: anyio.Event = field(default_factory=anyio.Event)
+
+    def tell(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
+
+
+class CommandHost:
+    """Where the commands in the background of one run live: they end with the block that it is opened in."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self.tasks = tasks
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncGenerator["CommandHost"]:
+        async with anyio.create_task_group() as tasks:
+            try:
+                yield cls(tasks)
+            finally:
+                tasks.cancel_scope.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRules:
+    """What the config says of commands. Times in seconds."""
+
+    level: LevelName
+    usual_seconds: float
+    most_seconds: float
+    bounds: Bounds
+    network: tuple[str, ...] = ()
+    readable: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """What no command ever sees, such as the runs of other people and agents."""
+    image: str | None = None
+
+
+class Commands:
+    """The commands of one agent."""
+
+    def __init__(
+        self, workspace: Workspace, place: Path, scratch: Path, rules: CommandRules, host: CommandHost
+    ) -> None:
+        """`place`: where the workspace lies on this machine."""
+        self._workspace = workspace
+        self._place = place
+        self._scratch = scratch
+        self._rules = rules
+        self._host = host
+        self._background: dict[str, Background] = {}
+
+    def tools(self) -> tuple[Tool, ...]:
+        return (
+            CommandTool(self, _RUN, side_effects=True),
+            BackgroundTool(self, _READ, side_effects=False, kind=ReadCommand),
+            BackgroundTool(self, _STOP, side_effects=False, kind=StopCommand),
+        )
+
+    async def end_all(self) -> None:
+        """End what runs in the background, and wait for that."""
+        for one in self._background.values():
+            one.stop.set()
+        for one in self._background.values():
+            while one.ended is None:
+                await one.news.wait()
+
+    async def run(self, wanted: RunCommand) -> ToolResult:
+        seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
+        policy, notes = await self._policy(seconds, writes=self._workspace.writes_context)
+        output = Output()
+        async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
+            too_much = await _take(process, output)
+            ended = await process.wait()
+        return _result(ended, output, notes, limit=seconds, too_much=too_much)
+
+    async def begin(self, wanted: RunCommand) -> ToolResult:
+        if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
+            raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
+        seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
+        policy, notes = await self._policy(seconds, writes=False)
+        one = Background(f"c{secrets.token_hex(3)}", wanted.command)
+        self._background[one.id] = one
+        self._host.tasks.start_soon(self._keep, one, policy)
+        told = f"runs in the background as {one.id}; read_command tells what it prints, stop_command ends it"
+        return ToolResult("\n".join([told, *notes]))
+
+    async def read(self, wanted: ReadCommand) -> ToolResult:
+        one = self._known(wanted.id)
+        with anyio.move_on_after(wanted.wait_seconds):
+            while one.ended is None and not one.output.total:
+                await one.news.wait()
+        return self._told(one)
+
+    async def stop(self, wanted: StopCommand) -> ToolResult:
+        one = self._known(wanted.id)
+        one.stop.set()
+        while one.ended is None:
+            await one.news.wait()
+        return self._told(one)
+
+    def _told(self, one: Background) -> ToolResult:
+        text = one.output.text()
+        one.output.forget()
+        if one.ended is None:
+            return ToolResult(f"{one.id} is running\n{text}".rstrip(), foreign=bool(text))
+        return _finished(one.ended, text, (), limit=self._rules.most_seconds, too_much=one.too_much)
+
+    def _known(self, name: str) -> Background:
+        if one := self._background.get(name):
+            return one
+        known = ", ".join(self._background) or "none"
+        raise ToolRefused(f"there is no command {name[:20]!a} in the background; there is: {known}")
+
+    async def _keep(self, one: Background, policy: Policy) -> None:
+        """The life of a command in the background."""
+        ended = Ended("stopped")
+        try:
+            async with spawn(_shell(one.command), policy, self._rules.level) as process:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_stop_when, one.stop, process)
+                    one.too_much = await _take(process, one.output, one.tell)
+                    tasks.cancel_scope.cancel()
+                ended = await process.wait()
+        except SandboxFailed as failed:
+            ended = Ended("failed", message=str(failed))
+        finally:
+            one.ended = ended
+            one.tell()
+
+    async def _policy(self, seconds: float, *, writes: bool) -> tuple[Policy, list[str]]:
+        return await anyio.to_thread.run_sync(self._policy_now, seconds, writes)
+
+    def _policy_now(self, seconds: float, writes: bool) -> tuple[Policy, list[str]]:
+        """What a command may see and change at this moment; and what it should know of that."""
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for shelf in self._workspace.shelves:
+            self._workspace.root.make_link(shelf, f"/{shelf}")
+        shown: list[Shown] = []
+        hidden: list[Path] = [*self._rules.hidden]
+        notes: list[str] = []
+        for mount in self._workspace.mounts:
+            concealed = _concealed(mount)
+            if concealed is None:
+                notes.append(f"[{mount.name} is too large to be shown to commands]")
+                continue
+            hidden += concealed
+            shown.append(Shown(mount.host, f"/{mount.name}", writable=writes and mount.writable))
+        policy = Policy(
+            workspace=self._place,
+            scratch=self._scratch,
+            shown=tuple(shown),
+            hidden=tuple(hidden),
+            network=self._rules.network,
+            toolchains=self._rules.readable,
+            bounds=replace(self._rules.bounds, seconds=seconds),
+            image=self._rules.image,
+        )
+        return policy, notes
+
+
+@dataclass(frozen=True, slots=True)
+class CommandTool:
+    """`run_command`."""
+
+    commands: Commands
+    spec: ToolSpec
+    side_effects: bool
+    keeps_state: bool = False
+
+    def shown(self, arguments: JsonObject) -> str:
+        return str(arguments.get("command", ""))[:MAX_SHOWN]
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        try:
+            wanted = parse_arguments(RunCommand, arguments)
+            return await (self.commands.begin(wanted) if wanted.background else self.commands.run(wanted))
+        except (ToolRefused, PathRefused) as refused:
+            return ToolResult(str(refused), is_error=True)
+        except SandboxFailed as failed:
+            return ToolResult(f"The sandbox could not be started, so the command did not run: {failed}", is_error=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundTool:
+    """`read_command` and `stop_command`."""
+
+    commands: Commands
+    spec: ToolSpec
+    side_effects: bool
+    kind: type[ReadCommand] | type[StopCommand]
+    keeps_state: bool = False
+
+    async def run(self, arguments: JsonObject) -> ToolResult:
+        try:
+            wanted = parse_arguments(self.kind, arguments)
+            return await (self.commands.read(wanted) if isinstance(wanted, ReadCommand) else self.commands.stop(wanted))
+        except ToolRefused as refused:
+            return ToolResult(str(refused), is_error=True)
+
+
+_RUN = tool_spec(
+    "run_command",
+    "Run a shell command in a sandbox, in your workspace. No network. With `background` it goes on beside your work.",
+    RunCommand,
+)
+_READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)
+_STOP = tool_spec("stop_command", "End a command in the background.", StopCommand)
+
+
+def _shell(command: str) -> list[str]:
+    return ["/bin/sh", "-c", command]
+
+
+def _concealed(mount: Mount) -> list[Path] | None:
+    """The host paths below a mount that a command must not see; None if they cannot all be found."""
+    if mount.file is not None:
+        return []
+    found, whole = mount.root.concealed(MAX_LOOKED_AT)
+    return [mount.host / path for path in found] if whole else None
+
+
+async def _take(process: SandboxedProcess, output: Output, tell: object = None) -> bool:
+    """Read what the command prints until its last process is gone; True if that was too much."""
+    try:
+        while True:
+            output.take(await process.stdout.receive())
+            if callable(tell):
+                tell()
+            if output.total > MAX_PRINTED_BYTES:
+                await process.stop()
+                return True
+    except (anyio.EndOfStream, anyio.ClosedResourceError):
+        return False
+
+
+async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
+    await wanted.wait()
+    await process.stop()
+
+
+def _result(ended: Ended, output: Output, notes: list[str], *, limit: float, too_much: bool) -> ToolResult:
+    return _finished(ended, output.text(), tuple(notes), limit=limit, too_much=too_much)
+
+
+def _finished(ended: Ended, text: str, notes: tuple[str, ...], *, limit: float, too_much: bool) -> ToolResult:
+    how = f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
+    bad = too_much or ended.reason != "exited"
+    whole = "\n".join([f"[{how}, {ended.seconds:.1f} s]", *notes, text])
+    return ToolResult(whole.rstrip("\n"), is_error=bad, foreign=bool(text))
+
+
+def _how(ended: Ended, limit: float) -> str:
+    match ended.reason:
+        case "exited":
+            return f"exit code {ended.code}"
+        case "time":
+            return f"ended after {limit:g} s, its time limit"
+        case "memory":
+            return "ended: it used more memory than it may"
+        case "processes":
+            return "ended: it started more processes than it may"
+        case "disk":
+            return "ended: its files take more room than they may; delete some first"
+        case "files":
+            return "ended: there are more files than there may be; delete some first"
+        case "stopped":
+            return "stopped"
+        case "failed":
+            return f"did not run: the sandbox could not start it ({ended.message})"
+        case "lost":
+            return "ended: the process that kept it was lost"
+        case _:
+            assert_never(ended.reason)

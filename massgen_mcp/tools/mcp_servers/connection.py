@@ -1,0 +1,236 @@
+"""One connection to one server, from its start to its end. The only module that talks through the SDK's client."""
+
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+import anyio
+import mcp_types
+from anyio.abc import ByteReceiveStream, Process
+from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
+from mcp.client.stdio import get_default_environment
+
+from massgen_mcp import __version__
+from massgen_mcp.backends.base import JsonObject
+from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
+from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
+from massgen_mcp.tools.mcp_servers.framing import framed
+from massgen_mcp.tools.mcp_servers.http import over_http
+from massgen_mcp.tools.mcp_servers.mending import mended
+
+MAX_PAGES = 20
+MAX_TOOLS = 100
+LAST_WORDS_BYTES = 2000
+END_SECONDS = 2.0
+_SESSION_IS_OVER = "Session terminated"
+"""The SDK's words for a server over HTTP that knows its session no more."""
+_SDK_LOG = logging.getLogger("mcp.client")
+_SDK_LOG.addHandler(logging.NullHandler())
+_SDK_LOG.propagate = False  # what is wrong with a server is told to its agents and in the run's log, not on a terminal
+_SDK_CLIENT = mcp_types.Implementation(name="massgen-mcp", version=__version__)
+
+
+class CallFailed(Exception):
+    """A call has no result; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a server is reached: its config, and the values of its environment or headers."""
+
+    server: McpServer
+    values: Mapping[str, str]
+    policy: Policy | None
+    """What it may see and change. None for one that is not started here."""
+    level: LevelName | None
+    """None: not in a sandbox."""
+
+
+class Connection:
+    """Open it with `connected`. `lost` is set as soon as nothing more can come."""
+
+    def __init__(self, client: Client, lost: anyio.Event) -> None:
+        self._client = client
+        self.lost = lost
+        self.tools: tuple[mcp_types.Tool, ...] = ()
+        self.stale = False
+        """Its tools may be other ones by now."""
+
+    async def list_tools(self) -> None:
+        """Raises `MCPError`, and whatever else the SDK raises for what it cannot read."""
+        self.stale = False
+        found: list[mcp_types.Tool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self._client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None or len(found) >= MAX_TOOLS:
+                break
+        self.tools = tuple(found[:MAX_TOOLS])
+
+    async def call(self, name: str, arguments: JsonObject) -> mcp_types.CallToolResult:
+        """Raises `CallFailed`. The result is not held against the schema that the server gave for it: no check that can
+        be made to hang is worth it for a text that a model reads.
+        """
+        params = mcp_types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        request = mcp_types.CallToolRequest(params=params)
+        try:
+            result = await self._client.session.send_request(request, mcp_types.CallToolResult)
+        except MCPError as error:
+            self.stale = True
+            if error.error.code == mcp_types.CONNECTION_CLOSED or error.error.message == _SESSION_IS_OVER:
+                self.lost.set()
+            raise CallFailed(error.error.message[:2000]) from None
+        except Exception as error:
+            self.stale = True
+            raise CallFailed(f"its reply cannot be read ({type(error).__name__})") from error
+        self.stale = self.stale or bool(result.is_error)
+        return result
+
+
+@asynccontextmanager
+async def connected(launch: Launch, on_end: Callable[[str], None]) -> AsyncGenerator[Connection]:
+    """Start or reach the server and agree on a protocol. `on_end` is told why it ended, when it ends by itself.
+
+    Raises `SandboxFailed`, `OSError`, and whatever the SDK raises for a server that does not speak MCP.
+    """
+    lost = anyio.Event()
+
+    def ended(why: str) -> None:
+        on_end(why)
+        lost.set()
+
+    async def heed(message: object) -> None:
+        if isinstance(message, mcp_types.ToolListChangedNotification) and connection is not None:
+            connection.stale = True
+
+    connection: Connection | None = None
+    client = Client(_mended_streams(launch, ended), client_info=_SDK_CLIENT, message_handler=heed, cache=None)
+    async with client:
+        connection = Connection(client, lost)
+        yield connection
+
+
+@asynccontextmanager
+async def _mended_streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
+    async with _streams(launch, ended) as raw, mended(raw) as streams:
+        yield streams
+
+
+@asynccontextmanager
+async def _streams(launch: Launch, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams]:
+    server = launch.server
+    match server:
+        case HttpServer():
+            async with over_http(server.url, launch.values, server.call_seconds) as streams:
+                yield streams
+        case StdioServer():
+            if launch.policy is None:
+                raise ValueError("a server that is started here needs a policy")
+            if launch.level is None:
+                async with _bare(server, launch.values, launch.policy.workspace, ended) as streams:
+                    yield streams
+            else:
+                async with _sandboxed(server, launch.policy, launch.level, ended) as streams:
+                    yield streams
+        case _:
+            assert_never(server)
+
+
+@asynccontextmanager
+async def _sandboxed(
+    server: StdioServer, policy: Policy, level: LevelName, ended: Callable[[str], None]
+) -> AsyncGenerator[TransportStreams]:
+    argv = [server.command, *server.args]
+    async with spawn(argv, policy, level, stdin=True, split=True) as process, anyio.create_task_group() as tasks:
+        if process.stdin is None or process.stderr is None:
+            raise SandboxFailed("its input and its errors are not piped")
+        words = _LastWords()
+        tasks.start_soon(words.listen, process.stderr)
+
+        async def tell(why: str) -> None:
+            how = "it closed its output"
+            with anyio.move_on_after(0 if why else END_SECONDS):
+                over = await process.wait()
+                how = f"exit code {over.code}" if over.reason == "exited" else over.message or over.reason
+            ended(why or f"it ended ({how}){words}")
+
+        async with framed(process.stdin, process.stdout, tell) as streams:
+            yield streams
+        tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _bare(
+    server: StdioServer, values: Mapping[str, str], workspace: Path, ended: Callable[[str], None]
+) -> AsyncGenerator[TransportStreams]:
+    process = await anyio.open_process(
+        [server.command, *server.args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=workspace,
+        env={**get_default_environment(), **values},
+        start_new_session=True,
+    )
+    try:
+        if process.stdin is None or process.stdout is None or process.stderr is None:
+            raise OSError("its pipes are missing")
+        async with anyio.create_task_group() as tasks:
+            words = _LastWords()
+            tasks.start_soon(words.listen, process.stderr)
+
+            async def tell(why: str) -> None:
+                how = "it closed its output"
+                with anyio.move_on_after(0 if why else END_SECONDS):
+                    how = f"exit code {await process.wait()}"
+                ended(why or f"it ended ({how}){words}")
+
+            async with framed(process.stdin, process.stdout, tell) as streams:
+                yield streams
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _end(process)
+
+
+async def _end(process: Process) -> None:
+    """Close its input, ask its process group to end, then end it."""
+    if process.stdin is not None:
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.aclose()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            if number is not None:
+                os.killpg(process.pid, number)
+        with anyio.move_on_after(END_SECONDS / 4 if number is None else END_SECONDS):
+            await process.wait()
+            break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.aclose()
+
+
+class _LastWords:
+    """The end of what a server printed to its standard error."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    async def listen(self, stream: ByteReceiveStream) -> None:
+        with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+            while True:
+                self._data += await stream.receive()
+                del self._data[:-LAST_WORDS_BYTES]
+
+    def __str__(self) -> str:
+        text = self._data.decode(errors="replace").strip()
+        return f"; its last words: {text}" if text else ""

@@ -1,0 +1,237 @@
+"""The MCP servers of one run: each is started when the run begins, again when it was lost, and ended with the run."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from massgen_mcp.backends.base import JsonObject
+from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
+from massgen_mcp.config.variables import filled
+from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
+from massgen_mcp.sandbox import Bounds, Choice, Policy
+from massgen_mcp.threads import imported
+from massgen_mcp.tools.mcp_servers.programs import own_files
+
+if TYPE_CHECKING:
+    import mcp_types
+
+    from massgen_mcp.tools.mcp_servers.connection import Connection, Launch
+
+MAX_STARTS = 4
+MAX_LISTINGS = 20
+"""How often the tools of one connection are asked for, however often they change."""
+LIST_SECONDS = 5.0
+_CONNECTION = "massgen_mcp.tools.mcp_servers.connection"
+DAYS = 30
+BOUNDS = Bounds(seconds=DAYS * 86_400)
+
+
+class ServerFailed(Exception):
+    """The server has no result for a call; the message says why, for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server that is started here lives: its workspace, and a directory for temporary files."""
+
+    workspace: Path
+    scratch: Path
+
+
+class Server:
+    """One server, whoever calls it. `name` is the config's."""
+
+    def __init__(self, name: str, config: McpServer, place: Place, environ: Mapping[str, str], choice: Choice) -> None:
+        self.name = name
+        self.config = config
+        self._place = place
+        self._environ = environ
+        self._choice = choice
+        self._connection: Connection | None = None
+        self._known: tuple[mcp_types.Tool, ...] = ()
+        self._why = "it has not started yet"
+        self._ended = ""
+        """Why it ended by itself, as far as it has."""
+        self._listings = 0
+        self._starts = 0
+        self._patience_ends: float | None = None
+        self._wanted = anyio.Event()
+        self._settled = anyio.Event()
+        """It is up, or this start has failed."""
+
+    @property
+    def tools(self) -> "tuple[mcp_types.Tool, ...]":
+        """What it last said that it offers."""
+        return self._known
+
+    @property
+    def up(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def why(self) -> str:
+        """Why it is not up."""
+        return self._why
+
+    async def serve(self, report: Callable[[str], None]) -> None:
+        """Keep it going until cancelled. `report` is told of every start that failed and every loss."""
+        self._wanted.set()
+        while self._starts < MAX_STARTS:
+            await self._wanted.wait()
+            self._wanted, self._starts = anyio.Event(), self._starts + 1
+            try:
+                await imported(_CONNECTION)
+                await self._serve_once()
+            except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise is that server's alone
+                self._why = self._ended or _in_words(error)
+            if self._connection is None:
+                self._settled.set()  # otherwise it was up, and whoever calls it again waits for the next start
+            self._connection = None
+            report(f"MCP server {self.name}: {self._why}")
+        self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
+
+    async def settled(self) -> None:
+        """Until it is up or its start has failed, at most as long as the config says from when it was wanted."""
+        if self._patience_ends is None:
+            self._patience_ends = anyio.current_time() + self.config.start_seconds
+        with anyio.CancelScope(deadline=self._patience_ends):
+            await self._settled.wait()
+
+    async def refresh(self) -> None:
+        """Ask for its tools again if they may have changed."""
+        connection = self._connection
+        if connection is None or connection.lost.is_set() or not connection.stale:
+            return
+        if self._listings >= MAX_LISTINGS:
+            return
+        self._listings += 1
+        with suppress(Exception):  # as in `serve`; it goes on with the tools that are known
+            with anyio.fail_after(LIST_SECONDS):
+                await connection.list_tools()
+            self._known = connection.tools
+
+    async def call(self, tool: str, arguments: JsonObject) -> "mcp_types.CallToolResult":
+        """Raises `ServerFailed`."""
+        connection = await self._reached()
+        from massgen_mcp.tools.mcp_servers.connection import CallFailed
+
+        seconds = self.config.call_seconds
+        with anyio.move_on_after(seconds):
+            try:
+                return await connection.call(tool, arguments)
+            except CallFailed as error:
+                if connection.lost.is_set():
+                    self._why = self._ended or str(error)
+                    raise ServerFailed(f"The MCP server {self.name} was lost: {self._why}") from None
+                raise ServerFailed(f"The MCP server {self.name} refused: {error}") from None
+        if isinstance(self.config, StdioServer):
+            self._why = f"it did not answer within {seconds:g} s"
+            connection.lost.set()  # what hangs once hangs again; the next call gets a new one
+        raise ServerFailed(f"The MCP server {self.name} did not answer within {seconds:g} s (call_seconds).")
+
+    async def _reached(self) -> "Connection":
+        if self._connection is None or self._connection.lost.is_set():
+            if self._starts >= MAX_STARTS:
+                raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
+            if self._settled.is_set():
+                self._settled, self._patience_ends = anyio.Event(), None
+                self._wanted.set()
+            await self.settled()
+        if self._connection is None:
+            raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
+        return self._connection
+
+    async def _serve_once(self) -> None:
+        from massgen_mcp.tools.mcp_servers.connection import connected
+
+        launch = await anyio.to_thread.run_sync(self._launch)
+
+        def ended(why: str) -> None:
+            self._why = self._ended = why
+
+        self._ended = ""
+        async with connected(launch, ended) as connection:
+            await connection.list_tools()
+            self._known, self._connection = connection.tools, connection
+            self._settled.set()
+            await connection.lost.wait()
+
+    def _launch(self) -> "Launch":
+        from massgen_mcp.tools.mcp_servers.connection import Launch
+
+        server = self.config
+        values = server.headers if isinstance(server, HttpServer) else server.env
+        try:
+            whole = filled(values, self._environ)
+        except KeyError as missing:
+            raise _Unusable(f"the variable {missing.args[0]} is not set") from None
+        if isinstance(server, HttpServer):
+            return Launch(server, whole, None, None)
+        if server.sandbox and self._choice.level is None:
+            raise _Unusable(f"{self._choice.why}; or set `sandbox: false` for this server")
+        if not server.sandbox and (run_id := enclosing_run(self._environ)):
+            whole = {PARENT_VARIABLE: run_id, **whole}  # a sandbox hides the runs from those in it
+        for directory in (self._place.workspace, self._place.scratch):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        policy = Policy(
+            workspace=self._place.workspace,
+            scratch=self._place.scratch,
+            network=server.network,
+            environ=whole,
+            toolchains=(*own_files(server), *(Path(path) for path in server.readable)),
+            bounds=BOUNDS,
+        )
+        return Launch(server, whole, policy, self._choice.level if server.sandbox else None)
+
+
+class _Unusable(Exception):
+    pass
+
+
+class ServerHost:
+    """Where the servers of a run live: they end with the block that it is opened in."""
+
+    def __init__(self, tasks: TaskGroup, environ: Mapping[str, str], report: Callable[[str], None]) -> None:
+        self._tasks = tasks
+        self._environ = environ
+        self._report = report
+        self._shared: dict[tuple[str, str], Server] = {}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, environ: Mapping[str, str], report: Callable[[str], None]) -> AsyncGenerator["ServerHost"]:
+        async with anyio.create_task_group() as tasks:
+            try:
+                yield cls(tasks, environ, report)
+            finally:
+                tasks.cancel_scope.cancel()
+
+    def start(self, name: str, config: McpServer, own: Place, common: Place, choice: Choice) -> Server:
+        """The server of that name for one agent: one of its own, or the one of all who say the same of it."""
+        key = (name, config.model_dump_json())
+        if config.shared and key in self._shared:
+            return self._shared[key]
+        server = Server(name, config, common if config.shared else own, self._environ, choice)
+        if config.shared:
+            self._shared[key] = server
+        self._tasks.start_soon(server.serve, self._report)
+        return server
+
+
+def _in_words(error: BaseException) -> str:
+    """The first cause of what may be a group of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    match error:
+        case FileNotFoundError():
+            return f"there is no such program: {error.filename}"
+        case TimeoutError():
+            return "it did not answer in time"
+        case _:
+            return str(error)[:2000] or type(error).__name__

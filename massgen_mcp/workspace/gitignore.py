@@ -1,0 +1,212 @@
+"""Globs, and what the `.gitignore` files of a tree leave out: both mean what they mean to git.
+
+The `.gitignore` files are read through the guard, as any other file. Only those of the tree itself count, neither the
+user's global one nor one above what the user named.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from massgen_mcp.workspace.guard import Listing, PathRefused, Root
+from massgen_mcp.workspace.patterns import MAX_PATTERN_CHARACTERS, Deadline, Pattern, PatternRefused
+
+FILE_NAME = ".gitignore"
+MAX_FILE_BYTES = 256 * 1024
+MAX_RULES = 2000
+MAX_GLOB_CHARACTERS = 500
+MAX_ALTERNATIVES = 64
+"""What the braces of one glob may stand for."""
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_PARENT = "ps_d"
+"""pathspec's name for the group that stands for the slash after a directory that was matched."""
+_ANYWHERE = "^(?:.+/)?"
+_ENDS = {f"(?:(?P<{_PARENT}>/)|$)": "/?$", f"(?P<{_PARENT}>/)": "/$"}
+"""How pathspec's expressions begin for a name at any depth, and how they end; and the end of one for a name alone."""
+_OF_ALL = {".": "", f"(?P<{_PARENT}>/)": "[^/]*/$", "/": "[^/]*/$"}
+"""Those that it has for all files, and for all directories."""
+_LEADS_DEEPER = re.compile(r"(?<!\[\^)/")
+"""A slash that is none of `[^/]`."""
+
+
+class Rules:
+    """Lines as in a `.gitignore` file. The last one that fits a path decides."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        from pathspec.patterns.gitignore.base import GitIgnorePatternError
+        from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+        self._rules: list[_Rule] = []
+        for line in lines:
+            try:
+                expression, chosen = GitIgnoreSpecPattern.pattern_to_regex(line)
+                if expression is not None and chosen is not None:
+                    self._rules.append(_Rule.read(expression, chosen=chosen))
+            except (GitIgnorePatternError, PatternRefused):
+                continue  # git passes over what it cannot read, too
+            if len(self._rules) == MAX_RULES:
+                break
+        self._names = [Pattern(part) for part in _joined(rule.pattern.text for rule in self._rules if rule.of_names)]
+        """Whether any of the rules that look at names only fits; most files are done with then."""
+
+    def decide(self, path: str, deadline: Deadline, *, directory: bool) -> bool | None:
+        """Whether the lines choose this very path, whatever they say of the directories above it. None: no line fits.
+
+        Raises `TookTooLong`.
+        """
+        subject = f"{path}/" if directory else path
+        name = f"{_name(path)}/" if directory else _name(path)
+        any_name = any(pattern.match(name) is not None for pattern in self._names)
+        for rule in reversed(self._rules):
+            deadline.check()
+            if rule.of_names:
+                if any_name and rule.pattern.match(name) is not None:
+                    return rule.chosen
+            elif rule.fits(subject):
+                return rule.chosen
+        return None
+
+
+class _Rule(NamedTuple):
+    """A line as pathspec reads it."""
+
+    pattern: Pattern
+    of_names: bool
+    """It looks at the last name of a path only, a slash after it if that is a directory; else at the whole path."""
+    chosen: bool
+
+    @classmethod
+    def read(cls, expression: str, *, chosen: bool) -> "_Rule":
+        """Raises `PatternRefused`."""
+        if expression in _OF_ALL:
+            return cls(Pattern(_OF_ALL[expression]), of_names=True, chosen=chosen)
+        name = expression.removeprefix(_ANYWHERE)
+        end = next((each for each in _ENDS if name.endswith(each)), "")
+        if name != expression and end and _LEADS_DEEPER.search(name.removesuffix(end)) is None:
+            return cls(Pattern(name.removesuffix(end) + _ENDS[end]), of_names=True, chosen=chosen)
+        return cls(Pattern(expression), of_names=False, chosen=chosen)
+
+    def fits(self, subject: str) -> bool:
+        """Whether it means this path, and not only a directory above it."""
+        match = self.pattern.match(subject)
+        if match is None:
+            return False
+        if _PARENT in match.groupdict():
+            return match.end(_PARENT) in (-1, len(subject))
+        return match.end() < len(subject)
+
+
+class Glob:
+    """A pattern of file names as git and ripgrep read them: `*.py` at any depth, `src/**/*.ts`, `*.{ts,tsx}`,
+    `!*.min.js`. Raises `PatternRefused`.
+    """
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_GLOB_CHARACTERS:
+            raise PatternRefused(f"the glob is longer than {MAX_GLOB_CHARACTERS} characters")
+        wanted = text.removeprefix("!")
+        self._negated = wanted != text
+        self._rules = Rules(_without_braces(wanted))
+
+    def fits(self, path: str, deadline: Deadline) -> bool:
+        """Whether it fits a file, or a directory above it. Raises `TookTooLong`."""
+        parts = path.split("/")
+        paths = ("/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+        found = any(self._rules.decide(part, deadline, directory=part != path) for part in paths)
+        return found != self._negated
+
+
+class Ignored:
+    """Takes out of the listings of one root what its `.gitignore` files ignore, and every `.git`.
+
+    To be shown a directory only after the one above it. What lies at `start` is shown although it be ignored itself.
+    """
+
+    def __init__(self, root: Root, start: str, deadline: Deadline) -> None:
+        """Raises `TookTooLong`."""
+        self._root = root
+        self._deadline = deadline
+        self._start = "" if start == "." else start
+        self._known: dict[str, tuple[_Scope, ...]] = {}
+        """Of each directory that was listed: what holds in it, the nearest first."""
+        self._above = self._scopes_above()
+        self.left_out = 0
+
+    def __call__(self, directory: str, found: Listing) -> Listing:
+        """The listing of this directory, without what is ignored. Raises `TookTooLong`."""
+        scopes = self._above if directory == self._start else self._known[directory.rpartition("/")[0]]
+        if any(_name(entry.path) == FILE_NAME for entry in found.entries):
+            scopes = (*self._of(directory), *scopes)
+        self._known[directory] = scopes
+        kept = tuple(
+            entry
+            for entry in found.entries
+            if _name(entry.path) != ".git" and not self._ignores(scopes, entry.path, entry.kind == "directory")
+        )
+        self.left_out += len(found.entries) - len(kept)
+        return replace(found, entries=kept)
+
+    def _scopes_above(self) -> tuple["_Scope", ...]:
+        """What the directories above the start say about what lies in it."""
+        scopes: tuple[_Scope, ...] = ()
+        parts = self._start.split("/") if self._start else []
+        for depth in range(len(parts)):
+            scopes = (*self._of("/".join(parts[:depth])), *scopes)
+            if self._ignores(scopes, "/".join(parts[: depth + 1]), True):
+                scopes = ()
+        return scopes
+
+    def _ignores(self, scopes: Iterable["_Scope"], path: str, is_directory: bool, /) -> bool:
+        """What the nearest file that says anything about the path says."""
+        for scope in scopes:
+            chosen = scope.rules.decide(path.removeprefix(scope.within), self._deadline, directory=is_directory)
+            if chosen is not None:
+                return chosen
+        return False
+
+    def _of(self, directory: str) -> Iterator["_Scope"]:
+        within = f"{directory}/" if directory else ""
+        try:
+            data = self._root.read_bytes(f"{within}{FILE_NAME}", MAX_FILE_BYTES)
+        except PathRefused:
+            return
+        yield _Scope(within, Rules(data.decode(errors="replace").split("\n")))
+
+
+class _Scope(NamedTuple):
+    """A `.gitignore` file: the prefix of the paths it speaks of, and what it says."""
+
+    within: str
+    rules: Rules
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _joined(expressions: Iterable[str]) -> Iterator[str]:
+    """Regular expressions that fit where one of these does."""
+    parts: list[str] = []
+    for expression in expressions:
+        if sum(len(part) + 5 for part in [*parts, expression]) > MAX_PATTERN_CHARACTERS:
+            yield "|".join(parts)
+            parts = []
+        parts.append(f"(?:{expression})")
+    if parts:
+        yield "|".join(parts)
+
+
+def _without_braces(glob: str) -> list[str]:
+    """What a glob with `{a,b}` stands for; git itself knows no braces. Raises `PatternRefused` for too many."""
+    done: list[str] = []
+    pending = [glob]
+    while pending:
+        text = pending.pop(0)
+        if (braces := _BRACES.search(text)) is None:
+            done.append(text)
+            continue
+        pending += [f"{text[: braces.start()]}{each}{text[braces.end() :]}" for each in braces[1].split(",")]
+        if len(pending) + len(done) > MAX_ALTERNATIVES:
+            raise PatternRefused(f"the braces of the glob stand for more than {MAX_ALTERNATIVES} patterns")
+    return done

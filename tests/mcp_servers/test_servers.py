@@ -1,0 +1,363 @@
+"""Where MCP servers run, what they are given, and how they are reached, in whole runs."""
+
+import gzip
+import json
+import threading
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from massgen_mcp.config.models import StdioServer
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import Event, LogRecord, ToolFinished, ToolStarted
+from massgen_mcp.orchestration.tool_calls import INTERRUPTED
+from massgen_mcp.redaction import Redactor
+from massgen_mcp.sandbox import Choice
+from massgen_mcp.tools.base import Tool
+from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
+from massgen_mcp.tools.mcp_servers.results import Shelf
+from massgen_mcp.tools.mcp_servers.schemas import plain_schema
+from tests.harness import TempHome, expect_error, home, npm_tool
+from tests.harness import agent as team_agent
+from tests.mcp_servers.double import BOMBS
+from tests.mcp_servers.test_hostile import agent, call, config, results, server
+from tests.sandbox.table import LEVELS
+from tests.stage import perform
+from tests.teams import run_team
+
+__all__ = ["home"]
+
+SECRET = "sk-4711-of-the-person-0815"
+needs_sandbox = pytest.mark.skipif(not LEVELS, reason="this machine has no sandbox")
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A state directory in which the levels of this machine are known after the first run."""
+    return {"MASSGEN_MCP_HOME": str(tmp_path_factory.mktemp("home")), "GIVEN": SECRET, "OTHER": "other"}
+
+
+def sandboxed(behaviour: str, **settings: Any) -> dict[str, Any]:
+    return server(behaviour, **{"sandbox": True, **settings})
+
+
+# -- what a server is given -------------------------------------------------------------------------------------------
+
+
+@needs_sandbox
+async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    servers = {"odd": sandboxed("telling")}
+    looked_at = ["/workspace", "/root/.ssh", str(Path.cwd() / "pyproject.toml"), environ["MASSGEN_MCP_HOME"]]
+    made = config(agent(servers, call("look"), call("ping", paths=looked_at)))
+    ended = await run_team(tmp_path, made, environ=environ)
+
+    told, seen = results(ended)
+    about = json.loads(told.result)
+    assert about["cwd"] == "/workspace"
+    assert about["environ"].keys() >= {"PATH", "HOME", "LANG"}
+    assert not about["environ"].keys() & environ.keys()
+    assert not [name for name in about["environ"] if any(part in name for part in ("KEY", "TOKEN", "SECRET"))]
+    assert json.loads(seen.result) == dict(zip(looked_at, [True, False, False, False], strict=True))
+    assert (ended.directory.workspace_of("agent_a") / "written.txt").exists()
+
+
+@pytest.mark.parametrize("where", [pytest.param(True, marks=needs_sandbox), False], ids=["sandbox", "bare"])
+async def test_a_server_is_given_the_variables_that_it_names_and_cannot_tell_them(
+    tmp_path: Path, environ: dict[str, str], where: bool
+) -> None:
+    servers = {"odd": sandboxed("telling", sandbox=where, env={"KEY": "of ${GIVEN}", "PLAIN": "plain"})}
+    made = config(agent(servers, call("look"), call("look", padding=50_000)))
+    ended = await run_team(tmp_path, made, environ=environ)
+
+    told, long = results(ended)
+    assert "the whole text is in tool_results/look-" in long.result
+    assert '"PLAIN": "plain"' in told.result
+    assert '"KEY": "of ' in told.result
+    assert "OTHER" not in told.result
+    kept = [file for file in ended.directory.path.rglob("*") if file.is_file()]
+    assert not [file for file in kept if SECRET.encode() in file.read_bytes()]
+
+
+async def test_a_variable_that_is_not_set_is_named_in_the_log(tmp_path: Path) -> None:
+    servers = {"odd": server("server", env={"KEY": "${NOWHERE}"})}
+    ended = await run_team(tmp_path, config(agent(servers, call("ping"))), environ={})
+
+    assert "There is no tool named 'ping'" in results(ended)[0].result
+    assert "MCP server odd: the variable NOWHERE is not set" in ended.directory.log.read_text()
+
+
+async def test_without_a_sandbox_a_server_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("massgen_mcp.sandbox.levels.BY_ITSELF", ())
+    servers = {"odd": sandboxed("server"), "bare": server("server")}
+    ended = await run_team(tmp_path, config(agent(servers, call("ping"))), environ={"MASSGEN_MCP_HOME": str(tmp_path)})
+
+    assert results(ended)[0].result == "ping {} number 1"
+    assert "MCP server odd: no sandbox holds here" in ended.directory.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"command": "x", "env": {"API_KEY": "sk-1"}}, "write API_KEY: ${NAME}; keys never belong in a file"),
+        ({"url": "https://x.example", "headers": {"Authorization": "Bearer 1"}}, "keys never belong in a file"),
+        ({"command": "${HOME}/x"}, "${NAME} has a meaning in env and headers only"),
+        ({"type": "sse", "url": "https://x.example"}, "streamable_http"),
+        ({"command": "x", "readable": ["../up"]}, "expected absolute paths"),
+        ({"command": "x", "network": ["*"]}, "expected host:port"),
+        ({"command": "x", "sandobx": False}, "sandbox"),
+    ],
+)
+def test_a_config_that_cannot_be_meant_is_refused_with_its_place(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(MassgenError) as refused:
+        config(agent({"odd": settings}))
+    assert "mcp_servers" in str(refused.value)
+    assert why in str(refused.value)
+
+
+async def test_a_config_that_an_agent_names_needs_a_yes_for_its_servers(home: TempHome) -> None:
+    one = team_agent("one", {"answer": "42"}, mcp_servers={"x": {"command": "sh", "args": ["-c", "evil"]}})
+    async with home.client() as client:
+        code, message = await expect_error(client, "start_run", question="q", config=home.config("evil", one))
+    assert code == "config_untrusted"
+    assert "! MCP server: x of one: sh -c evil" in message
+
+
+# -- resumed runs -----------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple[Tool, ...]]:
+    """The tools of a server, such as the one that notes every call in a file below `path`."""
+    made = StdioServer.model_validate(server(behaviour))
+    async with ServerHost.open({}, lambda _: None) as host:
+        place = Place(path / "workspace", path / "scratch")
+        toolbox = Toolbox([host.start("odd", made, place, place, Choice(None))], Shelf(None, Redactor({})), frozenset())
+        await toolbox.ready()
+        yield toolbox.tools()
+
+
+async def test_cut_off_at_any_event_no_call_of_a_server_is_made_twice(tmp_path: Path) -> None:
+    script = [call("ping", word="one"), call("ping", word="two"), {"answer": "42"}]
+
+    async def again(name: str, past: Sequence[LogRecord]) -> tuple[list[Event], list[str]]:
+        """The rest of the run with a server that knows nothing: what it notes was called now."""
+        async with hands(tmp_path / name) as tools:
+            rest = await perform(script, tools=tools, past=past)
+            calls = tmp_path / name / "workspace" / "calls"
+            return rest.events, calls.read_text().split() if calls.exists() else []
+
+    events, called = await again("whole", ())
+    assert called == ["one", "two"]
+    lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
+    records = [LogRecord.model_validate(line) for line in lines]
+    told = 0
+    for cut in range(1, len(events)):
+        begun = sum(isinstance(event, ToolStarted) for event in events[:cut])
+        done = sum(isinstance(event, ToolFinished) for event in events[:cut])
+        rest, called = await again(f"cut-{cut}", records[:cut])
+        assert called == ["one", "two"][begun:]
+        interrupted = [event for event in rest if isinstance(event, ToolFinished) and event.result == INTERRUPTED]
+        assert len(interrupted) == begun - done
+        told += len(interrupted)
+    assert told == 2
+
+
+# -- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+class OverHttp(BaseHTTPRequestHandler):
+    """A server over Streamable HTTP. What its tool does is its name."""
+
+    heard: list[dict[str, str]]
+    elsewhere: str = ""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    do_DELETE = do_GET  # noqa: N815 - that is what the library calls
+
+    def do_POST(self) -> None:
+        self.heard.append({name.casefold(): value for name, value in self.headers.items()})
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        number, method, params = message.get("id"), message.get("method"), message.get("params") or {}
+        if number is None:
+            self._send(202, b"")
+        elif method == "initialize":
+            about = {"name": "double", "version": "1"}
+            capable = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": about}
+            self._reply(number, capable, ("Mcp-Session-Id", f"session-{len(self.heard)}"))
+        elif method == "tools/list":
+            names = ("fine", "large", "squeezed", "redirected", "broken", "expired")
+            self._reply(number, {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]})
+        elif method == "tools/call":
+            self._call(number, params["name"])
+        else:
+            self._send(
+                200, json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "no"}}).encode()
+            )
+
+    def _call(self, number: int, name: str) -> None:
+        words = {"content": [{"type": "text", "text": "x" * 100_000_000 if name == "large" else "fine"}]}
+        match name:
+            case "squeezed":
+                whole = json.dumps({"jsonrpc": "2.0", "id": number, "result": {**words, "_meta": {"x": "y" * 10**7}}})
+                self._send(200, gzip.compress(whole.encode()), ("Content-Encoding", "gzip"))
+            case "redirected":
+                self._send(307, b"", ("Location", self.elsewhere))
+            case "expired":
+                self._send(404, b"")
+            case "broken":
+                self._send(500, b"<html>")
+            case _:
+                self._reply(number, words)
+
+    def _reply(self, number: int, result: dict[str, Any], *headers: tuple[str, str]) -> None:
+        self._send(200, json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode(), *headers)
+
+    def _send(self, status: int, body: bytes, *headers: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in (("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers):
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            self.close_connection = True
+
+
+@contextmanager
+def over_http(**behaviour: str) -> Generator[tuple[str, list[dict[str, str]]]]:
+    """The server's address, and the headers of the requests that came."""
+    heard: list[dict[str, str]] = []
+    handler = type("Handler", (OverHttp,), {"heard": heard, **behaviour})
+    served = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=served.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{served.server_port}/mcp", heard
+    finally:
+        served.shutdown()
+        served.server_close()
+        thread.join()
+
+
+async def test_a_server_over_http_is_sent_its_headers_and_nobody_else_is(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    with over_http() as (foreign, leaked), over_http(elsewhere=foreign) as (url, heard):
+        servers = {"web": {"url": url, "headers": {"Authorization": "Bearer ${GIVEN}"}}}
+        calls = [call(name) for name in ("fine", "redirected", "broken", "fine")]
+        fine, redirected, broken, after = results(
+            await run_team(tmp_path, config(agent(servers, *calls)), environ=environ)
+        )
+
+    assert (fine.result, after.result) == ("fine", "fine")
+    assert redirected.is_error
+    assert broken.is_error
+    assert heard
+    assert {headers["authorization"] for headers in heard} == {f"Bearer {SECRET}"}
+    assert leaked == []
+
+
+async def test_a_server_over_http_that_forgot_its_session_is_asked_for_another(tmp_path: Path) -> None:
+    with over_http() as (url, heard):
+        calls = [call("expired"), call("fine")]
+        expired, fine = results(await run_team(tmp_path, config(agent({"web": {"url": url}}, *calls))))
+
+    assert expired.result == "The MCP server web was lost: Session terminated"
+    assert fine.result == "fine"
+    assert len({headers["mcp-session-id"] for headers in heard if "mcp-session-id" in headers}) == 2
+
+
+async def test_replies_over_http_are_bounded(tmp_path: Path) -> None:
+    with over_http() as (url, _):
+        calls = [call(name) for name in ("large", "squeezed", "fine")]
+        large, squeezed, fine = results(await run_team(tmp_path, config(agent({"web": {"url": url}}, *calls))))
+
+    assert large.is_error
+    assert squeezed.is_error
+    assert fine.result == "fine"
+
+
+# -- what providers are told ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_whatever_a_schema_is_a_provider_gets_a_small_plain_one(name: str) -> None:
+    told = plain_schema(BOMBS[name])
+    text = json.dumps(told)
+
+    assert told["type"] == "object"
+    assert isinstance(told["properties"], dict)
+    assert len(text) < 20_000
+    assert "$ref" not in text
+    assert '"pattern"' not in text
+    assert text.count('"properties"') <= 100
+
+
+async def test_what_a_model_reads_of_a_servers_tools_is_bounded(tmp_path: Path) -> None:
+    async with hands(tmp_path, "chattering") as tools:
+        specs = [[tool.spec.description, tool.spec.parameters] for tool in tools]
+    assert 0 < len(specs) < 90
+    assert len(json.dumps(specs)) <= 61_000
+
+
+def test_an_ordinary_schema_stays_as_it_is() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Where."},
+            "depth": {"type": "integer", "minimum": 1, "maximum": 9},
+            "kinds": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+            "either": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    }
+
+    assert plain_schema(schema) == schema
+
+
+# -- servers that nobody here wrote -----------------------------------------------------------------------------------
+
+
+def from_npm(package: str, *arguments: str, **settings: Any) -> dict[str, Any]:
+    """An npm package's server, in the sandbox."""
+    script = npm_tool(f"@modelcontextprotocol/{package}/dist/index.js")
+    return {"command": npm_tool("node/bin/node"), "args": [script, *arguments], **settings}
+
+
+@needs_sandbox
+async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict[str, str]) -> None:
+    files = from_npm("server-filesystem", ".", sandbox=False)  # sandlock knows no real path of a mapped directory
+    servers = {"files": files, "every": from_npm("server-everything", "stdio")}
+    calls = [
+        call("files__write_file", path="made.txt", content="by the server"),
+        call("read_file", path="made.txt"),
+        call("list_allowed_directories"),
+        call("read_text_file", path="/etc/hostname"),
+        call("echo", message="hello"),
+        call("get-sum", a=2, b=40),
+        call("get-tiny-image"),
+    ]
+    ended = await run_team(tmp_path, config(agent(servers, *calls)), environ=environ)
+
+    wrote, read, allowed, denied, echoed, summed, image = results(ended)
+    assert not wrote.is_error, wrote.result
+    assert read.result == "by the server"
+    assert str(ended.directory.workspace_of("agent_a")) in allowed.result
+    assert denied.is_error
+    assert "hello" in echoed.result
+    assert "42" in summed.result
+    assert "[image/png, " in image.result
+    (kept,) = (ended.directory.workspace_of("agent_a") / "tool_results").iterdir()
+    assert kept.read_bytes().startswith(b"\x89PNG")

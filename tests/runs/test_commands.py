@@ -1,0 +1,176 @@
+"""Commands in whole runs: who may run them and when, what the record says of them, and what a resumed run does."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from massgen_mcp.events import Event, LogRecord, RunStarted, ToolFinished, ToolStarted
+from massgen_mcp.orchestration.tool_calls import INTERRUPTED
+from tests.harness import TempHome, agent, call, home
+from tests.sandbox.at_work import hands, living
+from tests.sandbox.table import LEVELS
+from tests.stage import perform
+from tests.teams import Act, Ended, Script, run_team, team
+
+__all__ = ["home"]
+
+COMMANDS = {"commands": {"enabled": True}}
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A state directory in which the levels of this machine are known after the first run."""
+    return {"MASSGEN_MCP_HOME": str(tmp_path_factory.mktemp("home"))}
+
+
+def command(text: str, **arguments: Any) -> dict[str, Any]:
+    return {"call": "run_command", "arguments": {"command": text, **arguments}}
+
+
+async def play(
+    path: Path, environ: dict[str, str], *scripts: Script, act: Act | None = None, **orchestrator: Any
+) -> Ended:
+    config = team(*scripts, orchestrator={**COMMANDS, **orchestrator})
+    return await run_team(path, config, environ=environ, act=act)
+
+
+async def test_an_agent_runs_commands_and_its_answer_carries_what_they_made(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    ended = await play(tmp_path, environ, [command("echo made > out.txt; cat out.txt"), {"answer": "42"}])
+    assert ended.snapshot.state == "completed"
+    (started,) = ended.of(ToolStarted)
+    assert started.shown == "echo made > out.txt; cat out.txt"
+    (finished,) = ended.of(ToolFinished)
+    assert finished.result.startswith("[exit code 0")
+    assert finished.nonce, "what a command prints is marked as somebody's words"
+    assert (ended.directory.path / "final" / "agent_a" / "workspace" / "out.txt").read_text() == "made\n"
+    (began,) = ended.of(RunStarted)
+    assert began.sandbox == LEVELS[0]
+    assert f"level: {LEVELS[0]}" in (ended.directory.path / "execution_metadata.yaml").read_text()
+
+
+async def test_an_agent_reads_the_files_of_the_others_answers(tmp_path: Path, environ: dict[str, str]) -> None:
+    maker = [command("echo 'print(42)' > tool.py"), {"answer": "see tool.py"}, {"vote": "own"}]
+    reader = [{"answer": "?"}, command("python3 peers/*/tool.py"), {"vote": "tool.py"}]
+    ended = await play(tmp_path, environ, maker, reader)
+    assert ended.of(ToolFinished, "agent_b")[0].result.endswith("\n42")
+
+
+async def test_in_planning_mode_only_the_winner_runs_commands(tmp_path: Path, environ: dict[str, str]) -> None:
+    run = command("echo ran >> ran.txt; cat ran.txt")
+    planner = [run, {"answer": "I would run it"}, {"vote": "own"}, run, {"say": "Ran."}]
+    planning: dict[str, Any] = {"coordination": {"enable_planning_mode": True}}
+    ended = await play(tmp_path, environ, planner, [{"answer": "no"}, {"vote": "would"}], **planning)
+    planned, executed = ended.of(ToolFinished, "agent_a")
+    assert "Not executed" in planned.result
+    assert executed.result.endswith("\nran")
+    assert len(ended.of(ToolStarted)) == 1
+
+
+async def test_only_the_winner_may_change_a_callers_files_by_a_command(tmp_path: Path, environ: dict[str, str]) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("before\n")
+    write = command("echo by-$0 >> context/project/a.txt; cat context/project/a.txt")
+    winner = [write, {"answer": "42"}, {"vote": "own"}, write, {"say": "42"}]
+    paths = [{"path": str(project), "permission": "write"}]
+    ended = await play(tmp_path, environ, winner, [write, {"answer": "no"}, {"vote": "42"}], context_paths=paths)
+    refused, done = ended.of(ToolFinished, "agent_a")
+    assert refused.result.endswith("\nbefore")
+    assert done.result.endswith("\nbefore\nby-/bin/sh")
+    assert (project / "a.txt").read_text() == "before\nby-/bin/sh\n"
+
+
+async def test_what_an_agent_left_in_the_background_ends_with_the_run(tmp_path: Path, environ: dict[str, str]) -> None:
+    mark = secrets.token_hex(8)
+    stay = command(f"trap '' TERM; sleep 300; : {mark}", background=True)
+    ended = await play(tmp_path, environ, [stay, {"answer": "42"}])
+    assert ended.snapshot.state == "completed"
+    assert living(mark) == []
+
+
+async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path, environ: dict[str, str]) -> None:
+    mark = secrets.token_hex(8)
+    long = command(f"(setsid sleep 300 &); sleep 300; : {mark}")
+    ended = await play(tmp_path, environ, [long, {"answer": "42"}], act=Act(ToolStarted, "cancel"))
+    assert ended.snapshot.state == "cancelled"
+    assert living(mark) == []
+
+
+@pytest.mark.parametrize("sandbox", ["docker", "sandbox-exec"])
+async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record_says_how_to_get_one(
+    tmp_path: Path, environ: dict[str, str], sandbox: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no Docker there
+    ended = await play(
+        tmp_path, environ, [command("touch ran"), {"answer": "42"}], commands={"enabled": True, "sandbox": sandbox}
+    )
+    (finished,) = ended.of(ToolFinished)
+    assert "There is no tool named 'run_command'" in finished.result
+    (began,) = ended.of(RunStarted)
+    assert began.sandbox.startswith(f"none: no sandbox holds here ({sandbox}: ")
+    assert "pip install 'massgen-mcp[sandbox]'" in began.sandbox
+
+
+async def test_a_sandbox_that_breaks_in_the_middle_of_a_run_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The level held when the run began; what starts it is another program by then."""
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    async with hands(tmp_path / "agent", LEVELS[0]) as agent_at_work:
+        assert (await agent_at_work.run("touch before")).startswith("[exit code 0")
+        if LEVELS[0] == "bubblewrap":
+            (broken / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+            (broken / "bwrap").chmod(0o755)
+            monkeypatch.setenv("PATH", f"{broken}:{os.environ['PATH']}")
+        else:
+            monkeypatch.setattr("massgen_mcp.sandbox.landlocked.library", lambda: str(broken))
+        result = await agent_at_work.use("run_command", command="touch after")
+        assert result.is_error
+        assert "sandbox could not start" in result.text
+        assert sorted(path.name for path in agent_at_work.place.glob("[ab]*")) == ["before"]
+
+
+async def test_cut_off_at_any_event_no_command_runs_twice(tmp_path: Path) -> None:
+    script = [command("echo one >> log"), command("echo two >> log"), {"answer": "42"}]
+
+    async def again(name: str, past: Sequence[LogRecord]) -> tuple[list[Event], list[str]]:
+        """The rest of the run in an untouched workspace: what stands in the log is what was run now."""
+        async with hands(tmp_path / name, LEVELS[0]) as agent_at_work:
+            rest = await perform(script, tools=agent_at_work.tools, past=past)
+            log = agent_at_work.place / "log"
+            return rest.events, log.read_text().split() if log.exists() else []
+
+    events, ran = await again("whole", ())
+    assert ran == ["one", "two"]
+    lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
+    records = [LogRecord.model_validate(line) for line in lines]
+    told = 0
+    for cut in range(1, len(events)):
+        begun = sum(isinstance(event, ToolStarted) for event in events[:cut])
+        done = sum(isinstance(event, ToolFinished) for event in events[:cut])
+        rest, ran = await again(f"cut-{cut}", records[:cut])
+        assert ran == ["one", "two"][begun:]
+        interrupted = [event for event in rest if isinstance(event, ToolFinished) and event.result == INTERRUPTED]
+        assert len(interrupted) == begun - done
+        told += len(interrupted)
+    assert told == 2
+
+
+async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(home: TempHome) -> None:
+    one = agent("one", {"answer": "42"})
+    there = home.config("there", one, orchestrator=COMMANDS)
+    absent = home.config("absent", one, orchestrator={"commands": {"enabled": True, "sandbox": "podman"}})
+    async with home.with_variables(PATH="/usr/bin:/bin").client() as client:
+        planned = await call(client, "start_run", question="q", config=there, dry_run=True)
+        assert "Agents run commands in the sandbox " in planned["note"]
+        for dry_run in (True, False):
+            told = await call(client, "start_run", question="q", config=absent, dry_run=dry_run)
+            assert "Agents cannot run commands: no sandbox holds here (podman: " in told["note"]
+            assert "apt install bubblewrap" in told["note"]

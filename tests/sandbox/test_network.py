@@ -1,0 +1,72 @@
+"""A command reaches what its policy names, and nothing else."""
+
+import json
+import socket
+from pathlib import Path
+
+import anyio
+import pytest
+
+from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, choose, spawn
+from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
+from tests.sandbox.table import LEVELS
+
+_TRIES = """
+import json, socket, sys
+told = {}
+for name, host, port in json.loads(sys.argv[1]):
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+        told[name] = True
+    except OSError:
+        told[name] = False
+try:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", int(sys.argv[2])))
+except OSError:
+    pass
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level in WITH_NETWORK])
+async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, level: LevelName) -> None:
+    workspace, scratch = tmp_path / "workspace", tmp_path / "scratch"
+    workspace.mkdir()
+    scratch.mkdir()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as named,
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+    ):
+        datagrams.bind(("127.0.0.1", 0))
+        datagrams.setblocking(False)
+        port, another = named.getsockname()[1], other.getsockname()[1]
+        tries = [
+            ("named", "127.0.0.1", port),
+            ("by its name", "localhost", port),
+            ("another port", "127.0.0.1", another),
+            ("another port, mapped", "::ffff:127.0.0.1", another),
+            ("another host", "127.0.0.2", port),
+        ]
+        policy = Policy(workspace, scratch, network=(f"localhost:{port}",))
+        argv = [interpreter(), "-I", "-S", "-c", _TRIES, json.dumps(tries), str(datagrams.getsockname()[1])]
+        output = b""
+        async with spawn(argv, policy, level) as process:
+            try:
+                while True:
+                    output += await process.stdout.receive()
+            except anyio.EndOfStream:
+                pass
+        told = json.loads(output)
+        assert {name for name, reached in told.items() if reached} == {"named", "by its name"}
+        with pytest.raises(BlockingIOError):
+            datagrams.recv(10)
+
+
+async def test_a_level_that_cannot_hold_to_a_list_of_hosts_is_not_used_for_one(tmp_path: Path) -> None:
+    choice = await choose("bubblewrap", None, network=("pypi.org:443",))
+    assert choice.level is None
+    assert "bubblewrap: it has no network to offer" in choice.why
+    with pytest.raises(SandboxFailed, match="no network"):
+        async with spawn(["true"], Policy(tmp_path, tmp_path, network=("pypi.org:443",)), "bubblewrap"):
+            pass
