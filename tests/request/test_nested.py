@@ -68,3 +68,11 @@ def test_agents_ask_nobody_and_the_limits_of_providers_are_those_of_the_outer_ru
     own = config(OPENAI, orchestrator={"allow_questions": True}, limits={"openai": {"concurrency": 50}})
     inner = nested_config(outer, own, BOUNDS, ENVIRON)
     assert (inner.orchestrator.allow_questions, inner.limits["openai"].concurrency) == (False, 2)
+
+
+def test_commands_and_servers_that_the_outer_run_has_not_are_refused() -> None:
+    commands = config(OPENAI, orchestrator={"commands": {"enabled": True}})
+    server = config({**OPENAI, "mcp_servers": {"files": {"command": "some-server"}}})
+    assert "starts: agents' commands" in refusal(config(OPENAI), commands)
+    assert "MCP server: files" in refusal(config(OPENAI), server)
+    assert nested_config(commands, None, BOUNDS, ENVIRON).orchestrator.commands.enabled
