@@ -58,6 +58,7 @@ ErrorCode = Literal[
     "session_busy",
     "queue_full",
     "invalid_action",
+    "nesting_refused",
     "run_damaged",
     "journal_newer",
     "disk_full",

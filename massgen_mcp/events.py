@@ -124,6 +124,23 @@ class Cost(Event):
     source: PriceSource | None = None
 
 
+class NestedSpending(Event):
+    """What a nested run has spent, with the runs nested in it; as `money.spending.Spent`."""
+
+    calls: int = 0
+    calls_without_usage: int = 0
+    lost_calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    usd: float = 0.0
+    unpriced_calls: int = 0
+    estimated_calls: int = 0
+    seconds: float = 0.0
+
+
 class ToolCallRecord(Event):
     """`arguments` is the JSON text as the model wrote it."""
 
@@ -150,6 +167,8 @@ class RunStarted(Event):
     agents: tuple[AgentInfo, ...]
     max_usd: float | None = None
     max_tokens: int | None = None
+    parent: str | None = None
+    """Id of the run in which it was started, if it is a nested run."""
     sandbox: str = ""
     """The level of the sandbox that agents' commands run in; `none: …` where they were asked for and none holds here;
     empty where the run has no commands.
@@ -241,6 +260,31 @@ class InputGiven(Event):
     type: Literal["input_given"] = "input_given"
     kind: InputKind
     text: str
+
+
+class NestedRunStarted(Event):
+    """A run is started inside this one. Until it has ended its caps are set aside in the budget of this one."""
+
+    type: Literal["nested_run_started"] = "nested_run_started"
+    agent: str | None = None
+    """Who started it; None: a program that runs inside this run, over MCP."""
+    key: str
+    """What started it, so that it is started once: the agent's call, or the id of the run."""
+    run_id: str
+    question: str
+    source: str
+    """Where its team came from, in words."""
+    max_usd: float
+    max_tokens: int
+
+
+class NestedRunEnded(Event):
+    """A nested run has ended, or is given up on with this one. Its costs are part of those of this run."""
+
+    type: Literal["nested_run_ended"] = "nested_run_ended"
+    run_id: str
+    state: Literal["completed", "failed", "cancelled", "timed_out"]
+    spent: NestedSpending = NestedSpending()
 
 
 class RunCompleted(Event):
@@ -610,6 +654,8 @@ AnyEvent = Annotated[
     | CallerSaid
     | InputRequired
     | InputGiven
+    | NestedRunStarted
+    | NestedRunEnded
     | RunCompleted
     | RunFailed
     | RunCancelled

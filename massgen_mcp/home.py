@@ -28,6 +28,9 @@ HTTP_TOKEN_VARIABLE = "MASSGEN_MCP_HTTP_TOKEN"  # noqa: S105 - a variable's name
 OAUTH_CLIENT_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_ID"
 OAUTH_SECRET_VARIABLE = "MASSGEN_MCP_OAUTH_CLIENT_SECRET"  # noqa: S105 - as above
 
+PARENT_VARIABLE = "MASSGEN_MCP_PARENT"
+"""Id of the run inside which a program works; what the program starts is nested in that run."""
+
 MAX_PATH_BYTES = 1024
 """Of the state directory; a run's files lie some hundred bytes deeper."""
 MAX_NAME_BYTES = 255
@@ -147,6 +150,17 @@ def find_home(environ: Mapping[str, str]) -> Home:
         _number(environ, IDLE_VARIABLE, DEFAULT_IDLE_SECONDS),
         limits,
     )
+
+
+def enclosing_run(environ: Mapping[str, str]) -> str | None:
+    """Id of the run inside which a program with this environment works; None: it works in none."""
+    return environ.get(PARENT_VARIABLE) or None
+
+
+def inside_run(environ: Mapping[str, str], run_id: str | None) -> dict[str, str]:
+    """The environment of a program that works inside this run; None: in none."""
+    others = {name: value for name, value in environ.items() if name != PARENT_VARIABLE}
+    return others if run_id is None else {**others, PARENT_VARIABLE: run_id}
 
 
 def _absolute(chosen: str) -> Path:

@@ -632,6 +632,17 @@ class BudgetConfig(Settings, frozen=True):
     """Vote on the answers that are there, or wait for `raise_budget`, `finish_now` or the run's time limit."""
 
 
+class NestedConfig(Settings, frozen=True):
+    """That agents may start runs of their own (see docs/nested-runs.md). Without it they may not."""
+
+    max_depth: int = Field(default=1, ge=1, le=5)
+    """So many levels of runs may lie below this one. 1: what it starts starts nothing."""
+    max_runs: int = Field(default=3, ge=1, le=100)
+    """So many runs may this one start, by all its agents together."""
+    share_of_budget: float = Field(default=0.5, gt=0, le=0.9)
+    """They may spend this part of the budget, all together; the rest is for the team's own work."""
+
+
 class EarlierTurn(Settings, frozen=True):
     """A turn of the same session that has ended: what was asked, and the final answer."""
 
@@ -661,6 +672,8 @@ class Config(Settings, frozen=True):
     budget: BudgetConfig = BudgetConfig()
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
     """By backend type."""
+    nested: NestedConfig | None = None
+    """Whether agents may start runs, and how many; None: they may not."""
 
     @field_validator("limits")
     @classmethod

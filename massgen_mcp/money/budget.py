@@ -8,7 +8,7 @@ and no clocks. A call of unknown price counts with its tokens only.
 import math
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import BudgetMark, BudgetRaised, Event, RunStarted
+from massgen_mcp.events import BudgetMark, BudgetRaised, Event, NestedRunEnded, NestedRunStarted, RunStarted
 from massgen_mcp.money.spending import Spending, Spent
 
 MARKS = (50, 75, 90)
@@ -24,10 +24,19 @@ class Budget:
     spending: Spending = field(default_factory=Spending)
     announced: int = 0
     """The highest mark that has been told."""
+    set_aside: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
+    """Money and tokens that nested runs may still spend, by their ids, as long as they go on."""
 
     @property
     def spent(self) -> Spent:
         return self.spending.total
+
+    @property
+    def free(self) -> tuple[float, float]:
+        """Money and tokens that are neither spent nor set aside for nested runs."""
+        aside = self.set_aside.values()
+        usd = self.max_usd - self.spent.usd - sum(usd for usd, _ in aside)
+        return usd, self.max_tokens - self.spent.tokens - sum(tokens for _, tokens in aside)
 
     @property
     def share(self) -> float:
@@ -49,6 +58,11 @@ class Budget:
                 self.announced = event.percent
             case BudgetRaised():
                 self._raise(event.max_usd)
+            case NestedRunStarted():
+                self.set_aside[event.run_id] = (event.max_usd, event.max_tokens)
+            case NestedRunEnded():
+                self.set_aside.pop(event.run_id, None)
+                self.spending.add_nested(event)
             case _:
                 pass
 

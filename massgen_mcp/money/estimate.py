@@ -43,10 +43,14 @@ class Estimate:
     max_usd: float
     guessed: bool = False
     """Some prices are the models' own providers', and not those of the gateways that are asked."""
+    nested_usd: float | None = None
+    """What runs that agents start may cost besides, within `max_usd`; None: they start none."""
 
     def __str__(self) -> str:
         calls, seconds = self.calls, self.seconds
         effort = f"{calls[0]} to {calls[1]} model calls, {seconds[0]:.0f} to {seconds[1]:.0f} s"
+        if self.nested_usd is not None:
+            effort += f"; runs that agents start may add up to ${self.nested_usd:.2g}"
         if self.usd is None:
             return f"price unknown, {effort}"
         unknown = f", and {self.unpriced} agents of unknown price" if self.unpriced else ""
@@ -70,6 +74,7 @@ async def estimate(config: Config, question: str, environ: Mapping[str, str]) ->
         unpriced=sum(tariff.cost(Usage()).usd is None for tariff in tariffs),
         max_usd=cap,
         guessed=any(tariff.cost(Usage()).source == "estimate" for tariff in tariffs),
+        nested_usd=cap * config.nested.share_of_budget if config.nested else None,
     )
 
 

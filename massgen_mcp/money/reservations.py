@@ -97,8 +97,9 @@ class Reservations:
         return None
 
     def may_fit(self, estimate: CallEstimate, share: float) -> bool:
-        """Whether it may fit later, when calls in flight turn out cheaper than what is set aside for them."""
-        return bool(self._reserved) and self._fits(estimate.least, share, alone=True)
+        """Whether it may fit later, when calls and nested runs turn out cheaper than what is set aside for them."""
+        others = bool(self._reserved or self.budget.set_aside)
+        return others and self._fits(estimate.least, share, alone=True)
 
     def holds(self, share: float) -> bool:
         """Whether what is spent and set aside is still within that share; a failed try may have cost too much."""
@@ -133,23 +134,36 @@ class Reservations:
         """Return when something set aside came back, or the budget was raised."""
         await self._changed.wait()
 
+    def free(self) -> tuple[float, float]:
+        """Money and tokens that nothing is set aside for."""
+        return self._free(1.0)
+
+    def hold(self, run_id: str, usd: float, tokens: int) -> None:
+        """Set this aside for a nested run that is about to start. `release` it when that is in the journal."""
+        self._reserved[run_id] = Reservation(usd, tokens)
+
     def _take(self, call_id: str, reservation: Reservation) -> Reservation:
         self._reserved[call_id] = reservation
         return reservation
 
     def _free(self, share: float) -> tuple[float, float]:
         """Money and tokens that are neither spent nor set aside."""
-        budget, reserved = self.budget, self._reserved.values()
-        return (
-            budget.max_usd * share - budget.spent.usd - sum(reservation.usd for reservation in reserved),
-            budget.max_tokens * share - budget.spent.tokens - sum(reservation.tokens for reservation in reserved),
-        )
+        budget = self.budget
+        usd, tokens = self._set_aside
+        return budget.max_usd * share - budget.spent.usd - usd, budget.max_tokens * share - budget.spent.tokens - tokens
+
+    @property
+    def _set_aside(self) -> tuple[float, int]:
+        """Money and tokens for calls in flight and for nested runs that go on."""
+        reserved, nested = self._reserved.values(), self.budget.set_aside.values()
+        usd = sum(one.usd for one in reserved) + sum(usd for usd, _ in nested)
+        return usd, sum(one.tokens for one in reserved) + sum(tokens for _, tokens in nested)
 
     def _fits(self, reservation: Reservation, share: float, *, alone: bool = False) -> bool:
         usd, tokens = self._free(share)
         if alone:
-            usd += sum(other.usd for other in self._reserved.values())
-            tokens += sum(other.tokens for other in self._reserved.values())
+            others_usd, others_tokens = self._set_aside
+            usd, tokens = usd + others_usd, tokens + others_tokens
         return reservation.usd <= usd and reservation.tokens <= tokens
 
     def wake(self) -> None:

@@ -3,9 +3,9 @@
 The one owner of these sums: the budget compares with them, every view tells them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
-from massgen_mcp.events import Cost, LostTry, ModelReplied, Usage
+from massgen_mcp.events import Cost, LostTry, ModelReplied, NestedRunEnded, NestedSpending, Usage
 
 
 @dataclass
@@ -60,6 +60,15 @@ class Spent:
         self.unpriced_calls += cost.usd is None
         self.estimated_calls += cost.source == "estimate"
 
+    def include(self, other: NestedSpending) -> None:
+        """What a nested run spent, as a part of this sum."""
+        for name in NestedSpending.model_fields:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def as_nested(self) -> NestedSpending:
+        """This sum as the run that it is nested in hears of it."""
+        return NestedSpending.model_validate(asdict(self))
+
 
 @dataclass
 class Spending:
@@ -68,6 +77,8 @@ class Spending:
     total: Spent = field(default_factory=Spent)
     by_agent: dict[str, Spent] = field(default_factory=dict[str, Spent])
     by_model: dict[str, Spent] = field(default_factory=dict[str, Spent])
+    nested: Spent = field(default_factory=Spent)
+    """What runs nested in this one spent: a part of `total`, and of nobody's share in the other two."""
 
     def add_reply(self, event: ModelReplied) -> None:
         for spent in self._sums(event.agent, event.model):
@@ -79,6 +90,10 @@ class Spending:
         if event.usage is not None and event.cost is not None:
             for spent in self._sums(event.agent, model):
                 spent.add(event.usage, event.cost, None)
+
+    def add_nested(self, event: NestedRunEnded) -> None:
+        self.total.include(event.spent)
+        self.nested.include(event.spent)
 
     def _sums(self, agent: str, model: str) -> tuple[Spent, Spent, Spent]:
         return self.total, self.by_agent.setdefault(agent, Spent()), self.by_model.setdefault(model, Spent())

@@ -58,6 +58,9 @@ class Conductor:
         self._live_run = LiveRun(self.state, journal, asks_first=asks_first, report=run_spec.report)
         if run_spec.caller_questions is not None:
             run_spec.caller_questions.open(self._live_run)
+        if run_spec.nested_runs is not None:
+            workspaces = [member.workspace for member in run_spec.team if member.workspace is not None]
+            run_spec.nested_runs.open(self._live_run, workspaces)
         self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds)
         self._cancel_requested = False
         self._briefing: Briefing | None = None
@@ -66,6 +69,8 @@ class Conductor:
         """Continue where the journal leads: no model call and no tool whose result is in it will be made again."""
         faults = {member.name: await self._fast_forward(member) for member in self._run_spec.team}
         self._past = ()
+        if self._run_spec.nested_runs is not None:
+            await self._run_spec.nested_runs.show_files()
         self._live_run.record(RunResumed(in_flight=tuple(self.state.resume_point.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._live_run.coordination.live:
@@ -106,6 +111,11 @@ class Conductor:
         if not self._live_run.caller.carried_out(control):
             self._live_run.record(CallerSaid(control=control, message=message))
 
+    async def admit(self, run_id: str) -> None:
+        """Let a run begin that a program has prepared which works inside this run."""
+        if self._run_spec.nested_runs is not None:
+            await self._run_spec.nested_runs.admit(run_id)
+
     def answer(self, decision: str) -> None:
         """Tell the agent that asks what the caller decided; nothing if no agent asks any more."""
         if self._live_run.caller.asked is not None and self._live_run.caller.asked.kind == "question":
@@ -127,16 +137,25 @@ class Conductor:
         """
         with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued):
             if failure := await self._attempts():
+                await self._end_nested_runs()
                 self._live_run.record(failure)
             elif final := self.state.final:
                 unkept = await self._keep(final)
+                await self._end_nested_runs()
                 self._live_run.record(
                     RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer, unkept=unkept)
                 )
         if self._run.ended_early:
+            with anyio.CancelScope(shield=True):
+                await self._end_nested_runs()
             self._live_run.record(self._cut_short())
         with anyio.CancelScope(shield=True):
             await self._live_run.settle()
+
+    async def _end_nested_runs(self) -> None:
+        """Before the run ends: what they cost is a part of it."""
+        if self._run_spec.nested_runs is not None:
+            await self._run_spec.nested_runs.end_all()
 
     async def _keep(self, final: Final) -> str:
         """Keep the final answer with its files; why that failed, if it did. The answer itself is in the journal."""

@@ -124,8 +124,17 @@ class Conversation:
 
     async def use_tools(self, calls: tuple[ToolCall, ...], *, only_plan: bool = False) -> None:
         """Run those of the reply's ordinary tool calls that have no result yet."""
-        done, begun = len(self.results), frozenset(self._begun)
-        ran = run_tools(self._member, calls, self._live_run, done=done, begun=begun, only_plan=only_plan)
+        if self.reply is None:
+            return
+        ran = run_tools(
+            self._member,
+            calls,
+            self._live_run,
+            reply_id=self.reply.call_id,
+            done=len(self.results),
+            begun=frozenset(self._begun),
+            only_plan=only_plan,
+        )
         async for event in ran:
             self.take_in(event)
 

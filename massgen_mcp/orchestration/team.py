@@ -1,6 +1,6 @@
 """A run's team and its limits, as the composition root hands them to orchestration."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from massgen_mcp.backends.base import Backend
@@ -14,6 +14,7 @@ from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
+from massgen_mcp.orchestration.nested_runs import NestedRuns
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import Commands
@@ -33,6 +34,8 @@ class Member:
     perspective: str | None = None
     """From which side it looks at the question for its first answer."""
     tools: tuple[Tool, ...] = ()
+    withheld: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tools that its config asks for and that it does not get, by name, and what it is told when it calls them."""
     notes: tuple[str, ...] = ()
     """What its system message says about what is at hand, beyond the files."""
     workspace: Workspace | None = None
@@ -98,6 +101,8 @@ class RunSpec:
     """What the run may cost. None: whatever it takes."""
     caller_questions: CallerQuestions | None = None
     """Where agents may ask the caller, if they may."""
+    nested_runs: NestedRuns | None = None
+    """Where agents may start runs, if they may."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
 

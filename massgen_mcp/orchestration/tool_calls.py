@@ -12,7 +12,7 @@ from massgen_mcp.events import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.tools.base import RunsOnce, ToolRefused, ToolResult, decoded
+from massgen_mcp.tools.base import KeyedTool, RunsOnce, ToolRefused, ToolResult, decoded
 
 MAX_RESULT_CHARACTERS = 100_000
 MAX_CALLS_PER_REPLY = 32
@@ -29,12 +29,14 @@ async def run_tools(
     calls: tuple[ToolCall, ...],
     live_run: LiveRun,
     *,
+    reply_id: str,
     done: int = 0,
     begun: AbstractSet[str] = frozenset(),
     only_plan: bool = False,
 ) -> AsyncGenerator[ToolFinished]:
     """Run the calls of one reply in their order, except the first `done` ones; every call gets its result, the surplus
     ones a refusal. Those in `begun`, by id, were begun in a process that was lost, and must not be run twice.
+    `reply_id`: of the model call that was replied to.
 
     With `only_plan` tools that have side effects are not run; the model is told that its call is part of its plan.
     """
@@ -46,7 +48,7 @@ async def run_tools(
         elif call.id in begun:
             result, valid = ToolResult(INTERRUPTED, is_error=True), True
         else:
-            result, valid = await _run(member, call, live_run, only_plan=only_plan)
+            result, valid = await _run(member, call, f"{reply_id}/{place}", live_run, only_plan=only_plan)
         text = _cut(result.text)
         yield live_run.record(
             ToolFinished(
@@ -62,9 +64,13 @@ async def run_tools(
         )
 
 
-async def _run(member: Member, call: ToolCall, live_run: LiveRun, *, only_plan: bool) -> tuple[ToolResult, bool]:
-    """The result, and whether the call was a valid one."""
+async def _run(
+    member: Member, call: ToolCall, key: str, live_run: LiveRun, *, only_plan: bool
+) -> tuple[ToolResult, bool]:
+    """The result, and whether the call was a valid one. `key` tells the call from every other one of the run."""
     tool = next((tool for tool in member.offered if tool.spec.name == call.name), None)
+    if tool is None and (why := member.withheld.get(call.name)):
+        return ToolResult(why, is_error=True), False
     if tool is None:
         names = ", ".join(tool.spec.name for tool in member.offered) or "none"
         unknown = f"There is no tool named {call.name[:60]!r}. Your tools besides the workflow: {names}."
@@ -76,6 +82,8 @@ async def _run(member: Member, call: ToolCall, live_run: LiveRun, *, only_plan: 
     if only_plan and tool.side_effects:
         planned = f"Not executed: this is planning. Describe in your answer that {call.name} is to be called."
         return ToolResult(planned), True
+    if isinstance(tool, KeyedTool):
+        return await tool.run_once(arguments, key), True
     if isinstance(tool, RunsOnce):
         shown = tool.shown(arguments)
         live_run.record(ToolStarted(agent=member.name, call_id=call.id, name=call.name, shown=shown))

@@ -14,6 +14,8 @@ from massgen_mcp.events import (
     AttemptStarted,
     Camp,
     InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
     Outcome,
     PresentationFailed,
     RunCompleted,
@@ -77,6 +79,12 @@ class RunFacts:
     """How often another process had to go on with the run."""
     repeated_calls: int = 0
     """Model calls made once more because their reply was lost with a process."""
+    nested_runs: dict[str, NestedRunStarted] = field(default_factory=dict[str, NestedRunStarted])
+    """Runs that were started inside this one, by id."""
+    nested_ends: dict[str, NestedRunEnded] = field(default_factory=dict[str, NestedRunEnded])
+    """How those of them ended that have, by id."""
+    parent: str | None = None
+    """Id of the run that it is nested in."""
     store_state: RunStatus | None = None
     """What the run store says where it knows better than the events: nobody has begun the run, or nobody goes on."""
 
@@ -171,6 +179,13 @@ class RunFacts:
     @property
     def winner(self) -> WinnerChosen | None:
         return self.coordination.winner
+
+    # -- nested runs ----------------------------------------------------------------------------------------------
+
+    @property
+    def open_nested_runs(self) -> list[NestedRunStarted]:
+        """Those that have not ended, as far as this run knows."""
+        return [started for run_id, started in self.nested_runs.items() if run_id not in self.nested_ends]
 
     # -- the end --------------------------------------------------------------------------------------------------
 

@@ -94,6 +94,10 @@ class RunState(RunFacts):
                 pass  # what there is to know of it, a part has folded in
             case events.RunOffStarted():
                 pass  # what there is to know of it, a part has folded in
+            case events.NestedRunStarted():
+                self.nested_runs[event.run_id] = event
+            case events.NestedRunEnded():
+                self.nested_ends[event.run_id] = event
             case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
                 pass
             case events.ToolStarted():
@@ -107,6 +111,7 @@ class RunState(RunFacts):
 
     def _begin(self, event: events.RunStarted, time: float) -> None:
         self.run_id, self.question, self.started_at = event.run_id, event.question, time
+        self.parent = event.parent
         self._seat(event.agents)
 
     def _seat(self, agents: Iterable[events.AgentInfo]) -> None:

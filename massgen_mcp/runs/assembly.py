@@ -12,6 +12,8 @@ from massgen_mcp.events import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
+from massgen_mcp.orchestration.delegating import DELEGATE, DELEGATION_TOOLS, delegation_tools
+from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.agent_servers import ServerAccess
@@ -27,6 +29,7 @@ from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
 from massgen_mcp.workspace.directory import Workspace
 
+NO_LIST = "Not started: this run is in no list, so no run can be started inside it. Work it out yourself."
 MIB = 1024 * 1024
 
 
@@ -61,15 +64,17 @@ def assemble(
     tariffs: list[Tariff],
     command_access: "CommandAccess | None" = None,
     server_access: ServerAccess | None = None,
+    nested_host: NestedHost | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
     and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
-    MCP servers.
+    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
+    nested_runs = _nested_runs(request, nested_host)
     views = perspectives(config.agents) if orchestrator.perspectives else [None] * len(config.agents)
     team = tuple(
         replace(
@@ -89,11 +94,17 @@ def assemble(
             own_tools=asked_tools(agent.backend),
             tariff=tariff,
             perspective=perspective,
+            withheld=_withheld(request, nested_runs),
         )
         for place, (agent, backend, limiter, tariff, perspective) in enumerate(
             zip(config.agents, backends, provider_limiters, tariffs, views, strict=True)
         )
     )
+    if nested_runs is not None:
+        team = tuple(
+            replace(member, tools=(*member.tools, *delegation_tools(nested_runs, member.name, member.workspace)))
+            for member in team
+        )
     mounts = next((member.workspace.mounts for member in team if member.workspace is not None), ())
     return RunSpec(
         question=request.question,
@@ -118,10 +129,30 @@ def assemble(
         policy=orchestrator,
         shared_notes=board.text,
         caller_questions=caller_questions,
+        nested_runs=nested_runs,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
         writable_names=tuple(mount.name for mount in mounts if mount.writable),
     )
+
+
+def _nested_runs(request: Request, host: NestedHost | None) -> NestedRuns | None:
+    nested = request.config.nested
+    if nested is None or host is None or request.levels == 0:
+        return None
+    timeouts = request.config.timeout_settings
+    return NestedRuns(
+        host,
+        nested,
+        run_seconds=timeouts.orchestrator_timeout_seconds,
+        round_seconds=timeouts.round_timeout_seconds,
+    )
+
+
+def _withheld(request: Request, nested_runs: NestedRuns | None) -> dict[str, str]:
+    if request.config.nested is None or nested_runs is not None:
+        return {}
+    return {DELEGATE: request.depth_reached() if request.levels == 0 else NO_LIST}
 
 
 def _member(
@@ -161,7 +192,7 @@ def _member(
         notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
     toolbox = None
     if server_access is not None:
-        taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS))
+        taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS, *DELEGATION_TOOLS))
         toolbox = server_access.toolbox(run, name, agent, workspace, taken)
     return Member(
         name,

@@ -29,6 +29,9 @@ def checked_raise(view: RunView, value: float | None) -> str:
     """The new cap as it is stored. Raises `MassgenError` where it would raise nothing."""
     if view.ended:
         raise MassgenError("invalid_action", f"run {view.row.run_id} is {view.state}; it spends nothing any more")
+    if outer := view.row.parent:
+        told = f"run {view.row.run_id} spends of the budget of run {outer}, which set it aside; it cannot be raised"
+        raise MassgenError("invalid_action", told)
     cap = view.max_usd or 0.0
     if value is None or not cap < value <= MAX_USD:
         told = f"raise_budget needs a `value` above the cap of {cap:g} US dollars, at most {MAX_USD:g}"

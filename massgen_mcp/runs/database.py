@@ -78,6 +78,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (  # queued runs that are not taken, and why
         "ALTER TABLE runs ADD COLUMN held_back_by TEXT",
     ),
+    (  # runs nested in others
+        "ALTER TABLE runs ADD COLUMN parent TEXT",
+        "ALTER TABLE runs ADD COLUMN admitted INTEGER NOT NULL DEFAULT 1",
+        "CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 

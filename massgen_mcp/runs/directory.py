@@ -6,6 +6,7 @@ One writer per file: the process that runs the run.
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.engine.rows import Nesting, Request
 from massgen_mcp.runs.journal import JournalLog, make_journal
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
@@ -27,6 +28,8 @@ from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
 """Of the `config.json` that this program writes, and the highest that it can execute. 0: one that names none."""
+REQUEST_KEYS = {"v", "question", "config", "history", "nesting"}
+"""`nesting` is there in a nested run alone."""
 
 
 class RunDirectory:
@@ -47,6 +50,7 @@ class RunDirectory:
         config: Config,
         history: Sequence[EarlierTurn] = (),
         redactor: Redactor = NO_KEYS,
+        nesting: Nesting | None = None,
     ) -> "RunDirectory":
         """Make the directory with the frozen request in it, durably. The run is asked what is frozen: `redactor` takes
         keys out before.
@@ -63,6 +67,8 @@ class RunDirectory:
                 "config": config.model_dump(mode="json"),
                 "history": [turn.model_dump(mode="json") for turn in history],
             }
+            if nesting is not None:
+                document["nesting"] = asdict(nesting)
             document = redactor.value(document)
             sealed = {**document, "crc": _checksum(document)}
             write_durably(run.request, json.dumps(sealed, indent=2).encode())
@@ -78,10 +84,11 @@ class RunDirectory:
             document = json.loads(self.request.read_bytes())
             if document.pop("crc") != _checksum(document):
                 raise MassgenError("run_damaged", "the run's config.json is not what was written")
-            if document.get("v", 0) > REQUEST_VERSION or document.keys() - {"v", "question", "config", "history"}:
+            if document.get("v", 0) > REQUEST_VERSION or document.keys() - REQUEST_KEYS:
                 raise JournalNewer("the run's config.json")
             history = tuple(EarlierTurn.model_validate(turn) for turn in document["history"])
-            return Request(str(document["question"]), Config.model_validate(document["config"]), history)
+            nesting = Nesting(**document["nesting"]) if "nesting" in document else None
+            return Request(str(document["question"]), Config.model_validate(document["config"]), history, nesting)
         except FileNotFoundError as error:
             raise MassgenError("run_damaged", "the run's config.json is missing") from error
         except OSError as error:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
 from massgen_mcp import __version__
@@ -31,10 +32,11 @@ from massgen_mcp.events import (
     RunStarted,
     public_agent_name,
 )
-from massgen_mcp.home import find_home
+from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
+from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState, folded
@@ -42,7 +44,7 @@ from massgen_mcp.runs.agent_servers import opened_servers
 from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
 from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import Action, Control
+from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
@@ -84,7 +86,10 @@ class RunHandle:
         """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
         done: list[int] = []
         for control in controls:
-            self.do(control.action, control.message, control.number)
+            if control.action == "admit":
+                await self._conductor.admit(control.message)
+            else:
+                self.do(control.action, control.message, control.number)
             if control.action != "cancel":  # that stays wanted until the run has ended
                 await self._conductor.settle()
                 done.append(control.number)
@@ -101,17 +106,19 @@ async def execute_run(
     on_news: Callable[[bool], None] = lambda _: None,
     heartbeat: float = math.inf,
     limiters: ProviderLimiters | None = None,
+    nested_host: Callable[[Request], NestedHost] | None = None,
 ) -> RunState:
     """Take a run from its stored request, or from where its journal ends, to its terminal event; returns what it looks
     like then.
 
     `on_news` and `heartbeat` as `Publisher` has them. Runs that are given the same `limiters` spare the providers
-    together; without it a run does so alone.
+    together; without it a run does so alone. `nested_host`: who executes runs that are started inside this one; without
+    it none can be.
     Raises `MassgenError` for a damaged run directory or a store that fails, and `JournalNewer` for a run that a newer
     version worked on; nothing is changed then.
     """
     request = run.read_request()
-    question, config = request.question, request.config
+    config = request.config
     backends_of = [agent.backend for agent in config.agents]
     redactor = redactor_for(environ, backends_of, server_variables(config.agents))
     async with AsyncExitStack() as cleanup:
@@ -133,14 +140,15 @@ async def execute_run(
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choice = await chosen_sandbox(config, environ)
         access = await _command_access(run, config, choice, environ, cleanup)
-        servers = await opened_servers(config, environ, redactor, log.note, cleanup)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
+        host = nested_host and nested_host(request)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
         run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
             with _told_in(log):
-                run.write_metadata(_metadata(run_id, question, config, choice))
+                run.write_metadata(_metadata(run_id, request, choice))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -152,12 +160,12 @@ async def execute_run(
         publisher = Publisher(run, state, journal, log, on_news=on_news, heartbeat=heartbeat)
         journal.listen(publisher.heard)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(publisher.publish)
+            _accompany(tasks, publisher, run_spec)
             try:
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, question, config, choice))
+                    journal.record(_started(run_id, request, choice))
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -174,6 +182,13 @@ async def execute_run(
 
 def _opened(run: RunFiles, redactor: Redactor) -> tuple[list[LogRecord], EventWriter]:
     return run.event_log.read_to_continue(), run.event_log.append(redactor=redactor)
+
+
+def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSpec) -> None:
+    """What goes on beside the run, as long as it does."""
+    tasks.start_soon(publisher.publish)
+    if run_spec.nested_runs is not None:
+        tasks.start_soon(run_spec.nested_runs.attend)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
@@ -317,10 +332,12 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, question: str, config: Config, choice: Choice | None) -> RunStarted:
+def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted:
+    config = request.config
     return RunStarted(
         run_id=run_id,
-        question=question,
+        question=request.question,
+        parent=request.nesting.parent if request.nesting else None,
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
@@ -335,14 +352,16 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, question: str, config: Config, choice: Choice | None) -> dict[str, object]:
+def _metadata(run_id: str, request: Request, choice: Choice | None) -> dict[str, object]:
+    nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
     sandbox = {"sandbox": {"level": choice.level, "why": choice.why, "notes": [*choice.notes]}} if choice else {}
     return {
         **sandbox,
         "run_id": run_id,
-        "query": question,
+        **nesting,
+        "query": request.question,
         "timestamp": time.time(),
         "massgen_mcp_version": __version__,
         "python_version": sys.version.split()[0],
-        "config": config.model_dump(mode="json", exclude_defaults=True),
+        "config": request.config.model_dump(mode="json", exclude_defaults=True),
     }

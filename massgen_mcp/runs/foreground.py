@@ -7,7 +7,7 @@ know how a run is shown.
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -16,28 +16,35 @@ import anyio.to_thread
 
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models import EarlierTurn
+from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError, storage_fault
 from massgen_mcp.events import LogRecord
 from massgen_mcp.file_systems import refuse_network
-from massgen_mcp.home import find_home
+from massgen_mcp.home import enclosing_run, find_home
+from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
-from massgen_mcp.runs.engine import NewsHost, RunFiles, RunStore
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunStore
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, SessionMoved, new_run_id
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.project import LOGS, SESSIONS, own_place
+from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.session_records import SessionRecords
 from massgen_mcp.runs.sessions import SessionTurns
+from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.workspace.snapshot import remove_tree
 
 CONTROL_INTERVAL = 5.0
 """Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
+ADMISSION_INTERVAL = 0.1
+"""Seconds between two looks whether a run that is started inside another one may begin."""
 STATUS_HEARTBEAT = 2.0
 """Every so many seconds `status.json` is written even if nothing happened."""
 
@@ -49,6 +56,9 @@ class _Listing:
     store: RunStore
     sessions: SessionTurns
     news: NewsHost
+    nested_host: Callable[[Request], NestedHost]
+    outer: RunView | None = None
+    """The run inside which this one is started, and which has to admit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,7 @@ class ForegroundRun:
         async def work() -> None:
             with anyio.CancelScope(shield=True):
                 try:
+                    await self._admitted()
                     outcome.append(await self._to_its_end(started, on_record))
                 except Exception as error:  # noqa: BLE001 - carried out of the task group as it is
                     outcome.append(error)
@@ -122,6 +133,21 @@ class ForegroundRun:
             raise came
         return came
 
+    async def _admitted(self) -> None:
+        """Wait until the run around this one has set its budget aside, or this one has ended without."""
+        if self._listing is None or self._listing.outer is None:
+            return
+        store, outer = self._listing.store, self._listing.outer.row.run_id
+        while True:
+            row, around = await anyio.to_thread.run_sync(lambda: (store.get(self.run_id), store.get(outer)))
+            if row.admitted or row.state in TERMINAL_STATES:
+                return
+            if around.state in TERMINAL_STATES:
+                told = f"run {outer}, inside which it was started, is {around.state}"
+                self._note_end(await break_off(self.directory, "budget", told, self.environ))
+                return
+            await anyio.sleep(ADMISSION_INTERVAL)
+
     async def _to_its_end(
         self, on_start: Callable[[RunHandle], None], on_record: Callable[[LogRecord], None]
     ) -> RunState:
@@ -133,6 +159,7 @@ class ForegroundRun:
                 on_start=on_start,
                 on_record=on_record,
                 on_news=self._tell,
+                nested_host=self._listing and self._listing.nested_host,
                 heartbeat=STATUS_HEARTBEAT,
             )
         except Exception as failure:
@@ -177,10 +204,13 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
     """A new run in a directory of its own, to be executed by this process while the context lasts. Where the store
     cannot be used the run works all the same, and its `note` says that it is in no list.
 
-    As a turn of a session it knows the turns before it, and its agents begin with the files that those left.
+    As a turn of a session it knows the turns before it, and its agents begin with the files that those left. In a
+    process that works inside a run it is nested in that one, and begins when that one admits it.
 
-    Raises `MassgenError` unsafe_path, session_busy, disk_full, store_unavailable.
+    Raises `MassgenError` unsafe_path, session_busy, nesting_refused, config_invalid, disk_full, store_unavailable.
     """
+    if not request.listed and (outer := enclosing_run(request.team.environ)):
+        raise MassgenError("nesting_refused", f"inside run {outer} only runs are started that are in the list of runs")
     with ExitStack() as cleanup:
         project = request.project or cleanup.enter_context(temporary_project())
         _require_utf8(project)
@@ -189,7 +219,7 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
             try:
                 run = _listed(request, project, cleanup)
             except MassgenError as error:
-                if error.code == "session_busy":
+                if error.code == "session_busy" or enclosing_run(request.team.environ):
                     raise
                 note = f"this run is in no list: {error}"
         yield run or _unlisted(request, project, note)
@@ -229,7 +259,7 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         project = directory.path.parents[2]
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
-        listing = _Listing(engine.store, RunService(engine, environ).sessions, news)
+        listing = _listing(engine, RunService(engine, environ), environ, row.run_id, news)
         yield ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
 
 
@@ -249,8 +279,11 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
     home = find_home(environ).ensure()
     engine = local_engine(home)
     cleanup.callback(engine.close)
-    sessions = RunService(engine, environ).sessions
-    fingerprint, run_id = identity(request.config, environ, home), new_run_id()
+    service = RunService(engine, environ)
+    sessions = service.sessions
+    outer = enclosing(engine, environ)
+    config, nesting = (request.config, None) if outer is None else config_within(outer, request.config, environ)
+    fingerprint, run_id = identity(config, environ, home), new_run_id()
     while True:
         with ExitStack() as attempt:
             records = _records(request, project, sessions)
@@ -258,18 +291,29 @@ def _listed(request: RunRequest, project: Path, cleanup: ExitStack) -> Foregroun
                 attempt.callback(records.path.rmdir)
             session_id = records.session_id if records else None
             history, over = sessions.told(session_id)
-            directory = _new_directory(request, project, records, history.turns)
+            directory = _new_directory(request, project, records, history.turns, config, nesting)
             attempt.callback(remove_tree, directory.path)
             refuse_network(directory.path)
             held = cleanup.enter_context(ExitStack())
             held.enter_context(engine.liveness.hold_foreground(directory))
             run = NewRun(run_id, request.question, request.source, fingerprint, "", None, session_id, over)
+            if outer is not None:
+                run = replace(run, parent=outer.row.run_id, admitted=False)
             if _entered(engine.store, run, directory, begins_session=request.begins_session):
                 attempt.pop_all()
                 news = engine.liveness.foreground_news(directory, run_id, environ)
-                listing = _Listing(engine.store, sessions, news)
+                listing = replace(_listing(engine, service, environ, run_id, news), outer=outer)
+                if outer is not None:
+                    ask_to_admit(engine, environ, outer, run_id)
                 return ForegroundRun(run_id, directory, environ, session=records, _listing=listing)
             held.close()
+
+
+def _listing(engine: Engine, service: RunService, environ: Mapping[str, str], run_id: str, news: NewsHost) -> _Listing:
+    def nested_host(request: Request) -> NestedHost:
+        return NestedRunHost(engine, service, environ, run_id, request)
+
+    return _Listing(engine.store, service.sessions, news, nested_host)
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:
@@ -287,7 +331,7 @@ def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_se
 
 def _unlisted(request: RunRequest, project: Path, note: str) -> ForegroundRun:
     records = _records(request, project)
-    directory = _new_directory(request, project, records, ())
+    directory = _new_directory(request, project, records, (), request.config)
     temporary = None if request.listed else project
     return ForegroundRun(new_run_id(), directory, request.team.environ, note, records, _temporary=temporary)
 
@@ -308,17 +352,22 @@ def _records(request: RunRequest, project: Path, sessions: SessionTurns | None =
 
 
 def _new_directory(
-    request: RunRequest, project: Path, session: SessionRecords | None, told: tuple[EarlierTurn, ...]
+    request: RunRequest,
+    project: Path,
+    session: SessionRecords | None,
+    told: tuple[EarlierTurn, ...],
+    config: Config,
+    nesting: Nesting | None = None,
 ) -> RunDirectory:
     """A directory of this run alone, however many are started in the same moment. `told`: what the store knows of the
-    session; of one that it does not know there may be records, as of another machine.
+    session; of one that it does not know there may be records, as of another machine. `config`: what is executed.
     """
     history = request.history or told or (session.history if session else ())
     logs = own_place(project, LOGS)
     while True:
         try:
             path = logs / f"log_{timestamp()}"
-            run = RunDirectory.create(path, request.question, request.config, history, request.redactor)
+            run = RunDirectory.create(path, request.question, config, history, request.redactor, nesting)
         except FileExistsError:
             continue
         if session and request.config.orchestrator.enable_filesystem:

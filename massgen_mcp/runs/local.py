@@ -16,7 +16,7 @@ from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, Part
-from massgen_mcp.runs.engine.rows import RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow
 from massgen_mcp.runs.journal import has_events
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.runner_endpoint import LocalLiveness
@@ -40,9 +40,15 @@ class LocalFiles:
         self._home = home
 
     def create(
-        self, run_id: str, question: str, config: Config, history: Sequence[EarlierTurn], redactor: Redactor
+        self,
+        run_id: str,
+        question: str,
+        config: Config,
+        history: Sequence[EarlierTurn],
+        redactor: Redactor,
+        nesting: Nesting | None = None,
     ) -> RunDirectory:
-        return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor)
+        return RunDirectory.create(self._home.runs / run_id, question, config, history, redactor, nesting)
 
     def created(self, run_id: str) -> bool:
         return RunDirectory(self._home.runs / run_id).request.exists()

@@ -35,7 +35,9 @@ from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.retention import prune
+from massgen_mcp.runs.service import RunService
 
 logger = logging.getLogger("massgen_mcp.runner")
 
@@ -59,6 +61,7 @@ class Runner:
         self._environ = environ
         self._id = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._limiters = ProviderLimiters()
+        self._service = RunService(engine, environ)
         self._active: dict[str, RunHandle | None] = {}
         self._ended: dict[str, RunState] = {}
         """Runs whose end the store does not know yet."""
@@ -206,6 +209,9 @@ class Runner:
                     on_start=started,
                     on_news=lambda milestone: self._tell(run_id, milestone=milestone),
                     limiters=self._limiters,
+                    nested_host=lambda request: NestedRunHost(
+                        self._engine, self._service, self._environ, run_id, request
+                    ),
                 )
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)

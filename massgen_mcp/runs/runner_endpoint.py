@@ -20,7 +20,7 @@ from typing import Literal
 import anyio
 
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home
+from massgen_mcp.home import HOME_VARIABLE, IDLE_VARIABLE, Home, inside_run
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.locks import POLL_SECONDS, acquire, is_held
@@ -156,7 +156,11 @@ def _start(home: Home, fingerprint: str, log: Path, environ: Mapping[str, str], 
     session of its own, and inherits nothing but the environment and the lock that says that it is starting.
     """
     command = [sys.executable, "-P", "-m", "massgen_mcp.runs.runner", fingerprint, str(lock)]
-    inherited = {**environ, HOME_VARIABLE: str(home.path), IDLE_VARIABLE: repr(home.runner_idle_seconds)}
+    inherited = {
+        **inside_run(environ, None),
+        HOME_VARIABLE: str(home.path),
+        IDLE_VARIABLE: repr(home.runner_idle_seconds),
+    }
     try:
         with log.open("ab") as output:
             subprocess.run(  # noqa: S603 - our own module, no shell

@@ -33,7 +33,8 @@ from massgen_mcp.runs.engine.rows import (
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
-from massgen_mcp.runs.starting import enqueue
+from massgen_mcp.runs.starting import Within, enqueue
+from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.workspace.guard import safe_id
 
 Until = Literal["terminal", "phase", "change"]
@@ -78,14 +79,20 @@ class RunService:
         `on_conflict` says what to do when the key is taken (see `RunStore.add`). A turn of a session is told question
         and answer of the turns before it; only one turn of a session may be on its way.
 
-        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, disk_full,
-        store_unavailable.
+        In a process that works inside a run it is nested in that one, and begins when that one admits it.
+
+        Raises `MassgenError`: invalid_arguments, idempotency_conflict, session_busy, queue_full, nesting_refused,
+        disk_full, store_unavailable.
         """
         if request.session_id is not None:
             safe_id(request.session_id, "session id")
 
         def begun() -> tuple[Added, History, bool]:
-            added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity)
+            outer = enclosing(self._engine, self._environ)
+            within = None if outer is None else Within(*config_within(outer, request.config, self._environ))
+            added, history = enqueue(self._engine, self.sessions, request, self._dispatch.identity, within)
+            if outer is not None and not added.row.admitted:
+                ask_to_admit(self._engine, self._environ, outer, added.row.run_id)
             return added, history, self._liveness.wake(added.row.fingerprint)  # at once: the run waits for it
 
         added, history, woken = await anyio.to_thread.run_sync(begun)

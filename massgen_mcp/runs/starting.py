@@ -4,29 +4,44 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import storage_fault
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.engine import Engine, FileStore
-from massgen_mcp.runs.engine.rows import Added, NewRun, SessionMoved, new_run_id
+from massgen_mcp.runs.engine.rows import Added, Nesting, NewRun, SessionMoved, new_run_id
 from massgen_mcp.runs.sessions import History, SessionTurns
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """That a run is started inside another one: with this config, which is bounded, and when that one admits it."""
+
+    config: Config
+    nesting: Nesting
+
+
 def enqueue(
-    engine: Engine, sessions: SessionTurns, request: RunRequest, identity: Callable[[Config], str]
+    engine: Engine,
+    sessions: SessionTurns,
+    request: RunRequest,
+    identity: Callable[[Config], str],
+    within: Within | None = None,
 ) -> tuple[Added, History]:
     """Directory first, row last: a run that the store knows is whole. Raises as `RunStore.add`."""
     engine.home.ensure()
+    config, nesting = (request.config, None) if within is None else (within.config, within.nesting)
     run = NewRun(
         new_run_id(),
         request.question,
         request.source,
-        fingerprint=identity(request.config),
+        fingerprint=identity(config),
         request_hash=_hash(request),
         idempotency_key=request.idempotency_key,
         session_id=request.session_id,
+        parent=nesting and nesting.parent,
+        admitted=nesting is None,
     )
     if (added := engine.store.reusable(run, request.on_conflict)) is not None:
         return added, History()
@@ -34,7 +49,7 @@ def enqueue(
         while True:
             try:
                 history, over = sessions.told(request.session_id)
-                engine.files.create(run.run_id, request.question, request.config, history.turns, request.redactor)
+                engine.files.create(run.run_id, request.question, config, history.turns, request.redactor, nesting)
                 added = engine.store.add(
                     replace(run, turns_over=over),
                     on_conflict=request.on_conflict,

@@ -1,7 +1,7 @@
 """The run store of one machine: one SQLite file per user.
 
-Places are counted over all processes, so a run that waits for another run's result must never hold one: a nested run,
-when there are such, works in the place of the run that waits for it and is not queued.
+Places are counted over all processes. A run that waits for another one would hold a place for nothing, and a full house
+of such runs would wait for ever: a nested run works in the place of the run that it was started in, so it needs none.
 """
 
 import json
@@ -18,13 +18,13 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
 from massgen_mcp.runs.engine.rows import (
-    Action,
     Added,
     Control,
     Kept,
     NewRun,
     RunRow,
     SessionMoved,
+    Wish,
     WorkRow,
     unknown_run,
 )
@@ -35,15 +35,17 @@ QUESTION_PREVIEW = 200
 _COLUMNS = (
     "number, run_id, state, question, config, fingerprint, runner, idempotency_key, request_hash, created, started,"
     " ended, session_id, outcome, winner, events, kept,"
-    " resumes, directory, foreground, held_back_by"
+    " resumes, directory, foreground, held_back_by, parent, admitted"
 )
 _WORK_COLUMNS = "run_id, state, fingerprint, coalesce(started, created), kept, directory, foreground"
 _ENDED = tuple(sorted(TERMINAL_STATES))
 _OVER = (*_ENDED, "interrupted")
 _WAITING = (
-    f"state IN ('queued', 'interrupted') AND kept = 'all' AND foreground = 0 AND journal_version <= {JOURNAL_VERSION:d}"
+    "state IN ('queued', 'interrupted') AND kept = 'all' AND foreground = 0 AND admitted = 1"
+    f" AND journal_version <= {JOURNAL_VERSION:d}"
 )
 """What a runner could take."""
+_NEEDS_A_PLACE = "parent IS NULL"
 _RUNNING = "state = 'running' AND foreground = 0"
 """What runners work on."""
 _BUSY = ("queued", "running", "interrupted")
@@ -72,7 +74,8 @@ class Store:
                 earlier = self._want(db, earlier, "cancel")
             if run.session_id is not None:
                 _check_session(db, run, leaving=earlier)
-            _check_queue(db, max_queued)
+            if run.parent is None:
+                _check_queue(db, max_queued)
             _insert(db, run, state="queued", created=time.time())
             return Added(_existing(db, run.run_id), replaced=earlier)
 
@@ -139,7 +142,9 @@ class Store:
     def ahead(self, row: RunRow) -> int:
         with self._database.reading() as db:
             others = "1" if row.held_back_by else "held_back_by IS NULL"
-            return _count(db, f"{_WAITING} AND {others} AND number < ?", row.number)
+            if row.parent is not None:
+                return 0
+            return _count(db, f"{_WAITING} AND {_NEEDS_A_PLACE} AND {others} AND number < ?", row.number)
 
     def known(self, run_ids: Collection[str]) -> set[str]:
         with self._database.reading() as db:
@@ -167,23 +172,18 @@ class Store:
         # What a power cut takes back is claimed again, and goes on from its journal.
         with self._database.hasty_transaction() as db:
             _note_held_back(db, fingerprint, held_back or {})
-            room = max_running - _count(db, _RUNNING)
+            room = max_running - _count(db, f"{_RUNNING} AND {_NEEDS_A_PLACE}")
             queues = [queue for queue in _queues(db, fingerprint, only) if queue.fingerprint not in absent]
             turns = allocate(room, queues).get(fingerprint, 0)
-            if turns == 0:
-                return []
-            rows = db.execute(
-                "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
-                " started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
-                f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND fingerprint = ?3"
-                " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
-                f" ORDER BY number LIMIT ?5) RETURNING {_COLUMNS}",
-                (runner, time.time(), fingerprint, only, turns),
-            ).fetchall()
-        return sorted((_row(row) for row in rows), key=lambda row: row.number)
+            taken = (runner, time.time(), fingerprint, only)
+            rows = _take(db, f"NOT ({_NEEDS_A_PLACE})", *taken, -1)
+            if turns:
+                rows += _take(db, _NEEDS_A_PLACE, *taken, turns)
+        return sorted(rows, key=lambda row: row.number)
 
     def queue(self, fingerprint: str) -> list[WorkRow]:
-        query = f"SELECT {_WORK_COLUMNS} FROM runs WHERE {_WAITING} AND fingerprint = ? ORDER BY number"
+        order = f"({_NEEDS_A_PLACE}), number"
+        query = f"SELECT {_WORK_COLUMNS} FROM runs WHERE {_WAITING} AND fingerprint = ? ORDER BY {order}"
         with self._database.reading() as db:
             return [WorkRow(*values) for values in db.execute(query, (fingerprint,))]
 
@@ -201,6 +201,11 @@ class Store:
                 (end.state, end.outcome, winner, end.seq, time.time(), run_id),
             )
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
+            self._cancel_nested(db, run_id)
+
+    def admit(self, run_id: str) -> None:
+        with self._database.transaction() as db:
+            db.execute("UPDATE runs SET admitted = 1 WHERE run_id = ?", (run_id,))
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         with self._database.transaction() as db:
@@ -239,21 +244,26 @@ class Store:
 
     # -- what people want -----------------------------------------------------------------------------------------
 
-    def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
+    def want(self, run_id: str, action: Wish, message: str = "") -> RunRow:
         with self._database.transaction() as db:
             return self._want(db, _existing(db, run_id), action, message)
 
-    @staticmethod
-    def _want(db: sqlite3.Connection, row: RunRow, action: Action, message: str = "") -> RunRow:
+    def _want(self, db: sqlite3.Connection, row: RunRow, action: Wish, message: str = "") -> RunRow:
         now = time.time()
         if row.state in ("queued", "interrupted") and action == "cancel":
             db.execute("UPDATE runs SET state = 'cancelled', ended = ? WHERE run_id = ?", (now, row.run_id))
+            self._cancel_nested(db, row.run_id)
         elif row.state in ("queued", "running", "interrupted"):
             db.execute(
                 "INSERT INTO controls (run_id, action, message, created) VALUES (?, ?, ?, ?)",
                 (row.run_id, action, message, now),
             )
         return _existing(db, row.run_id)
+
+    def _cancel_nested(self, db: sqlite3.Connection, run_id: str) -> None:
+        """Nobody reads any more what the runs nested in this one come to."""
+        for row in _all(db, f"parent = ? AND {_among('state', _BUSY)}", run_id, *_BUSY):
+            self._want(db, row, "cancel")
 
     def adopt(self, run_id: str, fingerprint: str) -> None:
         with self._database.transaction() as db:
@@ -378,6 +388,21 @@ def _check_queue(db: sqlite3.Connection, max_queued: int | None) -> None:
 # -- plumbing ---------------------------------------------------------------------------------------------------------
 
 
+def _take(
+    db: sqlite3.Connection, condition: str, runner: str, now: float, fingerprint: str, among: str | None, most: int
+) -> list[RunRow]:
+    """Let a runner have the oldest of these runs that wait, at most so many; below 0: all. `among` as in `_queues`."""
+    rows = db.execute(
+        "UPDATE runs SET resumes = resumes + (state = 'interrupted'), state = 'running', runner = ?1,"
+        " started = ?2, ended = NULL, aged_from = NULL, held_back_by = NULL"
+        f" WHERE number IN (SELECT number FROM runs WHERE {_WAITING} AND {condition} AND fingerprint = ?3"
+        " AND (?4 IS NULL OR run_id IN (SELECT value FROM json_each(?4)))"
+        f" ORDER BY number LIMIT ?5) RETURNING {_COLUMNS}",
+        (runner, now, fingerprint, among, most),
+    )
+    return [_row(row) for row in rows.fetchall()]
+
+
 def _note_held_back(db: sqlite3.Connection, fingerprint: str, held_back: Mapping[str, str]) -> None:
     """Writes only what has changed."""
     query = f"SELECT number, run_id, held_back_by FROM runs WHERE {_WAITING} AND fingerprint = ?"
@@ -394,7 +419,7 @@ def _queues(db: sqlite3.Connection, fingerprint: str, among: str | None) -> list
         "SELECT fingerprint, count(*), min(number),"
         f" (SELECT count(*) FROM runs AS r WHERE {_RUNNING} AND r.fingerprint = q.fingerprint),"
         " (SELECT coalesce(max(started), 0) FROM runs AS r WHERE r.fingerprint = q.fingerprint)"
-        f" FROM runs AS q WHERE {_WAITING} AND iif(fingerprint = ?1 AND ?2 IS NOT NULL,"
+        f" FROM runs AS q WHERE {_WAITING} AND {_NEEDS_A_PLACE} AND iif(fingerprint = ?1 AND ?2 IS NOT NULL,"
         " run_id IN (SELECT value FROM json_each(?2)), held_back_by IS NULL) GROUP BY fingerprint",
         (fingerprint, among),
     )
@@ -411,6 +436,8 @@ def _insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
         "idempotency_key": run.idempotency_key,
         "request_hash": run.request_hash,
         "session_id": run.session_id,
+        "parent": run.parent,
+        "admitted": run.admitted,
         **further,
     }
     places = ", ".join("?" * len(columns))

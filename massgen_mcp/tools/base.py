@@ -45,6 +45,17 @@ class Tool(Protocol):
 
 
 @runtime_checkable
+class KeyedTool(Protocol):
+    """A tool whose call must have its effect once, also when the process is lost in the middle of it."""
+
+    async def run_once(self, arguments: JsonObject, key: str) -> ToolResult:
+        """As `Tool.run`, which is not called then. `key` is the same when the call is made again after a loss, and no
+        other call of the run has it.
+        """
+        ...
+
+
+@runtime_checkable
 class RunsOnce(Protocol):
     """What a tool has beside `Tool` whose calls must not be made twice. That a call begins is on disk before it does;
     in a resumed run one without a result is not made again, and the model is told so.

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
-from massgen_mcp.workspace.directory import SHELVES, Mount, Workspace
+from massgen_mcp.workspace.directory import Mount, Workspace
 from massgen_mcp.workspace.guard import PathRefused
 
 HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
@@ -226,7 +226,7 @@ class Commands:
     def _policy_now(self, seconds: float, writes: bool) -> tuple[Policy, list[str]]:
         """What a command may see and change at this moment; and what it should know of that."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for shelf in SHELVES:
+        for shelf in self._workspace.shelves:
             self._workspace.root.make_link(shelf, f"/{shelf}")
         shown: list[Shown] = []
         hidden: list[Path] = [*self._rules.hidden]

@@ -10,6 +10,7 @@ from typing import Any
 
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, counted, sentence_of
 from massgen_mcp.views.spent import spent_json, spent_text
@@ -42,7 +43,9 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
             "final_winner": run.winner.agent if run.winner else None,
             "attempts": run.attempt,
             "spent": spent_json(run.spent),
+            **({"parent_run_id": run.parent} if run.parent else {}),
         },
+        **({"nested_runs": nested_runs(run)} if run.nested_runs else {}),
         "vote_results": vote_results(run),
         "camps": [camp.model_dump(mode="json") for camp in run.camps],
         "answers": answers(run),
@@ -75,6 +78,8 @@ def coordination_table(run: RunState, records: Iterable[LogRecord], *, width: in
     if run.winner:
         lines += textwrap.wrap(f"Votes: {counted(run.winner)}", width)
     lines.append(f"Spent: {spent_text(run.spent)}")
+    if run.nested_ends:
+        lines.append(f"Of that in nested runs: {spent_text(run.budget.spending.nested)}")
     lines.append(f"End: {run.state}" + (f" ({run.outcome})" if run.outcome else ""))
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

@@ -80,6 +80,18 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
         case events.InputGiven():
             text = f"decision given ({_words(event.kind)})"
             return Sentence(text, event.text, record="input_given", live="notice")
+        case events.NestedRunStarted():
+            caps = _sum(event.max_usd, event.max_tokens)
+            text = f"starts the nested run {event.run_id} ({event.source}; at most {caps})"
+            return Sentence(text, event.question, record="nested_run_started", live="busy")
+        case events.NestedRunEnded():
+            spent = event.spent
+            used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, _tokens(spent))
+            return Sentence(
+                f"the nested run {event.run_id} is {_words(event.state)}; it spent {used}",
+                record="nested_run_ended",
+                live="busy",
+            )
         case events.BudgetMark():
             spent = _sum(event.usd, event.tokens)
             return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
@@ -234,6 +246,10 @@ def _words(name: str) -> str:
 
 def _sum(usd: float | None, tokens: int) -> str:
     return f"{'an unknown amount' if usd is None else dollars(usd)} and {tokens:,} tokens"
+
+
+def _tokens(spent: events.NestedSpending) -> int:
+    return spent.input_tokens + spent.output_tokens
 
 
 def _ballot(entries: Sequence[events.BallotEntry]) -> str:

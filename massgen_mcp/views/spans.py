@@ -37,6 +37,8 @@ from massgen_mcp.events import (
     ModelCallStarted,
     ModelCallWaiting,
     ModelReplied,
+    NestedRunEnded,
+    NestedRunStarted,
     PresentationFailed,
     PresentationStarted,
     ReservationExceeded,
@@ -119,6 +121,8 @@ class Spans:
                 | RunOffStarted()
                 | WinnerChosen()
                 | AnswerEvaluated()
+                | NestedRunStarted()
+                | NestedRunEnded()
                 | UnknownEvent()
             ):
                 pass

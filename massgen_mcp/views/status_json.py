@@ -7,6 +7,7 @@ from typing import Any
 
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.spent import spent_json
 
 PREVIEW = 200
@@ -15,6 +16,7 @@ REASON_PREVIEW = 100
 
 def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> dict[str, Any]:
     """The status document. `now` and all times in it are seconds since the epoch."""
+    nested = {"nested": spent_json(run.budget.spending.nested)} if run.nested_ends else {}
     return {
         "meta": {
             "last_updated": now,
@@ -23,6 +25,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             "question": run.question,
             "start_time": run.started_at,
             "elapsed_seconds": round(run.elapsed(now), 3),
+            **({"parent_run_id": run.parent} if run.parent else {}),
         },
         "coordination": {
             "phase": _phase(run),
@@ -40,7 +43,9 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             "total_calls": run.spent.calls,
             "by_model": {model: spent_json(spent) for model, spent in run.budget.spending.by_model.items()},
             "by_agent": {agent: spent_json(spent) for agent, spent in run.budget.spending.by_agent.items()},
+            **nested,
         },
+        **({"nested_runs": nested_runs(run)} if run.nested_runs else {}),
     }
 
 

@@ -1,8 +1,9 @@
 """One agent's directory, and the read-only places it can see beside its own.
 
 An agent names files by plain relative paths. `peers/NAME/...` are snapshots of other agents' answers, under the neutral
-names of its ballot; `context/NAME/...` are the paths the user gave. Both exist only as names here: whatever an agent
-makes at those places of its own directory stays hidden.
+names of its ballot; `context/NAME/...` are the paths the user gave; where agents may start runs, `runs/ID/...` are the
+directories of those. All exist only as names here: whatever an agent makes at those places of its own directory stays
+hidden.
 """
 
 import stat
@@ -19,6 +20,8 @@ from massgen_mcp.workspace.secrets import is_secret
 
 SHELVES = ("context", "peers")
 """The top-level names that are not the agent's own."""
+RUNS = "runs"
+"""One more, where agents may start runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Workspace:
         self.root = root
         self._context = context
         self._peers: tuple[Mount, ...] = ()
+        self._runs: tuple[Mount, ...] = ()
+        self._shelves: tuple[str, ...] = SHELVES
         self._writes_context = False
 
     @classmethod
@@ -89,19 +94,25 @@ class Workspace:
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        return (*self._context, *self._peers)
+        return (*self._context, *self._peers, *self._runs)
+
+    @property
+    def shelves(self) -> tuple[str, ...]:
+        """The top-level names that are not the agent's own."""
+        return self._shelves
 
     def set_peers(self, peers: Mapping[str, Path]) -> None:
         """Show these snapshots instead of the earlier ones. On `PathRefused` the earlier ones stay."""
-        mounts: list[Mount] = []
-        try:
-            for name, path in sorted(peers.items()):
-                virtual = f"peers/{safe_id(name, 'peer')}"
-                mounts.append(Mount(virtual, Root.open(path, virtual), path))
-        except BaseException:
-            _close(mounts)
-            raise
-        earlier, self._peers = self._peers, tuple(mounts)
+        earlier, self._peers = self._peers, _shelved("peers", peers)
+        _close(earlier)
+
+    def set_runs(self, runs: Mapping[str, Path], *, without: Collection[str] = ()) -> None:
+        """Show these directories of runs, by their ids, but for the names `without` right below them, and no files that
+        commonly hold secrets. From the first call on `runs` is no place of the agent's own. As `set_peers` otherwise.
+        """
+        self._shelves = (*SHELVES, RUNS)
+        mounts = _shelved(RUNS, runs, above=(), without=frozenset(without))
+        earlier, self._runs = self._runs, mounts
         _close(earlier)
 
     @property
@@ -132,7 +143,7 @@ class Workspace:
     def resolve(self, virtual: str) -> Place:
         """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
         parts = parts_of(virtual)
-        if not parts or parts[0] not in SHELVES:
+        if not parts or parts[0] not in self._shelves:
             return Place(self.root, "/".join(parts) or ".", writable=True)
         mount = self._mount(parts)
         rest = parts[2:]
@@ -146,7 +157,7 @@ class Workspace:
     def resolve_writable(self, virtual: str) -> Place:
         """As `resolve`, for a path the agent wants to change."""
         parts = parts_of(virtual)
-        if parts and parts[0] in SHELVES and not self._may_write(parts):
+        if parts and parts[0] in self._shelves and not self._may_write(parts):
             raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; write a copy under another name")
         return self.resolve(virtual)
 
@@ -157,10 +168,10 @@ class Workspace:
         leaves out what `.gitignore` files say; it raises `TookTooLong` if it is not done by then.
         """
         parts = parts_of(virtual)
-        if len(parts) == 1 and parts[0] in SHELVES:
+        if len(parts) == 1 and parts[0] in self._shelves:
             return self._shelf(parts[0], recursive=recursive, limit=limit, without_ignored=without_ignored)
         place = self.resolve(virtual)
-        prefix = "/".join(parts[:2]) if parts and parts[0] in SHELVES else ""
+        prefix = "/".join(parts[:2]) if parts and parts[0] in self._shelves else ""
         entry = place.root.stat(place.rel)
         if entry.kind != "directory":
             return Listing((replace(entry, path="/".join(parts)),))
@@ -173,8 +184,8 @@ class Workspace:
             found = replace(place.root.walk(place.rel, limit, ignored), ignored=ignored.left_out)
         entries = [replace(entry, path=f"{prefix}/{entry.path}" if prefix else entry.path) for entry in found.entries]
         if not parts:
-            entries = [entry for entry in entries if entry.path.split("/")[0] not in SHELVES]
-            entries += [Entry(shelf, "directory") for shelf in SHELVES if any(self._on(shelf))]
+            entries = [entry for entry in entries if entry.path.split("/")[0] not in self._shelves]
+            entries += [Entry(shelf, "directory") for shelf in self._shelves if any(self._on(shelf))]
         return replace(found, entries=tuple(sorted(entries, key=lambda entry: entry.path)))
 
     def _shelf(self, shelf: str, *, recursive: bool, limit: int, without_ignored: Deadline | None) -> Listing:
@@ -213,6 +224,24 @@ class Workspace:
                 return mount
         names = ", ".join(mount.name for mount in self._on(parts[0])) or "nothing"
         raise PathRefused(f"{shown(wanted)}: no such read-only path; there is {names}")
+
+
+def _shelved(
+    shelf: str,
+    places: Mapping[str, Path],
+    *,
+    above: tuple[str, ...] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> tuple[Mount, ...]:
+    mounts: list[Mount] = []
+    try:
+        for name, path in sorted(places.items()):
+            virtual = f"{shelf}/{safe_id(name, shelf)}"
+            mounts.append(Mount(virtual, Root.open(path, virtual, above=above, without=without), path))
+    except BaseException:
+        _close(mounts)
+        raise
+    return tuple(mounts)
 
 
 def _unique_names(paths: Sequence[Path]) -> list[str]:

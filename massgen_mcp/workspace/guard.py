@@ -84,11 +84,20 @@ class Root:
 
     `name` is what messages put before a path ("" for an agent's own workspace). All methods raise `PathRefused`. In a
     person's directory what commonly holds secrets is hidden; `above` are the names that lead to it, None for any other.
+    What is called as one of `without` right below the root is hidden, too.
     """
 
-    def __init__(self, fd: int, name: str, opener: openat.Opener, above: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        fd: int,
+        name: str,
+        opener: openat.Opener,
+        above: tuple[str, ...] | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
         self.name = name
         self._above = above
+        self._without = without
         self._secret_files: frozenset[tuple[int, int]] | None = None
         self._fd = fd
         self._opener = opener
@@ -96,14 +105,20 @@ class Root:
 
     @classmethod
     def open(
-        cls, path: Path, name: str, *, opener: openat.Opener | None = None, above: tuple[str, ...] | None = None
+        cls,
+        path: Path,
+        name: str,
+        *,
+        opener: openat.Opener | None = None,
+        above: tuple[str, ...] | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> Self:
         """Open the host directory `path`, itself no link. Its parents are trusted: no agent may write there."""
         try:
             fd = os.open(path, openat.DIRECTORY_FLAGS)
         except OSError as error:
             raise refusal(name or "workspace", error) from error
-        return cls(fd, name, opener or openat.best_opener(), above)
+        return cls(fd, name, opener or openat.best_opener(), above, without)
 
     def close(self) -> None:
         """Give the descriptor back; later calls are refused, running ones end as if it were open. Safe to repeat."""
@@ -314,6 +329,8 @@ class Root:
 
     def _hides(self, parts: Sequence[str], *, content: bool = False) -> bool:
         """Whether the path is hidden by its names, or, where that is to be looked at, for what stands in the file."""
+        if parts and parts[0] in self._without:
+            return True
         if self._above is None:
             return False
         whole = (*self._above, *parts)

@@ -7,7 +7,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import Engine, RunFiles
-from massgen_mcp.runs.engine.rows import NewRun, RunRow, new_run_id
+from massgen_mcp.runs.engine.rows import Nesting, NewRun, RunRow, new_run_id
 from tests.engine.machine import Machine
 from tests.teams import silent_team
 
@@ -45,6 +45,15 @@ def test_a_request_is_read_as_it_was_frozen_and_holds_no_key(machine: Machine, e
     request = elsewhere.files.of(row).read_request()
     assert (request.question, request.config) == ("is it [key SOME_API_KEY]?", config)
     assert request.history == (EarlierTurn(question="[key SOME_API_KEY]?", answer="no"),)
+
+
+def test_a_request_tells_in_which_run_it_was_started(machine: Machine, engine: Engine) -> None:
+    run_id, nesting = new_run_id(), Nesting(new_run_id(), 2, 1)
+    engine.files.create(run_id, "q", silent_team(1), (), NO_KEYS, nesting)
+    elsewhere = machine.open()
+    row = elsewhere.store.add(NewRun(run_id, "q", "c", "f", "h", parent=nesting.parent)).row
+    assert elsewhere.files.of(row).read_request().nesting == nesting
+    assert created(engine).read_request().nesting is None
 
 
 def test_a_request_that_was_changed_is_damage(machine: Machine, engine: Engine) -> None:

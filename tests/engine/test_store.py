@@ -307,6 +307,55 @@ def test_everybody_sees_what_a_run_is_held_back_by_until_its_turn_comes(machine:
     assert told() == [None, "two again", None]
 
 
+def test_a_nested_run_works_in_the_place_of_the_run_that_it_is_nested_in(engine: Engine) -> None:
+    store = engine.store
+    (outer, other) = added(store, 2)
+    assert claimed(store, room=1) == [outer]
+    nested = [store.add(replace(new(of=of), parent=outer), max_queued=0).row for of in (OURS, THEIRS)]
+    assert [(row.parent, store.ahead(row)) for row in nested] == [(outer, 0)] * 2
+    assert claimed(store, room=1) == [nested[0].run_id]
+    assert claimed(store, THEIRS, room=1) == [nested[1].run_id]
+    assert claimed(store, room=1) == [], "the place is still taken"
+    assert claimed(store, room=2) == [other], "and no more than one"
+    store.interrupt(OURS)
+    assert claimed(store, room=2) == [outer, other, nested[0].run_id]
+
+
+def test_a_nested_run_waits_until_it_is_admitted(engine: Engine) -> None:
+    store = engine.store
+    (outer,) = added(store)
+    run = replace(new("outer/call"), parent=outer, admitted=False)
+    inner = store.add(run).row.run_id
+    again = store.reusable(replace(run, run_id=new_run_id()), "use_existing")
+    assert again is not None
+    assert again.row.run_id == inner
+    assert claimed(store) == [outer]
+    assert [row.run_id for row in store.queue(OURS)] == []
+    for _ in range(2):
+        store.admit(inner)
+    assert claimed(store) == [inner]
+
+
+def test_the_end_of_a_run_cancels_what_is_nested_in_it(engine: Engine) -> None:
+    store = engine.store
+    (outer,) = added(store)
+    waiting, working = (store.add(replace(new(), parent=outer)).row.run_id for _ in range(2))
+    store.set_aside(waiting)
+    assert set(claimed(store)) == {outer, working}
+    below = store.add(replace(new(), parent=waiting)).row.run_id
+    store.end(outer, completed())
+    assert [store.get(run_id).state for run_id in (waiting, below, working)] == ["cancelled", "cancelled", "running"]
+    assert [(control.run_id, control.action) for control in store.controls([working])] == [(working, "cancel")]
+
+
+def test_who_cancels_a_run_that_nobody_works_on_cancels_what_is_nested_in_it(engine: Engine) -> None:
+    store = engine.store
+    (outer,) = added(store)
+    inner = store.add(replace(new(), parent=outer)).row.run_id
+    store.want(outer, "cancel")
+    assert [store.get(run_id).state for run_id in (outer, inner)] == ["cancelled", "cancelled"]
+
+
 def test_runs_of_a_lost_runner_wait_for_the_next_one_which_counts_as_a_resume(engine: Engine) -> None:
     store = engine.store
     run_id, *_ = added(store, 2)

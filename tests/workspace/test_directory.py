@@ -200,3 +200,33 @@ def test_a_shelf_listing_is_cut_at_its_limit(workspace: Workspace, peer: Path) -
     assert (len(cut.entries), cut.cut) == (5, True)
     whole = workspace.listing("peers", recursive=True, limit=16)
     assert (len(whole.entries), whole.cut) == (16, False)
+
+
+def test_runs_are_read_only_and_without_what_is_private_or_secret(tmp_path: Path, workspace: Workspace) -> None:
+    run = tmp_path / "runs" / "run-a"
+    for name in ("massgen.log", "private/agent_a/login", "workspaces/agent_a/private/notes", "workspaces/agent_a/.env"):
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(name)
+    workspace.root.write_bytes("runs/own.txt", b"own")
+    assert read(workspace, "runs/own.txt") == "own"
+    workspace.set_runs({"run-a": run}, without={"private"})
+    assert read(workspace, "runs/run-a/massgen.log") == "massgen.log"
+    assert names(workspace, "runs/run-a", recursive=True) == [
+        f"runs/run-a/{name}"
+        for name in (
+            "massgen.log",
+            "workspaces",
+            "workspaces/agent_a",
+            "workspaces/agent_a/private",
+            "workspaces/agent_a/private/notes",
+        )
+    ]
+    assert "runs" in names(workspace, ".")
+    for hidden in ("private", "private/agent_a/login", "workspaces/agent_a/.env"):
+        with pytest.raises(PathRefused):
+            read(workspace, f"runs/run-a/{hidden}")
+    for path in ("runs/run-a/massgen.log", "runs/own.txt"):
+        with pytest.raises(PathRefused, match="read-only"):
+            workspace.resolve_writable(path)
+    workspace.set_runs({})
+    assert "runs" not in names(workspace, ".")

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.engine.event_log import EventLog
-from massgen_mcp.runs.engine.rows import Request, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import Nesting, Request, RunRow, WorkRow
 
 Part = Literal["workspaces", "results"]
 """Of a run's files. `workspaces`: the agents' own, and the snapshots of their answers; `results`: everything."""
@@ -78,7 +78,13 @@ class FileStore(Protocol):
     """The files of all runs."""
 
     def create(
-        self, run_id: str, question: str, config: Config, history: Sequence[EarlierTurn], redactor: Redactor
+        self,
+        run_id: str,
+        question: str,
+        config: Config,
+        history: Sequence[EarlierTurn],
+        redactor: Redactor,
+        nesting: Nesting | None = None,
     ) -> RunFiles:
         """Freeze the request of a new run, durably; `redactor` takes keys out before. Raises `MassgenError` disk_full
         or store_unavailable.

@@ -12,6 +12,8 @@ from massgen_mcp.run_state.status import RunStatus
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
+Wish = Action | Literal["admit"]
+"""The same, and what a program asks that runs inside it: to let a run begin that was started there."""
 Kept = Literal["all", "losing_workspaces", "results", "losing_results", "nothing"]
 """What of a run's files there is. The two in between: being deleted, and to be finished by the next pruning."""
 
@@ -26,7 +28,8 @@ class RunRow:
     expired run (`kept` is losing_results or nothing) question and config are empty. `resumes`: how often a runner has
     taken it over from one that was lost. `directory`: where the run is, absolute; None: below the home's `runs`.
     `foreground`: the process that asked executes it, and no runner takes it before somebody resumes it. `held_back_by`:
-    why its runner leaves it in the queue although there may be a free place.
+    why its runner leaves it in the queue although there may be a free place. `parent`: id of the run that it is nested
+    in, whose place it shares; it begins when that one has `admitted` it.
     """
 
     number: int
@@ -50,6 +53,8 @@ class RunRow:
     directory: str | None
     foreground: bool
     held_back_by: str | None = None
+    parent: str | None = None
+    admitted: bool = True
 
     @property
     def busy(self) -> bool:
@@ -80,18 +85,21 @@ class WorkRow:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Something that is wanted of a run; `number` tells it from every other one."""
+    """Something that is wanted of a run; `number` tells it from every other one. The `message` of `admit` is the id of
+    the run that is to begin.
+    """
 
     number: int
     run_id: str
-    action: Action
+    action: Wish
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """What a start asks the store to remember. `turns_over`: the numbers of the session's runs that have ended, as
-    far as its history goes back; the store may not know of the last end yet.
+    far as its history goes back; the store may not know of the last end yet. `parent`: the run that it is nested in,
+    which has `admitted` it or is still to be asked.
     """
 
     run_id: str
@@ -102,6 +110,8 @@ class NewRun:
     idempotency_key: str | None = None
     session_id: str | None = None
     turns_over: frozenset[int] = frozenset()
+    parent: str | None = None
+    admitted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +128,50 @@ class SessionMoved(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Nesting:
+    """Of a nested run: the run that it was started in, how many runs it is below the first one, and how many more may
+    be below it.
+    """
+
+    parent: str
+    depth: int
+    levels_left: int
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order."""
+    """What a run was asked to do, frozen when it was started. `history`: the earlier turns of its session, in order.
+    `nesting`: None for a run that nobody started inside another one.
+    """
 
     question: str
     config: Config
     history: tuple[EarlierTurn, ...] = ()
+    nesting: Nesting | None = None
+
+    @property
+    def levels(self) -> int:
+        """So many levels of runs may be below this one."""
+        if self.config.nested is None:
+            return 0
+        inherited = self.nesting.levels_left if self.nesting else self.config.nested.max_depth
+        return min(self.config.nested.max_depth, inherited)
+
+    @property
+    def depth(self) -> int:
+        """How many runs it is below one that nobody started inside another."""
+        return self.nesting.depth if self.nesting else 0
+
+    def nested_in(self, run_id: str) -> Nesting:
+        """Of a run that is started inside this one, whose id that is."""
+        return Nesting(run_id, self.depth + 1, self.levels - 1)
+
+    def depth_reached(self) -> str:
+        """Why no run may be started inside this one, in words for a model."""
+        return (
+            f"Not started: this run is nested {self.depth} deep, and that is as deep as runs may be nested here "
+            "(max_depth). Work it out yourself."
+        )
 
 
 def new_run_id() -> str:

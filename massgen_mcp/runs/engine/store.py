@@ -7,7 +7,7 @@ from typing import Protocol
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Action, Added, Control, Kept, NewRun, RunRow, WorkRow
+from massgen_mcp.runs.engine.rows import Added, Control, Kept, NewRun, RunRow, Wish, WorkRow
 
 
 class RunStore(Protocol):
@@ -25,8 +25,12 @@ class RunStore(Protocol):
         A taken key: `use_existing` gives the run of that key if it is the same request; `cancel_existing` cancels that
         run, whatever it was, and gives the key to the new one. Raises `MassgenError` idempotency_conflict otherwise,
         session_busy while another turn of the session goes on (one that was interrupted in the foreground does not),
-        queue_full; `SessionMoved`.
+        queue_full; `SessionMoved`. A nested run needs no room in the queue.
         """
+        ...
+
+    def admit(self, run_id: str) -> None:
+        """Let a nested run begin that was not admitted when it was added."""
         ...
 
     def add_foreground(self, run: NewRun, directory: Path) -> None:
@@ -93,7 +97,8 @@ class RunStore(Protocol):
         """Take the queued or interrupted runs whose turn it is (see `fair_queue`) and that this runner's credentials
         fit, oldest first. `runner`: its id.
 
-        At most `max_running` runs are running then, of all runners together. Nothing is held free for the fingerprints
+        At most `max_running` runs are running then, of all runners together, besides nested ones, which work in the
+        place of the run that they are nested in and are all taken. Nothing is held free for the fingerprints
         in `absent`, which have no runner. `among`: ids of the only runs that may be taken; None: any. `held_back`: by
         id, what else those wait for that their runner leaves in the queue, in words (`RunRow.held_back_by`); no place
         is held free for them either.
@@ -109,7 +114,9 @@ class RunStore(Protocol):
         ...
 
     def end(self, run_id: str, end: RunState) -> None:
-        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed."""
+        """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed. Runs
+        nested in it that go on are to be cancelled then.
+        """
         ...
 
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
@@ -136,9 +143,9 @@ class RunStore(Protocol):
         """These controls are part of their runs' journals now."""
         ...
 
-    def want(self, run_id: str, action: Action, message: str = "") -> RunRow:
-        """Ask for something to be done with a run; one that nobody works on is cancelled right here. Returns the row
-        after that.
+    def want(self, run_id: str, action: Wish, message: str = "") -> RunRow:
+        """Ask for something to be done with a run; one that nobody works on is cancelled right here, and what is nested
+        in it. Returns the row after that.
         """
         ...
 

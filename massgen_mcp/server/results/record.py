@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from massgen_mcp.money.spending import Spent
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import Part, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
+
+SOURCE_CHARACTERS = 80
 
 
 class VoteLine(Part):
@@ -30,6 +33,28 @@ class Dropped(Part):
     message: str
 
 
+class NestedRun(Part):
+    """A run that was started inside this one. Its costs are a part of `Usage`."""
+
+    run_id: str
+    status: str
+    source: str
+    started_by: str | None = None
+    """Absent where a program did it that works inside the run."""
+    cost_usd: float | None = None
+    """Absent where no price is known, or it goes on."""
+    tokens: int | None = None
+
+    def text(self) -> str:
+        return listed(
+            f"nested {self.run_id}: {self.status}",
+            self.source,
+            f"started by {self.started_by}" if self.started_by else None,
+            f"cost_usd {number(self.cost_usd)}" if self.cost_usd is not None else None,
+            f"{self.tokens} tokens" if self.tokens is not None else None,
+        )
+
+
 class Usage(Part):
     model_calls: int
     input_tokens: int
@@ -39,6 +64,10 @@ class Usage(Part):
     cost_usd: float | None = None
     """Absent where no price is known."""
     unpriced_calls: int
+    nested_calls: int | None = None
+    """How many of the model calls were made in nested runs, what those cost, and their tokens; absent without any."""
+    nested_cost_usd: float | None = None
+    nested_tokens: int | None = None
 
     def text(self) -> str:
         return listed(
@@ -49,21 +78,30 @@ class Usage(Part):
             f"{self.output_tokens} output tokens",
             f"{self.calls_without_usage} calls without usage",
             f"{self.unpriced_calls} unpriced",
+            f"of that in nested runs: {self.nested_calls} calls" if self.nested_calls is not None else None,
+            f"nested_cost_usd {number(self.nested_cost_usd)}" if self.nested_cost_usd is not None else None,
+            f"{self.nested_tokens} tokens" if self.nested_tokens is not None else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How many characters of what led to an answer are told; None: all."""
+    """How many characters of what led to an answer are told, and how many nested runs; None: all."""
 
     reason: int | None
     dissent: int | None
     message: int | None
+    nested: int | None = None
     paths: bool = True
 
 
 ALL = Detail(None, None, None)
-DETAILS = (Detail(500, 1_000, 300), Detail(200, 300, 200), Detail(80, 100, 80), Detail(20, 20, 20, paths=False))
+DETAILS = (
+    Detail(500, 1_000, 300, 20),
+    Detail(200, 300, 200, 10),
+    Detail(80, 100, 80, 5),
+    Detail(20, 20, 20, 0, paths=False),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +112,32 @@ class Led:
     votes: list[VoteLine]
     dissent: list[Dissent]
     degraded: list[Dropped]
+    nested: list[NestedRun]
 
 
 def led_to_it(view: RunView, detail: Detail) -> Led:
     reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
-    return Led(reason, votes_of(view, detail), _dissent(view, detail), degraded_of(view, detail))
+    nested = nested_of(view)[: detail.nested]
+    return Led(reason, votes_of(view, detail), _dissent(view, detail), degraded_of(view, detail), nested)
+
+
+def nested_of(view: RunView) -> list[NestedRun]:
+    run = view.snapshot
+    lines: list[NestedRun] = []
+    for run_id, started in run.nested_runs.items():
+        ended = run.nested_ends.get(run_id)
+        spent = Spent(**ended.spent.model_dump()) if ended else None
+        lines.append(
+            NestedRun(
+                run_id=run_id,
+                status=ended.state if ended else "running",
+                source=shortened(started.source, SOURCE_CHARACTERS),
+                started_by=id_of(run, started.agent) if started.agent else None,
+                cost_usd=spent and spent.rounded_usd,
+                tokens=spent and spent.tokens,
+            )
+        )
+    return lines
 
 
 def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:
@@ -121,6 +180,7 @@ def degraded_of(view: RunView, detail: Detail) -> list[Dropped]:
 
 def usage_of(view: RunView) -> Usage:
     spent = view.snapshot.spent
+    nested = view.snapshot.budget.spending.nested if view.snapshot.nested_ends else None
     return Usage(
         model_calls=spent.calls,
         input_tokens=spent.input_tokens,
@@ -129,4 +189,7 @@ def usage_of(view: RunView) -> Usage:
         calls_without_usage=spent.calls_without_usage,
         cost_usd=spent.rounded_usd,
         unpriced_calls=spent.unpriced_calls,
+        nested_calls=nested and nested.calls,
+        nested_cost_usd=nested and nested.rounded_usd,
+        nested_tokens=nested and nested.tokens,
     )

@@ -16,6 +16,7 @@ from massgen_mcp.server.results.record import (
     Detail,
     Dissent,
     Dropped,
+    NestedRun,
     Usage,
     VoteLine,
     degraded_of,
@@ -57,6 +58,9 @@ class Result(Reply):
     votes: list[VoteLine] | None = None
     dissent: list[Dissent] | None = None
     degraded: list[Dropped] | None = None
+    parent: str | None = None
+    """Of a nested run: the run in which it was started."""
+    nested: list[NestedRun] | None = None
     usage: Usage | None = None
     note: str | None = None
     resumed: int | None = None
@@ -95,6 +99,8 @@ class Result(Reply):
             yield f"dissent {other.agent} ({other.label}, {other.votes}): {other.preview}"
         for fallen in self.degraded or ():
             yield f"dropped {fallen.agent} ({fallen.reason}): {fallen.message}"
+        yield f"nested in {self.parent}" if self.parent is not None else None
+        yield from (run.text() for run in self.nested or ())
         yield self.usage.text() if self.usage is not None else None
         for name, path in (self.paths or {}).items():
             yield f"{name} {path}"
@@ -223,6 +229,8 @@ class _Pages:
             votes=led.votes,
             dissent=led.dissent,
             degraded=led.degraded,
+            parent=view.row.parent,
+            nested=led.nested or None,
             usage=usage_of(view),
             note=note_on_result(view),
             resumed=run.resumed or None,

@@ -24,10 +24,13 @@ class RunLine(Part):
     """Of a queued run that a provider's limit holds back."""
     winner: str | None = None
     expired: bool | None = None
+    parent: str | None = None
+    """Of a nested run: the run in which it was started."""
 
     def text(self) -> str:
         winner = f"won by {self.winner}" if self.winner is not None else None
-        facts = listed(f"{self.run_id}: {self.status}", winner, "expired" if self.expired else None)
+        nested = f"nested in {self.parent}" if self.parent is not None else None
+        facts = listed(f"{self.run_id}: {self.status}", winner, "expired" if self.expired else None, nested)
         why = f" ({self.reason})" if self.reason is not None else ""
         return f"{facts}, {self.source}, {number(self.started)}: {self.question}{why}"
 
@@ -63,6 +66,7 @@ def _line(view: RunView) -> RunLine:
         reason=reason_of(view, QUESTION_CHARACTERS) if view.state == "queued" else None,
         winner=_winner(view),
         expired=view.row.expired or None,
+        parent=view.row.parent,
     )
 
 

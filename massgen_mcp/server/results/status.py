@@ -27,6 +27,8 @@ class Status(Reply):
     """Absent where no price is known."""
     max_usd: float | None = None
     agents: list[str]
+    nesting: str | None = None
+    """How many runs were started inside it; or of a nested run, in which one."""
     reason: str | None = None
     truncated: bool | None = None
     """True where `reason` is cut."""
@@ -49,7 +51,7 @@ class Status(Reply):
             f"poll_after_ms {self.poll_after_ms}" if self.poll_after_ms is not None else None,
         )
         cut = "reason truncated" if self.truncated else None
-        return lines(head, *self.agents, self.reason, cut, self.note)
+        return lines(head, *self.agents, self.nesting, self.reason, cut, self.note)
 
     def text(self) -> str:
         return lines(self.body(), self.next_step)
@@ -74,12 +76,20 @@ def status(view: RunView) -> Status:
             _line(agent, run.votes.get(name), queued=name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
+        nesting=_nesting(view),
         reason=reason,
         truncated=cut or None,
         note=note_on(view),
         poll_after_ms=poll_after(view),
         next_step=f"{next_step(view)}{longer}",
     )
+
+
+def _nesting(view: RunView) -> str | None:
+    run, parent = view.snapshot, view.row.parent
+    going = len(run.open_nested_runs)
+    inside = f"{len(run.nested_runs)} nested runs, {going} of them running" if run.nested_runs else None
+    return "; ".join(filter(None, (f"nested in {parent}" if parent else None, inside))) or None
 
 
 def _line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:

@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
 from massgen_mcp.config.variables import filled
+from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.sandbox import Bounds, Choice, Policy
 from massgen_mcp.threads import imported
 from massgen_mcp.tools.mcp_servers.programs import own_files
@@ -174,6 +175,8 @@ class Server:
             return Launch(server, whole, None, None)
         if server.sandbox and self._choice.level is None:
             raise _Unusable(f"{self._choice.why}; or set `sandbox: false` for this server")
+        if not server.sandbox and (run_id := enclosing_run(self._environ)):
+            whole = {PARENT_VARIABLE: run_id, **whole}  # a sandbox hides the runs from those in it
         for directory in (self._place.workspace, self._place.scratch):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         policy = Policy(

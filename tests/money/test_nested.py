@@ -1,0 +1,77 @@
+"""What nested runs may spend: however they come and go, never more than their share, nor than there is."""
+
+import random
+from dataclasses import fields
+
+import pytest
+
+from massgen_mcp.config.models import NestedConfig
+from massgen_mcp.events import Event, NestedRunEnded, NestedRunStarted, NestedSpending
+from massgen_mcp.money.budget import Budget
+from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
+from massgen_mcp.money.spending import Spent
+
+NESTED = NestedConfig(max_runs=4, share_of_budget=0.5)
+
+
+def started(run_id: str, usd: float, tokens: int) -> Event:
+    return NestedRunStarted(key=run_id, run_id=run_id, question="q", source="s", max_usd=usd, max_tokens=tokens)
+
+
+def ended(run_id: str, usd: float, tokens: int) -> Event:
+    return NestedRunEnded(run_id=run_id, state="completed", spent=NestedSpending(usd=usd, input_tokens=tokens))
+
+
+def test_the_run_above_hears_of_every_sum_of_a_nested_run() -> None:
+    names = [field.name for field in fields(Spent)]
+    spent = Spent(**dict(zip(names, range(1, 100), strict=False)))
+    total = Spent()
+    total.include(spent.as_nested())
+    assert total == spent
+
+
+def test_what_is_left_is_divided_evenly_among_the_runs_that_may_still_be_started() -> None:
+    budget = Budget(10, 1_000_000)
+    for place in range(4):
+        caps = caps_of_next(budget, NESTED, place, budget.free, None)
+        assert caps is not None
+        assert (caps.usd, caps.tokens) == (pytest.approx(1.25), 125_000)
+        budget.apply(started(f"run-{place}", caps.usd, caps.tokens))
+    assert left_for_nested(budget, NESTED).usd == pytest.approx(0)
+    assert budget.free == (pytest.approx(5), 500_000)
+    budget.apply(ended("run-0", 0.25, 25_000))
+    assert left_for_nested(budget, NESTED).usd == pytest.approx(1)
+    assert (budget.spent.usd, budget.spending.nested.tokens) == (0.25, 25_000)
+
+
+def test_a_run_of_which_little_money_is_wanted_has_its_tokens_all_the_same() -> None:
+    budget = Budget(10, 1_000_000)
+    caps = caps_of_next(budget, NESTED, 0, budget.free, 0.01)
+    assert caps is not None
+    assert (caps.usd, caps.tokens) == (pytest.approx(0.01), 125_000)
+
+
+@pytest.mark.parametrize("free", [(0.0, 1e6), (5.0, LEAST_TOKENS - 1)])
+def test_where_too_little_is_left_there_is_no_run(free: tuple[float, float]) -> None:
+    assert caps_of_next(Budget(10, 1_000_000), NESTED, 0, free, None) is None
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_runs_never_have_more_than_their_share_together(seed: int) -> None:
+    chance = random.Random(seed)
+    nested = NestedConfig(max_runs=100, share_of_budget=chance.uniform(0.1, 0.9))
+    budget, going = Budget(chance.uniform(0.1, 10), chance.randint(10_000, 1_000_000)), dict[str, tuple[float, int]]()
+    for place in range(60):
+        if going and chance.random() < 0.4:
+            run_id = chance.choice([*going])
+            usd, tokens = going.pop(run_id)
+            budget.apply(ended(run_id, usd * chance.random(), int(tokens * chance.random())))
+        elif caps := caps_of_next(budget, nested, place, budget.free, chance.choice([None, chance.uniform(0, 20)])):
+            going[f"run-{place}"] = (caps.usd, caps.tokens)
+            budget.apply(started(f"run-{place}", caps.usd, caps.tokens))
+        aside = [*budget.set_aside.values()]
+        usd = budget.spending.nested.usd + sum(one for one, _ in aside)
+        assert usd <= budget.max_usd * nested.share_of_budget * (1 + 1e-9)
+        assert (
+            budget.spending.nested.tokens + sum(one for _, one in aside) <= budget.max_tokens * nested.share_of_budget
+        )
