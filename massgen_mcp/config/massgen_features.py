@@ -35,7 +35,8 @@ class Needless:
 
 DOCKER = Feature(
     "docker",
-    "commands do not run in Docker here; leave it out (build_config: use_docker=False)",
+    "a team's commands run in Docker with orchestrator.commands: {enabled: true, sandbox: docker}; leave this out "
+    "(build_config: use_docker=False)",
     details={
         "backend": "command_line_docker_image command_line_docker_memory_limit command_line_docker_cpu_limit "
         "command_line_docker_network_mode command_line_docker_enable_sudo command_line_docker_credentials "
@@ -48,7 +49,8 @@ FEATURES = (
     DOCKER,
     Feature(
         "commands",
-        "agents cannot run commands yet; leave this out. They read, write and search files without",
+        "commands are switched on for a whole team, and run in a sandbox; write orchestrator.commands: {enabled: true}, "
+        "and leave this out",
         {"backend": "enable_mcp_command_line"},
         {
             "backend": "command_line_execution_mode command_line_allowed_commands command_line_blocked_commands "
@@ -122,7 +124,8 @@ FEATURES = (
     ),
     Feature(
         "subagents",
-        "agents start no agents of their own; leave this out, and name every agent under agents",
+        "agents start runs of their own, not single agents; write nested: {max_depth: 1}, or leave this out and name "
+        "every agent under agents",
         {"agent": "main_agent subagent_agents", "coordination": "enable_subagents checkpoint_enabled"},
         {
             "orchestrator": "standalone_checkpoint",

@@ -11,12 +11,14 @@ from massgen_mcp.errors import BackendError
 from massgen_mcp.events import ModelCallStarted, ModelReplied, RunCompleted, RunFailed, VoteCast
 from tests.backends.test_providers_on_the_wire import backend
 from tests.backends.wires import ask, parts_of, stop_of, text_in
-from tests.harness import TempHome
+from tests.harness import TempHome, home
 from tests.model_servers import LISTS, acting, acting_server, llama_cpp
 from tests.ollama_double import GB, OllamaModel, about_models, json_reply, serving_ollama
 from tests.raw_double import Seen, answering, raw_server, reply
 from tests.teams import run_team
 from tests.wires.dialects import Chat, Ollama
+
+__all__ = ["home"]
 
 PARIS = reply(Ollama().text("Pa", "ris").stop("end").body())
 QWEN = OllamaModel("qwen3:8b")

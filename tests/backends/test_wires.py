@@ -49,7 +49,7 @@ async def test_verbosity_goes_to_the_apis_that_have_it(wire: Wire, aimock: Aimoc
     await parts_of(wire.backend(aimock.url, verbosity="low"), ask("capital?"))
     (request,) = aimock.requests
     check_body(request.path, request.body)
-    expected = {"claude": None, "openai": {"verbosity": "low"}, "chatcompletion": "low"}
+    expected = {"claude": None, "openai": {"verbosity": "low"}, "chatcompletion": "low", "gemini": None}
     assert request.body.get("text", request.body.get("verbosity")) == expected[wire.name]
 
 

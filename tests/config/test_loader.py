@@ -286,7 +286,10 @@ def test_commands_in_docker_are_refused_with_one_problem() -> None:
         "agent:\n  backend:\n    type: scripted\n    enable_code_based_tools: true\n"
         "    command_line_execution_mode: docker\n    command_line_docker_image: image\n"
     )
-    assert "agent.backend.command_line_execution_mode: commands do not run in Docker here" in problem
+    assert (
+        "agent.backend.command_line_execution_mode: a team's commands run in Docker with orchestrator.commands"
+        in problem
+    )
 
 
 def test_an_agent_without_files_cannot_keep_memory_in_files() -> None:
