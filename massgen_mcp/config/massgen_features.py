@@ -49,7 +49,7 @@ FEATURES = (
     DOCKER,
     Feature(
         "commands",
-        "commands are switched on for a whole team, and run in a sandbox; write orchestrator.commands: {enabled: true}, "
+        "commands are switched on for a team, and run in a sandbox; write orchestrator.commands: {enabled: true}, "
         "and leave this out",
         {"backend": "enable_mcp_command_line"},
         {

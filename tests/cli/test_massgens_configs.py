@@ -37,7 +37,7 @@ def test_what_we_have_not_is_refused_in_groups_with_the_way_out(home: TempHome) 
     code, lines = massgen(home, "--validate", home.config("team", *backends, **MASSGENS))
     assert code == 1
     assert len(lines) == 2, lines
-    assert "agents[0].backend.enable_mcp_command_line: commands are switched on for a whole team" in lines[0]
+    assert "agents[0].backend.enable_mcp_command_line: commands are switched on for a team" in lines[0]
     assert lines[0].endswith("(also agents[1].backend.enable_mcp_command_line)")
     assert "agents[0].backend.enable_image_generation: agents read and write text only" in lines[1]
 
