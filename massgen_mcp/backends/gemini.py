@@ -3,9 +3,8 @@
 No SDK: the requests are made with the HTTP client that every wire uses (docs/decisions/0017-geminis-own-api.md).
 """
 
-import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing
 from typing import NamedTuple, cast
 from urllib.parse import quote
 
@@ -24,7 +23,8 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.failures import translated
 from massgen_mcp.backends.gemini_reply import GeminiReply
-from massgen_mcp.backends.http import Endpoint, LazyClient, events_in, http_client
+from massgen_mcp.backends.http import Endpoint, LazyClient, events_in
+from massgen_mcp.backends.plain_client import PlainClient
 from massgen_mcp.backends.wiretext import arguments_object, clean_object, tool_name
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta"
@@ -48,7 +48,7 @@ class GeminiBackend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._base_url = _with_version(endpoint.base_url or GEMINI)
-        self._client = LazyClient(lambda: _Client(endpoint.api_key))
+        self._client = LazyClient(lambda: PlainClient(endpoint.api_key, "x-goog-api-key"))
 
     @property
     def model(self) -> str:
@@ -79,38 +79,6 @@ def _with_version(base_url: str) -> str:
     """Users write the root with or without the version of the API."""
     url = httpx2.URL(base_url)
     return f"{base_url.rstrip('/')}/v1beta" if url.path in ("", "/") else base_url.rstrip("/")
-
-
-class _RefusedError(Exception):
-    """A status that is no success, in the shape in which SDKs raise it."""
-
-    def __init__(self, response: httpx2.Response, text: str) -> None:
-        super().__init__(text)
-        self.message = text or response.reason_phrase
-        self.status_code = response.status_code
-        self.response = response
-        self.body: object = None
-        with suppress(ValueError, RecursionError):
-            self.body = json.loads(text)
-
-
-class _Client:
-    def __init__(self, api_key: str) -> None:
-        self._http = http_client(api_key, "x-goog-api-key")
-
-    @asynccontextmanager
-    async def posted(self, url: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
-        """The body of the reply, in chunks as they come."""
-        async with self._http.stream("POST", url, json=body) as response:
-            if not response.is_success:
-                text = (await response.aread()).decode(errors="replace")
-                raise _RefusedError(response, text)
-            # Raw, because nothing is encoded (see `http_client`).
-            async with aclosing(response.aiter_raw()) as chunks:
-                yield chunks
-
-    async def close(self) -> None:
-        await self._http.aclose()
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:

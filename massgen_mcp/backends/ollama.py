@@ -28,7 +28,7 @@ from massgen_mcp.backends.drafts import Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
 from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
 from massgen_mcp.backends.fields import fields_of, fields_or_none, objects_in, text_in
-from massgen_mcp.backends.http import Endpoint, listing_client
+from massgen_mcp.backends.http import Endpoint, LazyClient, listing_client
 from massgen_mcp.backends.plain_client import PlainClient, json_lines
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import count, usage_part
@@ -58,7 +58,7 @@ class OllamaBackend:
         self._endpoint = endpoint
         self._settings = settings
         self._base_url = api_root(endpoint.base_url or "")
-        self._client = PlainClient(self._base_url, endpoint.api_key)
+        self._client = LazyClient(lambda: PlainClient(endpoint.api_key))
         self._lock = anyio.Lock()
         self._context: int | None = None
 
@@ -71,7 +71,9 @@ class OllamaBackend:
             context = await self._context_length()
             body = request_body(self._endpoint, self._settings, request, context)
             reply = _Reply(self._endpoint, self._base_url, request)
-            async with self._client.posted("/api/chat", body) as chunks, aclosing(json_lines(chunks)) as lines:
+            client = await self._client.get()
+            url = f"{self._base_url}/api/chat"
+            async with client.posted(url, body) as chunks, aclosing(json_lines(chunks)) as lines:
                 async for line in lines:
                     for part in reply.read(line):
                         yield part

@@ -1,17 +1,15 @@
-"""A client for APIs that no SDK speaks: JSON goes out, lines of JSON come back. Knows no provider."""
+"""A client for APIs that are asked without an SDK, and the lines of JSON in which some answer. Knows no provider."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
-import anyio
 import httpx2
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.backends.event_stream import MAX_EVENT_BYTES
 from massgen_mcp.backends.fields import parsed
-from massgen_mcp.backends.http import http_client
+from massgen_mcp.backends.http import KeyHeader, http_client
 from massgen_mcp.errors import BackendError
-from massgen_mcp.threads import abandonable
 
 
 class RefusedError(Exception):
@@ -26,34 +24,23 @@ class RefusedError(Exception):
 
 
 class PlainClient:
-    """Made at its first call, on a thread: that loads certificates."""
+    """One per backend, from a `LazyClient`: the guarded client that every wire uses, without an SDK around it."""
 
-    def __init__(self, base_url: str, api_key: str) -> None:
-        self._base_url = base_url
-        self._api_key = api_key
-        self._lock = anyio.Lock()
-        self._client: httpx2.AsyncClient | None = None
+    def __init__(self, api_key: str, key_header: KeyHeader = "authorization") -> None:
+        self._http = http_client(api_key, key_header)
 
     @asynccontextmanager
-    async def posted(self, path: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
+    async def posted(self, url: str, body: JsonObject) -> AsyncGenerator[AsyncGenerator[bytes]]:
         """The body of the reply to this request, in chunks as they come. Raises `RefusedError` for another status."""
-        client = await self._get()
-        async with client.stream("POST", f"{self._base_url}{path}", json=body) as response:
+        async with self._http.stream("POST", url, json=body) as response:
             if not response.is_success:
                 raise await _refused(response)
+            # Raw, because nothing is encoded (see `http_client`).
             async with aclosing(response.aiter_raw()) as chunks:
                 yield chunks
 
-    async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-
-    async def _get(self) -> httpx2.AsyncClient:
-        async with self._lock:
-            if self._client is None:
-                self._client = await abandonable(lambda: http_client(self._api_key))
-            return self._client
+    async def close(self) -> None:
+        await self._http.aclose()
 
 
 async def json_lines(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[object]:

@@ -45,6 +45,13 @@ DOCKER = Feature(
     values={"backend": {"command_line_execution_mode": "docker"}},
 )
 
+MEMORY = Feature(
+    "memory",
+    "there is no vector store of memories; leave this out. Notes that agents share are "
+    "orchestrator.coordination.enable_memory_filesystem_mode, earlier turns come with the session",
+)
+"""Asked for by a mapping of its own form, which `massgen_files` reads."""
+
 FEATURES = (
     DOCKER,
     Feature(
@@ -145,11 +152,7 @@ FEATURES = (
         },
         values={"coordination": {"broadcast": "agents"}},
     ),
-    Feature(
-        "memory",
-        "there is no vector store of memories; leave this out. Notes that agents share are "
-        "orchestrator.coordination.enable_memory_filesystem_mode, earlier turns come with the session",
-    ),
+    MEMORY,
     Feature(
         "synthesis",
         "the final answer is the winner's; write final_answer_strategy: winner_present, where it knows all answers, or "

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from massgen_mcp.config import massgen_backends
 from massgen_mcp.config.diagnostics import Problem, show_place
-from massgen_mcp.config.massgen_features import DOCKER, FEATURES, NEEDLESS, Feature, Section, keys_of
+from massgen_mcp.config.massgen_features import DOCKER, FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
 from massgen_mcp.config.models import TimeoutConfig
 from massgen_mcp.config.yaml_reader import Place, Plain
 
@@ -145,8 +145,7 @@ def _take_memory(part: dict[str, Plain], place: Place, taken: Taken) -> None:
         return
     persistent = memory.get("persistent_memory")
     if persistent is not None and _is_on("", persistent):
-        feature = next(feature for feature in FEATURES if feature.name == "memory")
-        taken.asked.append((feature, (*place, "memory", "persistent_memory")))
+        taken.asked.append((MEMORY, (*place, "memory", "persistent_memory")))
     else:
         taken.ignore(_NO_MEMORY_SETTINGS, (*place, "memory"))
 

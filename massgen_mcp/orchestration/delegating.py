@@ -4,12 +4,15 @@ Small on purpose: their schemas are a part of every request of every agent that 
 """
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.orchestration.nested_runs import NestedRuns, Wanted
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.views.nested_runs import result_lines, status_lines
@@ -43,7 +46,11 @@ class GetResult(Arguments):
 
 
 def delegation_tools(nested: NestedRuns, agent: str, workspace: Workspace | None) -> tuple[Tool, ...]:
-    return (DelegateTool(nested, agent, workspace), StatusTool(nested), ResultTool(nested))
+    return (
+        DelegateTool(nested, agent, workspace),
+        LookTool(nested, _STATUS, GetStatus, _status),
+        LookTool(nested, _RESULT, GetResult, _result),
+    )
 
 
 class DelegateTool:
@@ -102,48 +109,40 @@ class DelegateTool:
         return place.root.read_bytes(place.rel, MAX_CONFIG_BYTES)
 
 
-class StatusTool:
-    side_effects = False
-    keeps_state = False
+@dataclass(frozen=True, slots=True)
+class LookTool:
+    """`get_status` and `get_result`: a look at a run, and what is told of it."""
 
-    def __init__(self, nested: NestedRuns) -> None:
-        self._nested = nested
-
-    @property
-    def spec(self) -> ToolSpec:
-        return tool_spec("get_status", "What a run is doing that `delegate` started.", GetStatus)
-
-    async def run(self, arguments: JsonObject) -> ToolResult:
-        try:
-            wanted = parse_arguments(GetStatus, arguments)
-            state = await self._nested.look(wanted.run_id, wanted.wait_seconds)
-        except ToolRefused as refused:
-            return ToolResult(str(refused), is_error=True)
-        return ToolResult("\n".join(status_lines(state, time.time())), foreign=True)
-
-
-class ResultTool:
-    side_effects = False
-    keeps_state = False
-
-    def __init__(self, nested: NestedRuns) -> None:
-        self._nested = nested
-
-    @property
-    def spec(self) -> ToolSpec:
-        return tool_spec("get_result", "The answer of a run that `delegate` started.", GetResult)
+    nested: NestedRuns
+    spec: ToolSpec
+    kind: type[GetStatus] | type[GetResult]
+    told: Callable[[RunState], ToolResult]
+    side_effects: bool = False
+    keeps_state: bool = False
 
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
-            wanted = parse_arguments(GetResult, arguments)
-            state = await self._nested.look(wanted.run_id)
+            wanted = parse_arguments(self.kind, arguments)
+            seconds = wanted.wait_seconds if isinstance(wanted, GetStatus) else 0
+            return self.told(await self.nested.look(wanted.run_id, seconds))
         except ToolRefused as refused:
             return ToolResult(str(refused), is_error=True)
-        if state.state not in TERMINAL_STATES:
-            told = f"{state.run_id} is {state.state}; get_status with wait_seconds waits for its end"
-            return ToolResult(told, is_error=True)
-        answer = state.best_answer or ""
-        cut = len(answer) - RESULT_CHARACTERS
-        rest = f"\n[{cut} more characters: see the files in runs/{state.run_id}/final/]" if cut > 0 else ""
-        told = "\n".join(result_lines(state, time.time()))
-        return ToolResult(f"{told}\n\n{answer[:RESULT_CHARACTERS]}{rest}".rstrip(), foreign=True)
+
+
+_STATUS = tool_spec("get_status", "What a run is doing that `delegate` started.", GetStatus)
+_RESULT = tool_spec("get_result", "The answer of a run that `delegate` started.", GetResult)
+
+
+def _status(state: RunState) -> ToolResult:
+    return ToolResult("\n".join(status_lines(state, time.time())), foreign=True)
+
+
+def _result(state: RunState) -> ToolResult:
+    if state.state not in TERMINAL_STATES:
+        told = f"{state.run_id} is {state.state}; get_status with wait_seconds waits for its end"
+        return ToolResult(told, is_error=True)
+    answer = state.best_answer or ""
+    cut = len(answer) - RESULT_CHARACTERS
+    rest = f"\n[{cut} more characters: see the files in runs/{state.run_id}/final/]" if cut > 0 else ""
+    told = "\n".join(result_lines(state, time.time()))
+    return ToolResult(f"{told}\n\n{answer[:RESULT_CHARACTERS]}{rest}".rstrip(), foreign=True)

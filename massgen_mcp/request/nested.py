@@ -76,5 +76,4 @@ def _beyond(outer: Reach, inner: Reach, granted: Sequence[Path], *, of_itself: b
         f"reads: {on_one_line(path)}" for path in inner.reads if any(path.is_relative_to(one) for one in may_read)
     }
     within = readable | {line for line in outer.demands() if of_itself or not line.startswith(SETS)}
-    amounts = inner.demands()[-3:]
-    return [line for line in inner.demands() if line not in within and line not in amounts]
+    return [line for line in inner.demands() if line not in within and line not in inner.amounts()]

@@ -60,6 +60,12 @@ class Reach:
             *(f"starts: {command}" for command in self.commands),
             *self.server_demands(),
             *(f"sets: {setting}" for setting in self.settings),
+            *self.amounts(),
+        )
+
+    def amounts(self) -> tuple[str, ...]:
+        """The part of the demands that money, tokens and time are."""
+        return (
             f"spends: up to {self.max_usd:g} US dollars",
             f"spends: up to {self.max_tokens} tokens",
             f"takes: up to {self.max_seconds:g} seconds",

@@ -10,7 +10,7 @@ from massgen_mcp.runs.command_sandbox import known_levels
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.sandbox import Choice, choose
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
-from massgen_mcp.tools.mcp_servers.results import Shelf
+from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.workspace.directory import Workspace
 
 COMMON = "shared"
@@ -44,8 +44,8 @@ class ServerAccess:
             for server_name, server in agent.mcp_servers.items()
         ]
         allowed = None if agent.allowed_tools is None else frozenset(agent.allowed_tools)
-        shelf = Shelf(workspace, self.redactor)
-        return Toolbox(servers, shelf, taken, allowed, frozenset(agent.exclude_tools))
+        results = ToolResults(workspace, self.redactor)
+        return Toolbox(servers, results, taken, allowed, frozenset(agent.exclude_tools))
 
 
 async def opened_servers(

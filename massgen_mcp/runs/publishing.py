@@ -59,16 +59,19 @@ class Publisher:
             with anyio.CancelScope(deadline=next_beat(longest)):
                 await self._changed.wait()
             self._changed = anyio.Event()
-            try:
-                await self._journal.drain()  # first, so that the run itself goes on meanwhile
-            except (OSError, MassgenError):  # whoever must have the journal on disk will hear of it
-                longest = min(self._heartbeat, AGAIN_SECONDS)
-                self._try_to_write()
-            else:
-                longest = self._heartbeat
-                self._try_to_write()
+            written = await self._drained()  # first, so that the run itself goes on meanwhile
+            self._try_to_write()
+            if written:
                 self._tell()
+            longest = self._heartbeat if written else min(self._heartbeat, AGAIN_SECONDS)
             await anyio.sleep(INTERVAL)
+
+    async def _drained(self) -> bool:
+        try:
+            await self._journal.drain()
+        except (OSError, MassgenError):  # whoever must have the journal on disk will hear of it
+            return False
+        return True
 
     def _tell(self) -> None:
         now = (self._state.state, self._state.phase)

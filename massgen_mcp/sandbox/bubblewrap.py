@@ -35,7 +35,7 @@ def program() -> str | None:
 
 
 def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
-    """What the keeper needs to start `argv` under `policy`."""
+    """What the supervisor needs to start `argv` under `policy`."""
     found = program()
     if found is None:
         raise FileNotFoundError("bwrap")

@@ -26,7 +26,7 @@ def program(name: Literal["docker", "podman"]) -> str | None:
 def launch(
     name: Literal["docker", "podman"], argv: list[str], policy: Policy, environ: dict[str, str]
 ) -> dict[str, object]:
-    """What the keeper needs to start `argv` under `policy`."""
+    """What the supervisor needs to start `argv` under `policy`."""
     found = program(name)
     if found is None:
         raise FileNotFoundError(name)

@@ -21,7 +21,7 @@ def library() -> str | None:
 
 
 def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str, object]:
-    """What the keeper needs to start `argv` under `policy`."""
+    """What the supervisor needs to start `argv` under `policy`."""
     found = library()
     if found is None:
         raise FileNotFoundError("sandlock")

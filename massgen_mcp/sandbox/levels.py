@@ -41,7 +41,7 @@ UNUSUAL = {
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
-_KEEPER = Path(__file__).with_name("keeper.py")
+_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PLAIN: dict[str, object] = {
     "files": {},
     "reports_at": None,
@@ -57,9 +57,9 @@ _PLAIN: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a command is started: the keeper's own arguments, before the number of its socket, and what it is told."""
+    """How a command is started: the supervisor's own command, but for the number of its socket, and what it is told."""
 
-    keeper: tuple[str, ...]
+    supervisor: tuple[str, ...]
     told: bytes
 
 
@@ -107,7 +107,7 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
         "bounds": {name: getattr(bounds, name) for name in bounds.__slots__},
     }
     text = json.dumps(whole).encode()
-    return Start((interpreter(), "-I", "-S", str(_KEEPER)), f"{len(text):08x}".encode() + text)
+    return Start((interpreter(), "-I", "-S", str(_SUPERVISOR)), f"{len(text):08x}".encode() + text)
 
 
 def interpreter() -> str:
@@ -115,6 +115,6 @@ def interpreter() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
-def keeper_environ() -> dict[str, str]:
-    """What the keeper itself knows of our environment: nothing, but where its interpreter's libraries are."""
+def supervisor_environ() -> dict[str, str]:
+    """What the supervisor itself knows of our environment: nothing, but where its interpreter's libraries are."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}

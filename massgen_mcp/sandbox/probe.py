@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from massgen_mcp.sandbox import levels
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
-from massgen_mcp.sandbox.stage import Stage
+from massgen_mcp.sandbox.targets import Targets
 
 SCRIPT = Path(__file__).with_name("probes.py")
 MAX_OUTPUT = 64 * 1024
@@ -64,15 +64,15 @@ async def report_on(level: LevelName, cache: Path | None, *, image: str | None =
 async def try_level(level: LevelName, *, image: str | None = None) -> LevelReport:
     """Try the level now."""
     try:
-        stage = await anyio.to_thread.run_sync(Stage, level, image)
+        targets = await anyio.to_thread.run_sync(Targets, level, image)
     except OSError as error:
         return LevelReport(level, False, f"it cannot be tried: {error}")
-    with stage:
+    with targets:
         try:
-            told = await _told(level, stage)
+            told = await _told(level, targets)
         except (SandboxFailed, OSError, ValueError) as error:
             return LevelReport(level, False, f"it cannot start a command: {error}")
-        outcomes = {**told, **await anyio.to_thread.run_sync(stage.look)}
+        outcomes = {**told, **await anyio.to_thread.run_sync(targets.look)}
     return judged(level, outcomes)
 
 
@@ -89,14 +89,14 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
     return LevelReport(level, True, "", outcomes, (*levels.LETS_THROUGH[level], *unusual))
 
 
-async def _told(level: LevelName, stage: Stage) -> dict[str, str]:
+async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
     """What the attempts say of themselves."""
     python = "python3" if level in levels.ASKED_FOR else levels.interpreter()
     output = bytearray()
-    async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], stage.policy, level, stdin=True) as process:
+    async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], targets.policy, level, stdin=True) as process:
         if process.stdin is not None:
             with suppress(anyio.BrokenResourceError):
-                await process.stdin.send(json.dumps(stage.plan).encode() + b"\n")
+                await process.stdin.send(json.dumps(targets.plan).encode() + b"\n")
         with suppress(anyio.EndOfStream):
             while len(output) < MAX_OUTPUT:
                 output += await process.stdout.receive()

@@ -17,7 +17,7 @@ from massgen_mcp.sandbox.policy import LevelName, Policy
 
 EndReason = Literal["exited", "time", "memory", "processes", "disk", "files", "stopped", "failed", "lost"]
 """Why a command is over: it ended by itself; a bound was exceeded; it was told to end; its level could not start it;
-its keeper was lost.
+its supervisor was lost.
 """
 PATIENCE_SECONDS = 5.0
 
@@ -91,12 +91,12 @@ async def spawn(
         with theirs:
             try:
                 process = await anyio.open_process(
-                    [*start.keeper, str(theirs.fileno())],
+                    [*start.supervisor, str(theirs.fileno())],
                     stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE if split else subprocess.STDOUT,
                     cwd="/",
-                    env=levels.keeper_environ(),
+                    env=levels.supervisor_environ(),
                     pass_fds=(theirs.fileno(),),
                     start_new_session=True,
                 )
@@ -107,19 +107,19 @@ async def spawn(
             yield SandboxedProcess(process, ours)
         finally:
             with suppress(OSError):
-                ours.shutdown(socket.SHUT_WR)  # the keeper takes that for our end, and ends everything
+                ours.shutdown(socket.SHUT_WR)  # the supervisor takes that for our end, and ends everything
             with anyio.CancelScope(shield=True):
                 await _over(process)
 
 
 async def _tell(control: socket.socket, told: bytes) -> None:
-    """A keeper that is gone already says so by its end."""
+    """A supervisor that is gone already says so by its end."""
     with suppress(BrokenPipeError, ConnectionResetError):
         await anyio.to_thread.run_sync(control.sendall, told)
 
 
 async def _over(process: Process) -> None:
-    """Wait for the keeper, whose end is the end of everything; it is ended only if it hangs."""
+    """Wait for the supervisor, whose end is the end of everything; it is ended only if it hangs."""
     for patience in (PATIENCE_SECONDS, math.inf):
         with anyio.move_on_after(patience):
             await process.wait()

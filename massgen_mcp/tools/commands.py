@@ -5,7 +5,7 @@ not know how a level of the sandbox works.
 """
 
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,7 +70,9 @@ class Output:
         del self._tail[: max(0, len(self._tail) - TAIL_BYTES)]
 
     def forget(self) -> None:
-        self.__init__()
+        self.total = 0
+        self._head.clear()
+        self._tail.clear()
 
     def text(self) -> str:
         left_out = self.total - len(self._head) - len(self._tail)
@@ -164,7 +166,7 @@ class Commands:
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
             too_much = await _take(process, output)
             ended = await process.wait()
-        return _result(ended, output, notes, limit=seconds, too_much=too_much)
+        return _finished(ended, output.text(), notes, limit=seconds, too_much=too_much)
 
     async def begin(self, wanted: RunCommand) -> ToolResult:
         if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
@@ -312,13 +314,12 @@ def _concealed(mount: Mount) -> list[Path] | None:
     return [mount.host / path for path in found] if whole else None
 
 
-async def _take(process: SandboxedProcess, output: Output, tell: object = None) -> bool:
+async def _take(process: SandboxedProcess, output: Output, tell: Callable[[], None] = lambda: None) -> bool:
     """Read what the command prints until its last process is gone; True if that was too much."""
     try:
         while True:
             output.take(await process.stdout.receive())
-            if callable(tell):
-                tell()
+            tell()
             if output.total > MAX_PRINTED_BYTES:
                 await process.stop()
                 return True
@@ -331,11 +332,7 @@ async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
     await process.stop()
 
 
-def _result(ended: Ended, output: Output, notes: list[str], *, limit: float, too_much: bool) -> ToolResult:
-    return _finished(ended, output.text(), tuple(notes), limit=limit, too_much=too_much)
-
-
-def _finished(ended: Ended, text: str, notes: tuple[str, ...], *, limit: float, too_much: bool) -> ToolResult:
+def _finished(ended: Ended, text: str, notes: Iterable[str], *, limit: float, too_much: bool) -> ToolResult:
     how = f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
     bad = too_much or ended.reason != "exited"
     whole = "\n".join([f"[{how}, {ended.seconds:.1f} s]", *notes, text])

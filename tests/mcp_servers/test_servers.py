@@ -13,14 +13,14 @@ import pytest
 
 from massgen_mcp.config.models import StdioServer
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Event, LogRecord, ToolFinished, ToolStarted
-from massgen_mcp.orchestration.tool_calls import INTERRUPTED
+from massgen_mcp.events import Event, LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
-from massgen_mcp.tools.mcp_servers.results import Shelf
+from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
+from tests.cut_off import check_every_cut
 from tests.harness import TempHome, expect_error, home, npm_tool
 from tests.harness import agent as team_agent
 from tests.mcp_servers.double import BOMBS
@@ -53,7 +53,12 @@ async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     servers = {"odd": sandboxed("telling")}
-    looked_at = ["/workspace", "/root/.ssh", str(Path.cwd() / "pyproject.toml"), environ["MASSGEN_MCP_HOME"]]
+    looked_at = [
+        "/workspace",
+        str(Path.home() / ".ssh"),
+        str(Path.cwd() / "pyproject.toml"),
+        environ["MASSGEN_MCP_HOME"],
+    ]
     made = config(agent(servers, call("look"), call("ping", paths=looked_at)))
     ended = await run_team(tmp_path, made, environ=environ)
 
@@ -137,7 +142,8 @@ async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple
     made = StdioServer.model_validate(server(behaviour))
     async with ServerHost.open({}, lambda _: None) as host:
         place = Place(path / "workspace", path / "scratch")
-        toolbox = Toolbox([host.start("odd", made, place, place, Choice(None))], Shelf(None, Redactor({})), frozenset())
+        started = host.start("odd", made, place, place, Choice(None))
+        toolbox = Toolbox([started], ToolResults(None, Redactor({})), frozenset())
         await toolbox.ready()
         yield toolbox.tools()
 
@@ -152,20 +158,7 @@ async def test_cut_off_at_any_event_no_call_of_a_server_is_made_twice(tmp_path: 
             calls = tmp_path / name / "workspace" / "calls"
             return rest.events, calls.read_text().split() if calls.exists() else []
 
-    events, called = await again("whole", ())
-    assert called == ["one", "two"]
-    lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
-    records = [LogRecord.model_validate(line) for line in lines]
-    told = 0
-    for cut in range(1, len(events)):
-        begun = sum(isinstance(event, ToolStarted) for event in events[:cut])
-        done = sum(isinstance(event, ToolFinished) for event in events[:cut])
-        rest, called = await again(f"cut-{cut}", records[:cut])
-        assert called == ["one", "two"][begun:]
-        interrupted = [event for event in rest if isinstance(event, ToolFinished) and event.result == INTERRUPTED]
-        assert len(interrupted) == begun - done
-        told += len(interrupted)
-    assert told == 2
+    await check_every_cut(again)
 
 
 # -- over HTTP --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.events import Event, LogRecord, RunStarted, ToolFinished, ToolStarted
-from massgen_mcp.orchestration.tool_calls import INTERRUPTED
+from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, home
 from tests.sandbox.at_work import hands, living
 from tests.sandbox.table import LEVELS
@@ -147,20 +147,7 @@ async def test_cut_off_at_any_event_no_command_runs_twice(tmp_path: Path) -> Non
             log = agent_at_work.place / "log"
             return rest.events, log.read_text().split() if log.exists() else []
 
-    events, ran = await again("whole", ())
-    assert ran == ["one", "two"]
-    lines = [{"seq": seq, "time": 1000.0 + seq, "event": event.model_dump()} for seq, event in enumerate(events, 1)]
-    records = [LogRecord.model_validate(line) for line in lines]
-    told = 0
-    for cut in range(1, len(events)):
-        begun = sum(isinstance(event, ToolStarted) for event in events[:cut])
-        done = sum(isinstance(event, ToolFinished) for event in events[:cut])
-        rest, ran = await again(f"cut-{cut}", records[:cut])
-        assert ran == ["one", "two"][begun:]
-        interrupted = [event for event in rest if isinstance(event, ToolFinished) and event.result == INTERRUPTED]
-        assert len(interrupted) == begun - done
-        told += len(interrupted)
-    assert told == 2
+    await check_every_cut(again)
 
 
 async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(home: TempHome) -> None:

@@ -12,7 +12,7 @@ import pytest
 from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.probe import SCRIPT, judged, report_on
-from massgen_mcp.sandbox.stage import Stage
+from massgen_mcp.sandbox.targets import Targets
 from tests.sandbox.table import LEVELS, USERS, User, report_as
 
 HARMLESS = {
@@ -41,19 +41,19 @@ def test_nothing_that_must_be_impossible_is_possible_in_a_level(level: LevelName
 
 
 def test_without_a_sandbox_the_same_attempts_succeed_and_no_level_would_hold() -> None:
-    with Stage("sandbox-exec") as stage:  # its plan names paths of the host
-        plan = {**stage.plan, "only": sorted(HARMLESS)}
+    with Targets("sandbox-exec") as targets:  # its plan names paths of the host
+        plan = {**targets.plan, "only": sorted(HARMLESS)}
         done = subprocess.run(
             [interpreter(), "-I", "-S", "-c", SCRIPT.read_text()],
             input=json.dumps(plan) + "\n",
-            env=dict(stage.policy.environ),
+            env=dict(targets.policy.environ),
             capture_output=True,
             text=True,
             check=True,
         )
         told = {name: outcome.partition(":")[0] for name, outcome in json.loads(done.stdout).items()}
-        seen = stage.look()
-        end_marked(stage.policy.environ["MASSGEN_PROBE"])
+        seen = targets.look()
+        end_marked(targets.policy.environ["MASSGEN_PROBE"])
     assert {name for name, outcome in told.items() if outcome != "open"} == {"udp_loopback", "stay_behind"}
     assert {name for name, outcome in seen.items() if outcome == "open"} >= {
         *("host_files_changed", "host_files_appeared", "host_sockets_reached", "host_victim_ended"),

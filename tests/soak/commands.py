@@ -134,7 +134,7 @@ async def commands(
                     way = [*ends][number % len(ends)]
                     await _try(home, toll, level, f"{name} in {level}, {way}", command, ends[way], most_seconds)
         assert bystander.poll() is None, "a process of the host was ended"
-    await _until(lambda: _groups() <= before)  # a keeper whose master was killed has a little left to do
+    await _until(lambda: _groups() <= before)  # a supervisor whose master was killed has a little left to do
     assert _groups() <= before, "control groups were left behind"
     assert not toll.left, toll.left
     assert not toll.slow, f"{toll.slow} of {toll.trials} were slow: {sorted(toll.seconds)[-10:]}"

@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,14 +156,11 @@ async def _sandboxed(
         words = _LastWords()
         tasks.start_soon(words.listen, process.stderr)
 
-        async def tell(why: str) -> None:
-            how = "it closed its output"
-            with anyio.move_on_after(0 if why else END_SECONDS):
-                over = await process.wait()
-                how = f"exit code {over.code}" if over.reason == "exited" else over.message or over.reason
-            ended(why or f"it ended ({how}){words}")
+        async def over() -> str:
+            how = await process.wait()
+            return f"exit code {how.code}" if how.reason == "exited" else how.message or how.reason
 
-        async with framed(process.stdin, process.stdout, tell) as streams:
+        async with framed(process.stdin, process.stdout, _teller(ended, over, words)) as streams:
             yield streams
         tasks.cancel_scope.cancel()
 
@@ -188,18 +185,29 @@ async def _bare(
             words = _LastWords()
             tasks.start_soon(words.listen, process.stderr)
 
-            async def tell(why: str) -> None:
-                how = "it closed its output"
-                with anyio.move_on_after(0 if why else END_SECONDS):
-                    how = f"exit code {await process.wait()}"
-                ended(why or f"it ended ({how}){words}")
+            async def over() -> str:
+                return f"exit code {await process.wait()}"
 
-            async with framed(process.stdin, process.stdout, tell) as streams:
+            async with framed(process.stdin, process.stdout, _teller(ended, over, words)) as streams:
                 yield streams
             tasks.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await _end(process)
+
+
+def _teller(
+    ended: Callable[[str], None], over: Callable[[], Awaitable[str]], words: "_LastWords"
+) -> Callable[[str], Awaitable[None]]:
+    """What `framed` calls when nothing more can come. `over` waits for the end of the process, and tells how it was."""
+
+    async def tell(why: str) -> None:
+        how = "it closed its output"
+        with anyio.move_on_after(0 if why else END_SECONDS):
+            how = await over()
+        ended(why or f"it ended ({how}){words}")
+
+    return tell
 
 
 async def _end(process: Process) -> None:

@@ -21,7 +21,7 @@ MAX_BLOCKS = 100
 DIRECTORY = "tool_results"
 
 
-class Shelf:
+class ToolResults:
     """Where an agent's results are kept whole. Without a workspace nothing is kept."""
 
     def __init__(self, workspace: Workspace | None, redactor: Redactor) -> None:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.tools.base import Tool, ToolResult
 from massgen_mcp.tools.mcp_servers.host import Server, ServerFailed
-from massgen_mcp.tools.mcp_servers.results import Shelf
+from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import MAX_DESCRIPTION, MAX_NAME, plain_name, plain_schema, plain_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Toolbox:
     """
 
     servers: Sequence[Server]
-    shelf: Shelf
+    results: ToolResults
     taken: frozenset[str]
     """Names of tools that are not the servers'."""
     allowed: frozenset[str] | None = None
@@ -94,7 +94,7 @@ class Toolbox:
         spec = ToolSpec(name, about or f"{tool.name[:MAX_NAME]} of {server.name}", plain_schema(tool.input_schema))
         reads_only = tool.annotations is not None and tool.annotations.read_only_hint is True
         kind = ServerTool if reads_only else ActingTool
-        return kind(server, tool.name, spec, self.shelf, side_effects=not reads_only)
+        return kind(server, tool.name, spec, self.results, side_effects=not reads_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ServerTool:
     name: str
     """The server's own name for it."""
     spec: ToolSpec
-    shelf: Shelf
+    results: ToolResults
     side_effects: bool
     keeps_state: bool = False
 
@@ -113,8 +113,8 @@ class ServerTool:
         try:
             result = await self.server.call(self.name, arguments)
         except ServerFailed as failed:
-            return ToolResult(self.shelf.clean(str(failed)), is_error=True, foreign=True)
-        return await anyio.to_thread.run_sync(self.shelf.told, self.spec.name, result)
+            return ToolResult(self.results.clean(str(failed)), is_error=True, foreign=True)
+        return await anyio.to_thread.run_sync(self.results.told, self.spec.name, result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Stands between this program and one command, and lets nothing of the command outlive it.
 
-Run as `python -I -S keeper.py FD`, where FD is a socket: a specification comes in over it, then wishes; facts go out.
-It ends the command when it has used what it may use, when it is told to, and when the other end of the socket is gone,
-as after SIGKILL. It is a program of its own, of the standard library only, so that it starts quickly and nothing of
-ours is at hand in the process that starts the command.
+Run as `python -I -S supervisor.py FD`, where FD is a socket: a specification comes in over it, then wishes; facts go
+out. It ends the command when it has used what it may use, when it is told to, and when the other end of the socket is
+gone, as after SIGKILL. It is a program of its own, of the standard library only, so that it starts quickly and nothing
+of ours is at hand in the process that starts the command.
 """
 
 import ctypes
@@ -54,15 +54,15 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    keeping = Keeping(control, specification)
+    supervision = Supervision(control, specification)
     try:
-        fact = keeping.keep()
+        fact = supervision.supervise()
     finally:
-        keeping.clear()
+        supervision.clear()
     _tell(control, fact)
 
 
-class Keeping:
+class Supervision:
     """One command from its start to the end of its last process."""
 
     def __init__(self, control: int, specification: dict[str, Any]) -> None:
@@ -76,16 +76,16 @@ class Keeping:
         """Of the launcher, once it has ended."""
         self._peak = 0
 
-    def keep(self) -> dict[str, Any]:
+    def supervise(self) -> dict[str, Any]:
         began = time.monotonic()
         reports, reporting = os.pipe()
         gate, opening = os.pipe()
-        keeper = os.getpid()
+        supervisor = os.getpid()
         self._child = os.fork()
         if not self._child:
             os.close(reports)
             os.close(opening)
-            self._become_command(keeper, reporting, gate)
+            self._become_command(supervisor, reporting, gate)
         os.close(reporting)
         os.close(gate)
         ended = os.pidfd_open(self._child) if LINUX else -1
@@ -142,13 +142,13 @@ class Keeping:
             time.sleep(0.02)
         return True
 
-    def _become_command(self, keeper: int, reporting: int, gate: int) -> None:
+    def _become_command(self, supervisor: int, reporting: int, gate: int) -> None:
         """In the child: bounded, alone, and then the launcher of its level. Does not return."""
         try:
             os.close(self._control)
             if LINUX:
                 _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-                if os.getppid() != keeper:
+                if os.getppid() != supervisor:
                     os._exit(NOT_STARTED)  # it was gone before it could be watched
                 with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                     file.write("500")
@@ -162,7 +162,7 @@ class Keeping:
             os.nice(5)
             self._limit()
             launch(self._specification, reporting, gate, grouped=self._group is not None)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the keeper
+        except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor
             os.write(reporting, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(NOT_STARTED)
 
@@ -463,7 +463,7 @@ def _cgroup(processes: int) -> str | None:
     for parent in CGROUPS:
         group = f"{parent}/massgen-{os.getpid()}"
         try:
-            for name in os.listdir(parent):  # of keepers that were killed
+            for name in os.listdir(parent):  # of supervisors that were killed
                 if name.startswith("massgen-") and not os.path.exists(f"/proc/{name.removeprefix('massgen-')}"):
                     with suppress(OSError):
                         os.rmdir(f"{parent}/{name}")

@@ -26,7 +26,7 @@ BOUNDS = Bounds(seconds=30, memory_bytes=128 * MIB, processes=40, open_files=64,
 _SHOWN, _WRITABLE = "/context/shown", "/context/writable"
 
 
-class Stage:
+class Targets:
     """`policy` is for the command that makes the attempts, `plan` is what it is told; `look` after it has ended."""
 
     def __init__(self, level: LevelName, image: str | None = None) -> None:
