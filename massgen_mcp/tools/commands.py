@@ -146,7 +146,7 @@ class Commands:
 
     def tools(self) -> tuple[Tool, ...]:
         return (
-            CommandTool(self, _RUN, side_effects=True),
+            CommandTool(self, _run_spec(self._rules.network), side_effects=True),
             BackgroundTool(self, _READ, side_effects=False, kind=ReadCommand),
             BackgroundTool(self, _STOP, side_effects=False, kind=StopCommand),
         )
@@ -293,11 +293,14 @@ class BackgroundTool:
             return ToolResult(str(refused), is_error=True)
 
 
-_RUN = tool_spec(
-    "run_command",
-    "Run a shell command in a sandbox, in your workspace. No network. With `background` it goes on beside your work.",
-    RunCommand,
-)
+def _run_spec(network: tuple[str, ...]) -> ToolSpec:
+    reach = f"Of the network only {', '.join(network)}" if network else "No network"
+    told = (
+        f"Run a shell command in a sandbox, in your workspace. {reach}. With `background` it goes on beside your work."
+    )
+    return tool_spec("run_command", told, RunCommand)
+
+
 _READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)
 _STOP = tool_spec("stop_command", "End a command in the background.", StopCommand)
 

@@ -40,9 +40,15 @@ class Hands:
 
 @asynccontextmanager
 async def hands(
-    path: Path, level: LevelName, *, context: tuple[Path, ...] = (), writable: tuple[Path, ...] = (), **bounds: Any
+    path: Path,
+    level: LevelName,
+    *,
+    context: tuple[Path, ...] = (),
+    writable: tuple[Path, ...] = (),
+    network: tuple[str, ...] = (),
+    **bounds: Any,
 ) -> AsyncGenerator[Hands]:
-    rules = CommandRules(level, 60, 60, replace(BOUNDS, **bounds))
+    rules = CommandRules(level, 60, 60, replace(BOUNDS, **bounds), network)
     place = path / "workspace"
     with Workspace.create(place, context=context, writable=writable) as workspace:
         try:

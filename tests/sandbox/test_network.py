@@ -9,6 +9,7 @@ import pytest
 
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, choose, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
+from tests.sandbox.at_work import hands
 from tests.sandbox.table import LEVELS
 
 _TRIES = """
@@ -70,3 +71,10 @@ async def test_a_level_that_cannot_hold_to_a_list_of_hosts_is_not_used_for_one(t
     with pytest.raises(SandboxFailed, match="no network"):
         async with spawn(["true"], Policy(tmp_path, tmp_path, network=("pypi.org:443",)), "bubblewrap"):
             pass
+
+
+async def test_a_model_reads_what_of_the_network_its_commands_reach(tmp_path: Path) -> None:
+    async with hands(tmp_path / "alone", "sandlock") as alone:
+        assert "No network." in alone.tools[0].spec.description
+    async with hands(tmp_path / "connected", "sandlock", network=("pypi.org:443", "npmjs.org:443")) as connected:
+        assert "Of the network only pypi.org:443, npmjs.org:443." in connected.tools[0].spec.description
