@@ -16,8 +16,9 @@ from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import describe_refusal, find_key, missing_variables, refused_pair
+from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
+    Ag2AgentConfig,
     Ag2BackendConfig,
     AzureBackendConfig,
     BackendConfig,
@@ -61,8 +62,8 @@ def make_backend(
     Raises `BackendError` if a required key, or something that has to be installed, is missing, or if the key may not go
     where the config wants it, and `MassgenError` for a key that cannot be one.
     """
-    if refused := refused_pair(config, environ):
-        raise BackendError("auth", describe_refusal([refused]))
+    if refused := [pair for asked in asked_by([config]) if (pair := refused_pair(asked, environ))]:
+        raise BackendError("auth", describe_refusal(refused))
     redactor = redactor or redactor_for(environ, [config])
     return without_keys(_backend(config, environ, agent_paths, redactor), redactor)
 
@@ -88,7 +89,7 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
     if isinstance(config, ClaudeCodeBackendConfig):
         login = find_login(config, environ)
         return Destination("claude_code", login.value if login else "")
-    asked = config.asked if isinstance(config, Ag2BackendConfig) else config
+    asked = config.asked[0] if isinstance(config, Ag2BackendConfig) else config
     return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
 
 
@@ -122,11 +123,22 @@ def _claude_code(
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     if missing := ag2_agents.lack():
         raise BackendError("bad_request", missing)
-    _check_variables(config.asked, environ)
-    endpoint = _endpoint(config.asked, environ, redactor)
+    for asked in config.asked:
+        _check_variables(asked, environ)
     from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
 
-    return Ag2Backend(endpoint, config.agent_config.name, config.agent_config.system_message)
+    def agent(described: Ag2AgentConfig) -> Ag2Backend:
+        execution = described.code_execution_config
+        endpoint = _endpoint(config.asked_for(described.llm_config), environ, redactor)
+        return Ag2Backend(endpoint, described.name, described.system_message, execution and execution.executor)
+
+    if config.group_config is None:
+        return agent(config.agents[0])
+    from massgen_mcp.backends.frameworks.ag2_group import Ag2GroupBackend
+
+    group = config.group_config
+    manager = Ag2AgentConfig(name="manager", llm_config=group.pattern.group_manager_args.llm_config)
+    return Ag2GroupBackend(group, {each.name: agent(each) for each in config.agents}, agent(manager))
 
 
 def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:

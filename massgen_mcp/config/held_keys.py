@@ -6,7 +6,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.key_hosts import named_variable
+from massgen_mcp.config.key_hosts import asked_by
 from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
@@ -37,7 +37,7 @@ def _values(
 ) -> Iterator[tuple[str, str]]:
     known = {name for row in PROVIDERS for name in row.key_variables}
     known |= {agent_clis.API_KEY, agent_clis.TOKEN}
-    known |= {name for backend in backends if (name := named_variable(backend))}
+    known |= {asked.api_key_env for asked in asked_by(backends) if asked.api_key_env}
     known.update(further)
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]

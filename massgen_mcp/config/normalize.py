@@ -154,12 +154,17 @@ def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> 
 def _shaped_ag2(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
     plain, problems = ag2_agents.shape(backend, place)
     shaped.problems.extend(problems)
-    agent = plain.get("agent_config")
-    model = agent.get("llm_config") if isinstance(agent, dict) else None
-    if not isinstance(agent, dict) or not isinstance(model, dict):
-        return plain
-    named = _with_named_key(model, (*place, "agent_config", "llm_config"), shaped)
-    return {**plain, "agent_config": {**agent, "llm_config": named}}
+    return {key: _with_named_keys(value, (*place, key), shaped) for key, value in plain.items()}
+
+
+def _with_named_keys(part: Plain, place: Place, shaped: Shaped) -> Plain:
+    """The same for every `llm_config` in a part of an AG2 agent."""
+    if isinstance(part, list):
+        return [_with_named_keys(item, (*place, number), shaped) for number, item in enumerate(part)]
+    if not isinstance(part, dict):
+        return part
+    named = _with_named_key(part, place, shaped) if place[-1] == "llm_config" else part
+    return {key: _with_named_keys(value, (*place, key), shaped) for key, value in named.items()}
 
 
 def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:

@@ -36,54 +36,12 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
+from tests.backends.ag2 import ENVIRON, KEY, call, chunk, refused, said, section, used
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse
 from tests.wire_double import Aimock, aimock, aimock_server
 
 __all__ = ["aimock", "aimock_server"]
-
-KEY = "sk-secret-0123456789"
-ENVIRON = {"MY_KEY": KEY, "OPENAI_API_KEY": "sk-of-somebody-else"}
-USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "total_tokens": 120,
-    "prompt_tokens_details": {"cached_tokens": 60},
-    "completion_tokens_details": {"reasoning_tokens": 5},
-}
-
-
-def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m-2", "choices": [choice], **more}
-
-
-def call(name: str, arguments: str, index: int = 0) -> dict[str, Any]:
-    return {"index": index, "id": f"call_{index}", "function": {"name": name, "arguments": arguments}}
-
-
-def said(*deltas: dict[str, Any], finish: str = "stop") -> bytes:
-    usage: dict[str, Any] = {**chunk({}), "choices": [], "usage": USAGE}
-    return reply(sse(*(chunk(delta) for delta in deltas), chunk({}, finish), usage, "[DONE]"))
-
-
-def used(name: str, **arguments: Any) -> bytes:
-    return said({"tool_calls": [call(name, json.dumps(arguments))]}, finish="tool_calls")
-
-
-def refused(status: str, **error: Any) -> bytes:
-    body = json.dumps({"error": {"message": f"no, with {KEY}", **error}}).encode()
-    return reply(body, status=status, media_type="application/json")
-
-
-def section(url: str | None = None, **settings: Any) -> dict[str, Any]:
-    """A backend as a config has it; `settings` are of `llm_config`."""
-    model: dict[str, Any] = {"api_type": "openai", "model": "gpt-5", **settings}
-    if url is not None:
-        model |= {"base_url": f"{url}/v1", "api_key_env": "MY_KEY"}
-    agent = {"type": "assistant", "name": "AG2_coder", "system_message": "You are a coder.", "llm_config": model}
-    return {"type": "ag2", "agent_config": agent}
-
 
 def team_of(backend: dict[str, Any], *others: dict[str, Any]) -> Config:
     return config_from_data({"agents": [{"id": "coder", "backend": backend}, *others]}, "team.yaml")
