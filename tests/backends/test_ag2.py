@@ -53,6 +53,11 @@ def backend_of(config: Config) -> Ag2BackendConfig:
     return backend
 
 
+def asked_by(backend: Ag2BackendConfig) -> ProviderBackendConfig:
+    (asked,) = backend.asked
+    return asked
+
+
 def backend_at(url: str, **settings: Any) -> Backend:
     return make_backend(backend_of(team_of(section(url, **settings))), ENVIRON)
 
@@ -299,7 +304,7 @@ async def test_it_works_with_a_double_that_nobody_here_wrote(aimock: Aimock) -> 
 # -- configs ----------------------------------------------------------------------------------------------------------
 
 
-LOCAL = {"executor": {"type": "LocalCommandLineCodeExecutor", "timeout": 60, "work_dir": "./code"}}
+OUTSIDE = {"executor": {"type": "LocalCommandLineCodeExecutor", "work_dir": "../code"}}
 DOCKER = {"executor": {"type": "DockerCommandLineCodeExecutor"}}
 AGENT = "agents[0].backend.agent_config"
 MODEL = f"{AGENT}.llm_config"
@@ -315,23 +320,24 @@ def with_agent(**settings: Any) -> dict[str, Any]:
     ("backend", "told"),
     [
         (
-            with_agent(code_execution_config=LOCAL),
-            f"{AGENT}.code_execution_config: an executor of AG2's runs commands on this machine outside of any sandbox",
+            with_agent(code_execution_config=DOCKER),
+            f"{AGENT}.code_execution_config.executor.type: code runs in the sandbox of the team's commands",
         ),
-        (with_agent(code_execution_config=DOCKER), f"{AGENT}.code_execution_config: commands do not run in Docker"),
-        (with_agent(code_execution_config={}), f"{AGENT}.code_execution_config: an executor"),
-        ({**section(), "group_config": {}}, "agents[0].backend.group_config: AG2's group chats are not supported"),
+        (with_agent(code_execution_config={"use_docker": True}), f"{AGENT}.code_execution_config.use_docker: code runs in"),
+        (with_agent(code_execution_config=OUTSIDE), f"{AGENT}.code_execution_config.executor.work_dir: expected a rel"),
+        (with_agent(code_execution_config={"executr": {}}), f"{AGENT}.code_execution_config.executr: unknown key; did"),
+        (with_agent(code_execution_config=True), f"{AGENT}.code_execution_config: expected a mapping"),
         (with_agent(type="groupchat"), f"{AGENT}.type: expected 'assistant' or 'conversable'"),
         (with_agent(human_input_mode="ALWAYS"), f"{AGENT}.human_input_mode: expected 'NEVER'"),
         (with_agent(llm_config=[ONE_MODEL, ONE_MODEL]), f"{MODEL}: expected one model"),
         (with_agent(llm_config=[]), f"{MODEL}: expected one model"),
         ({"type": "ag2", "agent_config": {}}, f"{MODEL}: required key is missing"),
         (with_agent(sytem_message="x"), f"{AGENT}.sytem_message: unknown key; did you mean 'system_message'?"),
-        (section(api_type="anthropic"), f"{MODEL}.api_type: expected 'openai'"),
+        (section(api_type="bedrock"), f"{MODEL}.api_type: expected 'openai', 'google' or 'anthropic'"),
         (section(temprature=1), f"{MODEL}.temprature: unknown key; did you mean 'temperature'?"),
         (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; keys never belong in a file"),
         (section(base_url=f"http://me:{KEY}@host/v1"), f"{MODEL}.base_url: expected an http"),
-        ({"type": "ag2"}, f"{AGENT}: required key is missing"),
+        ({"type": "ag2"}, "agents[0].backend: expected agent_config or group_config"),
         ({"type": "ag2", "agent_config": "x"}, f"{AGENT}: expected a mapping"),
     ],
 )
@@ -352,7 +358,7 @@ def test_the_spellings_of_ag2_are_taken() -> None:
         llm_config=[{**ONE_MODEL, "api_key": "${MY_KEY}"}],
     )
     config = backend_of(team_of(written))
-    assert (config.model, config.asked.api_key_env) == ("gpt-5", "MY_KEY")
+    assert (config.model, asked_by(config).api_key_env) == ("gpt-5", "MY_KEY")
     assert Config.model_validate_json(team_of(written).model_dump_json()) == team_of(written)
 
 
@@ -360,9 +366,9 @@ def test_it_may_be_named_like_any_model() -> None:
     config = config_from_models(["ag2/gpt-5"], num_agents=2)
     assert [(agent.backend.type, agent.backend.model) for agent in config.agents] == [("ag2", "gpt-5")] * 2
     at = config_from_models(["ag2/m"], num_agents=1, base_url="http://127.0.0.1:1/v1")
-    assert backend_of(at).asked.base_url == "http://127.0.0.1:1/v1"
+    assert asked_by(backend_of(at)).base_url == "http://127.0.0.1:1/v1"
     short = team_of({"type": "ag2", "model": "gpt-5", "api_key": "${MY_KEY}"})
-    assert (backend_of(short).model, backend_of(short).asked.api_key_env) == ("gpt-5", "MY_KEY")
+    assert (backend_of(short).model, asked_by(backend_of(short)).api_key_env) == ("gpt-5", "MY_KEY")
     built = config_from_data(build_config(models=["ag2/gpt-5"], num_agents=1), "t", environ=ENVIRON)
     assert backend_of(built).model == "gpt-5"
     with pytest.raises(MassgenError, match="ag2 is no provider of models by itself; name it as ag2/MODEL"):
