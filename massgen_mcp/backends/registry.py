@@ -4,7 +4,7 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from massgen_mcp.backends.late import LateBackend
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
-from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
+from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, lack
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
@@ -39,25 +39,15 @@ NO_KEY = "not-needed"
 """What servers are sent that need no key: the SDKs insist on one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPaths:
-    """Where an agent that is a program of its own may work."""
-
-    private: Path | None = None
-    """For its own files; deleted with the backend."""
-    workspace: Path | None = None
-    may_write: bool = True
-    """Whether it may change the workspace by itself, instead of through our tools."""
-
-
 def make_backend(
     config: BackendConfig,
     environ: Mapping[str, str],
-    agent_paths: AgentPaths | None = None,
+    private: Path | None = None,
     redactor: Redactor | None = None,
 ) -> Backend:
     """The backend for `config`, with its key out of `environ`. What it says passes `redactor` first; without one, the
-    one for the keys of `environ`.
+    one for the keys of `environ`. `private`: the directory for the files of an agent that is a program; it is deleted
+    with the backend.
 
     Raises `BackendError` if a required key, or something that has to be installed, is missing, or if the key may not go
     where the config wants it, and `MassgenError` for a key that cannot be one.
@@ -65,18 +55,16 @@ def make_backend(
     if refused := [pair for asked in asked_by([config]) if (pair := refused_pair(asked, environ))]:
         raise BackendError("auth", describe_refusal(refused))
     redactor = redactor or redactor_for(environ, [config])
-    return without_keys(_backend(config, environ, agent_paths, redactor), redactor)
+    return without_keys(_backend(config, environ, private, redactor), redactor)
 
 
-def _backend(
-    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths | None, redactor: Redactor
-) -> Backend:
+def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return _claude_code(config, environ, agent_paths or AgentPaths(), redactor)
+        return _claude_code(config, environ, private, redactor)
     if isinstance(config, Ag2BackendConfig):
         return _ag2(config, environ, redactor)
     return _http_backend(config, environ, redactor)
@@ -94,14 +82,13 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
 
 
 def _claude_code(
-    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor
+    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor
 ) -> Backend:
     login, path = find_login(config, environ), find_cli(environ)
     if missing := lack(environ):
         raise BackendError("bad_request", missing)
     if login is None or path is None:
-        names = " or ".join(missing_login(config, environ)[0])
-        raise BackendError("auth", f"claude_code is not logged in: set {names}, or log in with `claude`")
+        raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
     from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, Cli
 
     return ClaudeCodeBackend(
@@ -111,10 +98,9 @@ def _claude_code(
             login=login,
             environ=environ,
             effort=config.reasoning_effort,
+            max_thinking_tokens=config.max_thinking_tokens,
             max_turns=config.max_turns,
-            workspace=agent_paths.workspace,
-            may_write=agent_paths.may_write,
-            private=agent_paths.private,
+            private=private,
             redactor=redactor,
         )
     )

@@ -46,7 +46,7 @@ def _values(
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))
-    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends)
+    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) and backend.use_login for backend in backends)
     if uses_login and (token := agent_clis.own_login(environ)):
         yield "of your login to Claude Code", token
 

@@ -180,10 +180,17 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     for agent in config.agents:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
+    without = _without_key(config, environ)
+    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
     if lacking:
         message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
+
+
+def _or_a_login(agent: AgentConfig) -> str:
+    if isinstance(agent.backend, ClaudeCodeBackendConfig) and agent.backend.api_key_env is None:
+        return " (or your own login to Claude Code, with use_login: true)"
+    return ""
 
 
 def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:

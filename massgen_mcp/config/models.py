@@ -293,7 +293,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
 
 
 class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
-    """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
+    """The Claude Code CLI as an agent, with the team's tools in place of its own. Needs the CLI and a login."""
 
     type: Literal["claude_code"]
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
@@ -301,8 +301,12 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    use_login: bool = False
+    """Whether it may use your own login to Claude Code, where no key or token is set."""
+    max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
+    """Default: as the CLI has it."""
     max_turns: int = Field(default=50, ge=1, le=1000)
-    """Model calls within one step, while it uses its own tools."""
+    """Model calls within one step; it needs a second one only where it tries a tool that it has not."""
 
 
 COMPATIBLE_ADDRESSES = {
@@ -600,7 +604,7 @@ class AgentConfig(Settings, frozen=True):
     exclude_file_operation_mcps: bool = False
     """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
     commands: bool | None = None
-    """Whether this agent runs commands. None: as the whole team does."""
+    """Whether this agent runs commands. None: as the whole team does. In a file it stands under `backend`."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:

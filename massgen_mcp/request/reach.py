@@ -14,7 +14,6 @@ from massgen_mcp.config.agent_clis import API_KEY, TOKEN
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
-    BackendConfig,
     ClaudeCodeBackendConfig,
     Config,
     HttpBackendConfig,
@@ -159,8 +158,9 @@ def _servers(config: Config) -> Iterator[str]:
 
 
 def _commands(config: Config) -> Iterator[str]:
-    if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
-        yield CLAUDE_CODE
+    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
+    for own in dict.fromkeys(cli.use_login for cli in clis):
+        yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
     if not config.has_commands:
         return
     commands = config.orchestrator.commands

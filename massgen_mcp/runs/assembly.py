@@ -5,7 +5,13 @@ from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import Ag2BackendConfig, AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    AgentConfig,
+    CommandsConfig,
+    CoordinationConfig,
+    OrchestratorConfig,
+)
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name

@@ -13,9 +13,12 @@ class NextSpeaker(Arguments):
     name: str
 
 
+_SPEC = tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker)
+
+
 @dataclass(frozen=True, slots=True)
 class NextSpeakerTool:
-    spec: ToolSpec = tool_spec(NEXT_SPEAKER, "Whose turn it is in the group's talk.", NextSpeaker)
+    spec: ToolSpec = _SPEC
     side_effects: bool = False
     keeps_state: bool = False
 

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.tools.base import Arguments, Text, decoded, parse_arguments
 
+
 class NewAnswer(Arguments):
     content: Text
 

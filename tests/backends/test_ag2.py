@@ -43,6 +43,7 @@ from tests.wire_double import Aimock, aimock, aimock_server
 
 __all__ = ["aimock", "aimock_server"]
 
+
 def team_of(backend: dict[str, Any], *others: dict[str, Any]) -> Config:
     return config_from_data({"agents": [{"id": "coder", "backend": backend}, *others]}, "team.yaml")
 
@@ -323,7 +324,10 @@ def with_agent(**settings: Any) -> dict[str, Any]:
             with_agent(code_execution_config=DOCKER),
             f"{AGENT}.code_execution_config.executor.type: code runs in the sandbox of the team's commands",
         ),
-        (with_agent(code_execution_config={"use_docker": True}), f"{AGENT}.code_execution_config.use_docker: code runs in"),
+        (
+            with_agent(code_execution_config={"use_docker": True}),
+            f"{AGENT}.code_execution_config.use_docker: code ru",
+        ),
         (with_agent(code_execution_config=OUTSIDE), f"{AGENT}.code_execution_config.executor.work_dir: expected a rel"),
         (with_agent(code_execution_config={"executr": {}}), f"{AGENT}.code_execution_config.executr: unknown key; did"),
         (with_agent(code_execution_config=True), f"{AGENT}.code_execution_config: expected a mapping"),

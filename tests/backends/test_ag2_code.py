@@ -65,7 +65,7 @@ async def test_code_runs_in_the_agents_workspace_and_its_output_comes_with_the_n
     assert told.body["messages"][2] == {"role": "assistant", "content": files}
     assert told.body["messages"][3]["content"].startswith("Your code was run.\n")
     assert "one\none" in next(materials(told.body["messages"][3]["content"])).text
-    assert "are run, in made of your workspace" in told.body["messages"][0]["content"]
+    assert "are run in a sandbox, in made of your workspace" in told.body["messages"][0]["content"]
     made = ended.directory.path / "final" / "agent_a" / "workspace" / "made"
     assert {file.name for file in made.iterdir()} >= {"one.sh", "a.txt"}
 
@@ -286,7 +286,10 @@ def test_every_model_of_a_group_has_its_own_host_key_and_price(tmp_path: Path) -
     [
         ({"agents": []}, "agents: expected at least 1 of them"),
         ({"agents": [{"name": "User"}]}, "group_config: the agents of a group have names of their own"),
-        ({"pattern": {"type": "auto", "initial_agent": "Nobody"}}, "pattern.initial_agent: expected one of Coder, Tester"),
+        (
+            {"pattern": {"type": "auto", "initial_agent": "Bo"}},
+            "pattern.initial_agent: expected one of Coder, Tester",
+        ),
         ({"pattern": {"type": "round_robin", "initial_agent": "Coder"}}, "pattern.type: expected 'auto'"),
         ({"user_agent": {"name": "Boss"}}, "group_config: user_agent has the name User"),
         ({"max_round": 3}, "max_round: unknown key; did you mean 'max_rounds'?"),

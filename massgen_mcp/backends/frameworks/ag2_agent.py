@@ -49,8 +49,8 @@ MAX_SECONDS = 86_400.0
 _CODE = "code_"
 """The ids of calls that run the code of a reply begin so."""
 _CODE_RUNS = (
-    "When a reply of yours calls no tool, its ```python, ```sh and ```bash blocks are run, in {place}, in a sandbox. What "
-    "they print comes with the next message. Call a tool in the same reply to show code without running it."
+    "When a reply of yours calls no tool, its ```python, ```sh and ```bash blocks are run in a sandbox, in {place}. "
+    "What they print comes with the next message. Call a tool in the same reply to show code without running it."
 )
 _CODE_DOES_NOT_RUN = "Code in your replies is not run: there is no sandbox here."
 
@@ -99,8 +99,8 @@ class Ag2Backend:
             return request
         note = _CODE_DOES_NOT_RUN
         if _offers_commands(request):
-            place = "your workspace" if self._executor.work_dir == "." else f"{self._executor.work_dir} of your workspace"
-            note = _CODE_RUNS.format(place=place)
+            inner = "" if self._executor.work_dir == "." else f"{self._executor.work_dir} of "
+            note = _CODE_RUNS.format(place=f"{inner}your workspace")
         messages = tuple(map(_without_code_calls, request.messages))
         return replace(request, system=f"{request.system}\n\n{note}", messages=messages)
 

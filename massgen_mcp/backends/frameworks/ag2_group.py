@@ -1,9 +1,9 @@
 """A group chat of AG2 agents as one model. One step is one turn: of an agent, of the manager, who chooses the next one,
 or of the user agent, who acts for the group in the team.
 
-Whose turn it is stands in the conversation: each reply tells in its `replay` who spoke and who is next. A turn that calls
-no other tool calls `next_speaker`, so that the round goes on; so each model call is a step of its own, in the journal
-and in the budget like any other, and a resumed run repeats none.
+Whose turn it is stands in the conversation: each reply tells in its `replay` who spoke and who is next. A turn that
+calls no other tool calls `next_speaker`, so that the round goes on; so each model call is a step of its own, in the
+journal and in the budget like any other, and a resumed run repeats none.
 """
 
 import json
@@ -37,7 +37,7 @@ _TURN = "group_chat"
 """The member of a reply's `replay` that holds its turn."""
 
 _OF_AN_AGENT = (
-    "You are {name} in a group chat with {others}, who read what you say. {user} submits the outcome for all of you, so "
+    "You are {name} in a group chat with {others}, who read what you say. {user} submits the outcome for all, so "
     "`new_answer` and `vote` are not yours to call: say your part."
 )
 _OF_THE_USER = "A group of agents talked about this, and you act for it. Submit what came of their talk."
