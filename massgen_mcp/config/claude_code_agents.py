@@ -14,6 +14,8 @@ FILES = ("Read", "Glob", "Grep", "Write", "Edit")
 
 THINKING_TOKENS = 8000
 """MassGen's default."""
+_EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
+"""Below so many thinking tokens, this effort; `xhigh` from there on."""
 
 KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
 """What has no place in our backend."""
@@ -25,11 +27,15 @@ def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str
     """The backend section for these parameters, and what is wrong, by key.
 
     `Bash` is allowed where `allowed_tools` names it, or where `disallowed_tools` forbids only some of its commands:
-    then the section has `commands: true`. At MassGen's default of `max_thinking_tokens` the CLI has its own measure.
+    then the section has `commands: true`. `max_thinking_tokens` also becomes a `reasoning_effort`, unless one is given,
+    because newer models think by effort; at MassGen's default the CLI has its own measure.
     """
     backend = {key: value for key, value in params.items() if key not in KEYS}
-    if backend.get("max_thinking_tokens") == THINKING_TOKENS:
+    tokens = backend.get("max_thinking_tokens")
+    if tokens == THINKING_TOKENS:
         del backend["max_thinking_tokens"]
+    elif isinstance(tokens, int):
+        backend.setdefault("reasoning_effort", next((effort for below, effort in _EFFORTS if tokens < below), "xhigh"))
     allowed, disallowed = _patterns(params.get("allowed_tools")), _patterns(params.get("disallowed_tools"))
     problems: dict[str, str] = {}
     for key, patterns, check in (("allowed_tools", allowed, _allowed), ("disallowed_tools", disallowed, _disallowed)):

@@ -274,8 +274,11 @@ def test_every_model_of_a_group_has_its_own_host_key_and_price(tmp_path: Path) -
     tariff, spent = tariff_of(backend, keys), Usage(input_tokens=1_000_000, output_tokens=0)
     costs = [tariff.cost(spent, model=model).usd for model in ("gpt-5", GEMINI)]
     assert costs == [
-        tariff_of(ProviderBackendConfig(type=name, model=model), keys).cost(spent).usd
-        for name, model in (("openai", "gpt-5"), ("gemini", GEMINI))
+        tariff_of(other, keys).cost(spent).usd
+        for other in (
+            ProviderBackendConfig(type="openai", model="gpt-5"),
+            ProviderBackendConfig(type="gemini", model=GEMINI),
+        )
     ]
     assert costs[0] != costs[1]
     assert tariff.worst_usd(1_000_000, 0) == max(cost or 0 for cost in costs)

@@ -37,7 +37,8 @@ _PASSED_ON = (
 
 _TOOLS_NOTE = (
     f"\n\nThe name of every tool begins with {PREFIX} here: its name elsewhere in these instructions is the part after "
-    "that. Calling one ends your turn; its result comes with the next message."
+    "that. Calling one ends your turn; its result comes with the next message. Your files are those that these tools "
+    "reach; the working directory that you are told of is none of them."
 )
 
 
@@ -121,10 +122,8 @@ class ClaudeCodeBackend:
         }
 
 
-def render(messages: tuple[Message, ...]) -> list[str]:
-    """A conversation as the parts of one prompt, for every run of the CLI begins anew. What was told before stays as it
-    was, so that the provider's cache knows it.
-    """
+def render(messages: tuple[Message, ...]) -> str:
+    """A conversation as one prompt: every run of the CLI begins anew."""
     told: list[str] = []
     for message in messages:
         match message:
@@ -136,4 +135,4 @@ def render(messages: tuple[Message, ...]) -> list[str]:
                 told.append("\n".join([*said, *did]))
             case ToolResultMessage():
                 told.append(f"Result of {message.name}{' (an error)' if message.is_error else ''}:\n{message.text}")
-    return [clean(part) for part in told if part.strip()]
+    return clean("\n\n".join(part for part in told if part))

@@ -21,9 +21,9 @@ _UNKNOWN_METHOD = -32601
 
 
 async def conversation(
-    process: CliProcess, prompt: Sequence[str], tools: Sequence[ToolSpec], before_tool: BeforeTool
+    process: CliProcess, prompt: str, tools: Sequence[ToolSpec], before_tool: BeforeTool
 ) -> AsyncGenerator[dict[str, Any]]:
-    """Ask what the parts of `prompt` say; yields the messages of the conversation. Raises `CliBroken`."""
+    """Ask what `prompt` says; yields the messages of the conversation. Raises `CliBroken`."""
     hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["before_tool"]}]}
     begin = {"subtype": "initialize", "hooks": hooks}
     await process.write({"type": "control_request", "request_id": "begin", "request": begin})
@@ -42,10 +42,9 @@ async def conversation(
                     yield message
 
 
-def _prompt(parts: Sequence[str]) -> dict[str, Any]:
+def _prompt(text: str) -> dict[str, Any]:
     """The CLI is to expand nothing in it: no `@path`, no `/command`."""
-    content = [{"type": "text", "text": part} for part in parts]
-    message = {"role": "user", "content": content}
+    message = {"role": "user", "content": text}
     return {"type": "user", "message": message, "parent_tool_use_id": None, "client_composed": True}
 
 
