@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.backends.frameworks.code_blocks import code_blocks
 from massgen_mcp.config.loader import config_from_data, missing_keys
 from massgen_mcp.config.models import Config, ProviderBackendConfig
 from massgen_mcp.errors import MassgenError
@@ -17,7 +18,7 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from tests.backends.ag2 import ENVIRON, call, said, section, used
-from tests.raw_double import Seen, answering
+from tests.raw_double import Seen, answering, reply
 from tests.teams import Ended, run_team
 
 CODE = "Look:\n```python\nprint(6 * 7)\n```\nThat is it."
@@ -143,6 +144,48 @@ async def test_only_the_agent_that_runs_code_has_commands_and_the_older_spelling
     assert ended.snapshot.state == "completed"
     assert "run_command" in seen["coder"]
     assert "run_command" not in seen["other"]
+
+
+async def test_a_model_whose_server_takes_no_tools_runs_its_code_too(tmp_path: Path, environ: dict[str, str]) -> None:
+    def respond(seen: Seen, number: int) -> bytes:
+        del number
+        if "tools" in seen.body:
+            return without_tools()
+        if "42\n" not in texts(seen):
+            return said({"content": CODE})
+        return said({"content": '{"name": "new_answer", "arguments": {"content": "It is 42."}}'})
+
+    async with answering(respond) as double:
+        ended = await run_team(tmp_path, coder(double.url), environ=environ)
+    assert ended.snapshot.final_answer == "It is 42."
+    (executed,) = ended.of(ToolFinished)
+    assert executed.result.endswith("\n42")
+
+
+def without_tools() -> bytes:
+    told = {"error": {"message": "registry.ollama.ai/library/m does not support tools", "type": "api_error"}}
+    return reply(json.dumps(told).encode(), status="400 Bad Request", media_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```python\nprint(1)\n```", [("python3", "print(1)")]),
+        ("  ```PY \r\nprint(1)\r\n  ```\r\n", [("python3", "print(1)")]),
+        ("```sh\na\n```\nthen\n```bash\nb\n\n```", [("sh", "a"), ("bash", "b")]),
+        ("```python\nx = 1\n```sh\ny\n```", [("python3", "x = 1\n```sh\ny")]),
+        ("```python\nnot closed", []),
+        ("```\nls\n```\n```python title=x\nls\n```", []),
+        ("say ```python\nprint(1)\n```", []),
+        ("```python\n" * 200_000, []),
+    ],
+)
+def test_which_blocks_of_a_reply_are_code(text: str, found: list[tuple[str, str]]) -> None:
+    assert [(block.program, block.code) for block in code_blocks(text)] == found
+
+
+def test_a_config_whose_agents_run_code_is_one_that_starts_programs(tmp_path: Path) -> None:
+    assert reach_of(coder("http://127.0.0.1:1"), ENVIRON, tmp_path).commands == ("agents' commands in a sandbox",)
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------

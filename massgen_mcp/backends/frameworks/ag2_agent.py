@@ -125,17 +125,24 @@ class Ag2Backend:
             return None
         if not (blocks := code_blocks(text)):
             return None
+        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
+        if said and _ran_code(said[-1]) and code_blocks(said[-1].text) == blocks:
+            return None
         seconds = min(self._executor.timeout * len(blocks), MAX_SECONDS)
         command = as_command(blocks, self._executor.work_dir)
         arguments = json.dumps({"command": command, "timeout_seconds": seconds})
-        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
-        if said and any(call.arguments == arguments for call in said[-1].tool_calls):
-            return None
         return ToolCall(f"{_CODE}{uuid.uuid4().hex}", RUN_COMMAND, arguments)
 
 
 def _offers_commands(request: ModelRequest) -> bool:
-    return any(tool.name == RUN_COMMAND for tool in request.tools)
+    """Also where a server takes no tools, and they are described in the text instead."""
+    return any(tool.name == RUN_COMMAND for tool in request.tools) or (
+        not request.tools and RUN_COMMAND in request.system
+    )
+
+
+def _ran_code(message: AssistantMessage) -> bool:
+    return any(call.name == RUN_COMMAND for call in message.tool_calls) or RUN_COMMAND in message.text
 
 
 def _without_code_calls(message: Message) -> Message:

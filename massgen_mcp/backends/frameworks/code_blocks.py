@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_BLOCK = re.compile(r"^[ \t]*```[ \t]*(\w+)[ \t]*\r?\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"[ \t]*```[ \t]*(\w*)[ \t]*")
 _FILE_NAME = re.compile(r"#\s*filename:\s*(?P<name>[\w][\w.-]*)\s*$")
 """AG2's way to say in the first line where a block is to be kept."""
 _PROGRAMS = {
@@ -43,12 +43,23 @@ def as_command(blocks: list[CodeBlock], directory: str) -> str:
 
 
 def _found(text: str) -> Iterator[CodeBlock]:
-    for language, body in _BLOCK.findall(text):
-        if runs := _PROGRAMS.get(language.lower()):
-            program, suffix = runs
-            code = body.rstrip()
-            named = _FILE_NAME.match(code.partition("\n")[0])
-            yield CodeBlock(program, named["name"] if named else f"code_{_digest(code)}.{suffix}", code)
+    language: str | None = None
+    lines: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        fence = _FENCE.fullmatch(line)
+        if language is None:
+            language, lines = (fence[1] if fence else None), []
+        elif fence is None or fence[1]:
+            lines.append(line)
+        else:
+            if runs := _PROGRAMS.get(language.lower()):
+                yield _block("\n".join(lines).rstrip(), *runs)
+            language = None
+
+
+def _block(code: str, program: str, suffix: str) -> CodeBlock:
+    named = _FILE_NAME.match(code.partition("\n")[0])
+    return CodeBlock(program, named["name"] if named else f"code_{_digest(code)}.{suffix}", code)
 
 
 def _digest(code: str) -> str:
