@@ -216,6 +216,41 @@ async def test_none_of_its_own_tools_reads_writes_or_runs_anything(place: Place,
     assert parts[-1] == StopPart("tool_calls")
 
 
+ODD_CLI = """\
+import json, sys
+
+def say(**message):
+    print(json.dumps(message), flush=True)
+
+def hear():
+    return json.loads(sys.stdin.readline())
+
+begin = hear()
+say(type="control_response", response={"subtype": "success", "request_id": begin["request_id"], "response": {}})
+hear()
+asked = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+say(type="control_request", request_id="1", request={"subtype": "hook_callback", "input": asked, "tool_use_id": "t"})
+say(type="control_request", request_id="2", request={"subtype": "open_the_door"})
+told = [hear()["response"], hear()["response"]]
+with open(sys.argv[0] + ".told", "w") as file:
+    json.dump(told, file)
+say(type="result", subtype="success", is_error=False, result="", stop_reason="end_turn", usage={})
+"""
+
+
+async def test_a_cli_that_asks_to_run_what_it_was_not_given_is_told_no(place: Place, tmp_path: Path) -> None:
+    """A later CLI may have tools that `--tools` does not take away."""
+    odd = tmp_path / "claude"
+    odd.write_text(f"#!{sys.executable}\n{ODD_CLI}")
+    odd.chmod(0o755)
+    environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(tmp_path)}
+    parts = await parts_of(make_backend(CONFIG, environ, place.private), step("?"))
+    assert parts[-1] == StopPart("end")
+    asked, unknown = json.loads((tmp_path / "claude.told").read_text())
+    assert asked["response"]["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert unknown["subtype"] == "error"
+
+
 async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place: Place) -> None:
     request = ModelRequest("Write the final answer.", (UserMessage("@/etc/hostname /help"),))
     async with busy_server(said(text("Forty-two."))) as double:
