@@ -385,6 +385,10 @@ class Ag2Pattern(Settings, frozen=True):
     """The model that chooses."""
 
 
+AG2_USER, AG2_MANAGER = "User", "Manager"
+"""Whom a group has besides its agents."""
+
+
 class Ag2GroupConfig(Settings, frozen=True):
     """A group chat of AG2 agents that is one agent of the team. In a file the group's `llm_config` stands for every one
     that is left out.
@@ -403,14 +407,11 @@ class Ag2GroupConfig(Settings, frozen=True):
         names = [agent.name for agent in self.agents]
         if self.user_agent.name != AG2_USER:
             raise ValueError(f"user_agent has the name {AG2_USER}")
-        if len({*names, AG2_USER}) <= len(names):
-            raise ValueError(f"the agents of a group have names of their own, and none is {AG2_USER}")
+        if len({*names, AG2_USER, AG2_MANAGER}) < len(names) + 2:
+            raise ValueError(f"the agents of a group have names of their own, and none is {AG2_USER} or {AG2_MANAGER}")
         if self.pattern.initial_agent not in names:
             raise ValueError(f"pattern.initial_agent: expected one of {', '.join(names)}")
         return self
-
-
-AG2_USER = "User"
 
 
 class Ag2BackendConfig(ListedBackendConfig, frozen=True):

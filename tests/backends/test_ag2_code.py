@@ -64,7 +64,7 @@ async def test_code_runs_in_the_agents_workspace_and_its_output_comes_with_the_n
     roles = [message["role"] for message in told.body["messages"]]
     assert roles == ["system", "user", "assistant", "user"], "as AG2 tells it, and not as a call of ours"
     assert told.body["messages"][2] == {"role": "assistant", "content": files}
-    assert told.body["messages"][3]["content"].startswith("Your code was run.\n")
+    assert told.body["messages"][3]["content"].startswith("What came of your code:\n")
     assert "one\none" in next(materials(told.body["messages"][3]["content"])).text
     assert "are run in a sandbox, in made of your workspace" in told.body["messages"][0]["content"]
     made = ended.directory.path / "final" / "agent_a" / "workspace" / "made"
@@ -102,6 +102,8 @@ async def test_only_what_is_said_alone_in_a_known_language_once_and_before_the_f
         agents = [coder(double.url).model_dump(mode="json")["agents"][0], other]
         ended = await run_team(tmp_path, config_from_data({"agents": agents}, "t"), environ=environ)
     assert len(ended.of(ToolStarted)) == 1
+    assert "blocks are run" in texts(double.requests[0])
+    assert "blocks are run" not in texts(double.requests[-1]), "the final answer is only text"
     assert [violation.code for violation in ended.of(RuleViolated)] == ["no_action", "no_action"]
     assert ended.snapshot.final_answer == CODE
 
@@ -229,7 +231,7 @@ def of_group(seen: Seen) -> bytes:
         case "m-manager":
             return said({"content": "I choose User." if "All tests passed" in told else "Tester"})
         case "m-tester":
-            return said({"content": "All tests passed." if "Your code was run." in told else CODE})
+            return said({"content": "All tests passed." if "What came of your code:" in told else CODE})
         case _:
             offered = {tool["function"]["name"] for tool in seen.body.get("tools", [])}
             if "vote" in offered and "said:" in told:
@@ -332,6 +334,7 @@ def test_every_model_of_a_group_has_its_own_host_key_and_price(tmp_path: Path) -
     [
         ({"agents": []}, "agents: expected at least 1 of them"),
         ({"agents": [{"name": "User"}]}, "group_config: the agents of a group have names of their own"),
+        ({"agents": [{"name": "Manager"}]}, "group_config: the agents of a group have names of their own"),
         (
             {"pattern": {"type": "auto", "initial_agent": "Bo"}},
             "pattern.initial_agent: expected one of Coder, Tester",

@@ -33,7 +33,7 @@ def of_ag2(seen: Seen) -> bytes:
         return used("vote", agent_id=named(seen.body["messages"][-1]["content"]), reason="Short and exact.")
     if "new_answer" not in offered:
         return said({"content": f"{ANSWER} Two frameworks were counted."})
-    return used("new_answer", content=ANSWER) if "Your code was run." in messages else said({"content": CODE})
+    return used("new_answer", content=ANSWER) if "What came of your code:" in messages else said({"content": CODE})
 
 
 def of_gemini(seen: Seen) -> bytes:

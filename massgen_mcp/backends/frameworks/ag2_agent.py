@@ -95,7 +95,7 @@ class Ag2Backend:
 
     def _told(self, request: ModelRequest) -> ModelRequest:
         """The request as the agent sees it: what became of its code comes as a message, as in AG2."""
-        if self._executor is None:
+        if self._executor is None or not request.ends_with_call:
             return request
         note = _CODE_DOES_NOT_RUN
         if _offers_commands(request):
@@ -151,7 +151,7 @@ def _without_code_calls(message: Message) -> Message:
             calls = tuple(call for call in message.tool_calls if not call.id.startswith(_CODE))
             return replace(message, tool_calls=calls)
         case ToolResultMessage() if message.call_id.startswith(_CODE):
-            return UserMessage(f"Your code was run.\n{message.text}")
+            return UserMessage(f"What came of your code:\n{message.text}")
         case _:
             return message
 

@@ -30,9 +30,8 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
-from massgen_mcp.config.models import AG2_USER, Ag2GroupConfig
+from massgen_mcp.config.models import AG2_MANAGER, AG2_USER, Ag2GroupConfig
 
-MANAGER = "the manager"
 _TURN = "group_chat"
 """The member of a reply's `replay` that holds its turn."""
 
@@ -63,7 +62,7 @@ class Ag2GroupBackend:
     def __init__(self, group: Ag2GroupConfig, agents: Mapping[str, Ag2Backend], manager: Ag2Backend) -> None:
         self._group = group
         self._names = [agent.name for agent in group.agents]
-        self._backends = {**agents, MANAGER: manager}
+        self._backends = {**agents, AG2_MANAGER: manager}
 
     @property
     def model(self) -> str:
@@ -78,7 +77,7 @@ class Ag2GroupBackend:
                 match part:
                     case TextPart(text):
                         said.append(text)
-                        if speaker != MANAGER:
+                        if speaker != AG2_MANAGER:
                             yield part
                     case ToolCallPart():
                         called = True
@@ -112,8 +111,8 @@ class Ag2GroupBackend:
 
     def _next(self, request: ModelRequest, speaker: str, said: str) -> str:
         spoken = [turn.speaker for turn in _turns(request.messages) if turn.next and turn.speaker in self._names]
-        if speaker != MANAGER:
-            return AG2_USER if len(spoken) + 1 >= self._group.max_rounds else MANAGER
+        if speaker != AG2_MANAGER:
+            return AG2_USER if len(spoken) + 1 >= self._group.max_rounds else AG2_MANAGER
         counts = {name: len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", said)) for name in self._candidates}
         chosen = max(self._candidates, key=lambda name: counts[name])
         if counts[chosen]:
@@ -129,7 +128,7 @@ class Ag2GroupBackend:
         """The request as this speaker reads it."""
         messages = tuple(_seen(request.messages, speaker))
         tools = tuple(tool for tool in request.tools if tool.name != NEXT_SPEAKER)
-        if speaker == MANAGER:
+        if speaker == AG2_MANAGER:
             choose = UserMessage(_CHOOSE.format(names=", ".join(self._candidates)))
             system = _OF_THE_MANAGER.format(roles="\n".join(self._roles()))
             return replace(request, system=system, messages=(*messages, choose), tools=(), must_call_tool=False)

@@ -72,7 +72,7 @@ class Step:
 
     def read(self, message: Mapping[str, Any]) -> Iterator[Part]:
         match message:
-            case {"type": "stream_event", "event": event}:
+            case {"type": "stream_event", "event": {} as event}:
                 yield from self._event(event)
             case {"type": "assistant", "message": {"model": str(model)}}:
                 self._model = self._model if model.startswith("<") else model
@@ -87,12 +87,14 @@ class Step:
             yield TextPart("\n\n")
         if event.get("type") != "content_block_delta":
             return
-        delta = cast("Mapping[str, Any]", event.get("delta") or {})
-        if text := delta.get("text"):
-            self._said = True
-            yield TextPart(clean(str(text)))
-        elif thinking := delta.get("thinking"):
-            yield ReasoningPart(clean(str(thinking)))
+        match event.get("delta"):
+            case {"text": str(text)} if text:
+                self._said = True
+                yield TextPart(clean(text))
+            case {"thinking": str(thinking)} if thinking:
+                yield ReasoningPart(clean(thinking))
+            case _:
+                pass
 
     def _result(self, result: Mapping[str, Any]) -> Iterator[Part]:
         self.ended = True
