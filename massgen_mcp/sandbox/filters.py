@@ -58,9 +58,12 @@ def without_escapes() -> bytes:
 
 
 def without_other_processes() -> bytes:
-    """Limits and priorities of other processes, for a level in which those of the host have numbers, too."""
+    """Limits and priorities of other processes, for a level in which those of the host have numbers, too.
+
+    And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
+    """
     machine = platform.machine()
-    lines = _beginning(machine)
+    lines = [*_beginning(machine), *_when(_CALLS[machine][1], [_refuse(_ENOSYS)])]
     for number in _OF_OTHERS[machine]:
         lines += _when(number, [_load(_ARGUMENTS), _equal(0, over=1), _allow(), _refuse()])
     for number in _OF_GROUPS[machine]:

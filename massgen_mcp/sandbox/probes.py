@@ -577,6 +577,13 @@ def usual_vfork() -> bool:
     return [call(b"true"), call(b"true")] == [0, 0]
 
 
+def usual_real_path() -> bool:
+    call = _libc().realpath
+    call.restype = ctypes.c_char_p
+    found = ctypes.create_string_buffer(4097)  # PATH_MAX
+    return call(os.getcwd().encode(), found) == os.getcwd().encode()
+
+
 def works_fork() -> bool:
     child = os.fork()
     if not child:
@@ -587,7 +594,7 @@ def works_fork() -> bool:
 WORKING: tuple[Callable[[], Any], ...] = (
     *(works_write, works_scratch, works_shown, works_writable, works_null, works_shell, works_fork),
 )
-USUAL: tuple[Callable[[], Any], ...] = (usual_vfork,)
+USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path)
 """What commands are used to. A level without it still holds; its report says so."""
 LOOKS: tuple[Callable[[], Any], ...] = (stat_outside, list_root, list_etc)
 ATTEMPTS: tuple[Callable[[], Any], ...] = (
