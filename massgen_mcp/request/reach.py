@@ -14,8 +14,10 @@ from massgen_mcp.config.agent_clis import API_KEY, TOKEN
 from massgen_mcp.config.key_hosts import address_of, asked_over_http, host_of, named_variable
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
+    CONTAINERS,
     BackendConfig,
     ClaudeCodeBackendConfig,
+    CommandsConfig,
     Config,
     HttpBackendConfig,
     HttpServer,
@@ -100,9 +102,9 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    commands = orchestrator.commands
-    if commands.enabled:
+    for commands in config.all_commands:
         reads += [Path(path).resolve() for path in commands.readable]
+        reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -165,13 +167,19 @@ def _servers(config: Config) -> Iterator[str]:
 def _commands(config: Config) -> Iterator[str]:
     if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
         yield CLAUDE_CODE
-    commands = config.orchestrator.commands
-    if not commands.enabled:
-        return
+    told = [line for commands in config.all_commands for line in _commands_of(commands)]
+    yield from dict.fromkeys(told)
+
+
+def _commands_of(commands: CommandsConfig) -> Iterator[str]:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
+    where = f"a {commands.sandbox} container{image}" if commands.sandbox in CONTAINERS else "a sandbox"
+    if commands.image_archive:
+        where += f" with the programs of {on_one_line(commands.image_archive)}"
     yield f"{COMMANDS}{where}"
     yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
+    if commands.open_network:
+        yield f"{COMMANDS}{where} {NETWORK}every host"
 
 
 def _settings(config: Config) -> Iterator[str]:

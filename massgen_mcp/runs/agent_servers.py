@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from massgen_mcp.config.models import AgentConfig, Config, StdioServer
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.command_sandbox import known_levels
+from massgen_mcp.request.sandboxes import known_levels
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.sandbox import Choice, choose
+from massgen_mcp.sandbox import Choice, Wishes, choose
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.workspace.directory import Workspace
@@ -61,7 +61,7 @@ async def opened_servers(
         return None
     sandboxed = [server for server in servers if isinstance(server, StdioServer) and server.sandbox]
     choices = {
-        network: await choose("auto", known_levels(environ), network=network)
+        network: await choose(Wishes(network=network), known_levels(environ))
         for network in dict.fromkeys(server.network for server in sandboxed)
     }
     host = await cleanup.enter_async_context(ServerHost.open(environ, report))

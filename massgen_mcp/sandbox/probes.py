@@ -411,7 +411,7 @@ def write_proc() -> bool:
             mode = os.lstat(place).st_mode
             if stat.S_ISDIR(mode):
                 places += [f"{place}/{name}" for name in os.listdir(place) if place != "/proc/sys" or name != "net"]
-            elif mode & 0o222 and _may_write(place):  # without any such bit it is a copy of the level's own
+            elif stat.S_ISREG(mode) and mode & 0o222 and _may_write(place):  # else the level put its own there
                 return True
     return False
 

@@ -10,7 +10,9 @@ import ctypes
 import importlib
 import importlib.util
 import json
+import math
 import os
+import random
 import resource
 import select
 import signal
@@ -161,6 +163,10 @@ class Supervision:
                 with open(f"{self._group}/cgroup.procs", "w") as file:
                     file.write("0")
             os.nice(5)
+            if self._bounds["processors"] is not None and LINUX and not self._specification["teardown"]:
+                usable = sorted(os.sched_getaffinity(0))
+                count = min(len(usable), math.ceil(self._bounds["processors"]))
+                os.sched_setaffinity(0, random.sample(usable, count))
             self._limit()
             launch(self._specification, reporting, gate, grouped=self._group is not None)
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor

@@ -130,10 +130,14 @@ def _worth_telling(key: str) -> bool:
 
 
 def _untitled(value: JsonValue) -> JsonValue:
-    """Drop the titles pydantic derives from field names; a field that is itself called title stays."""
+    """Drop the titles pydantic derives from field names, and defaults that are nothing; a field that is itself called
+    title stays.
+    """
     if not isinstance(value, dict):
         return value
-    return {key: _untitled(item) for key, item in value.items() if not (key == "title" and isinstance(item, str))}
+    needless = [key for key, item in value.items() if key == "title" and isinstance(item, str)]
+    needless += [key for key, item in value.items() if key == "default" and item is None]
+    return {key: _untitled(item) for key, item in value.items() if key not in needless}
 
 
 def _problem(kind: str, field: str, message: str, known: list[str]) -> str:

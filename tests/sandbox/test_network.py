@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, choose, spawn
+from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, Wishes, choose, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
 from tests.sandbox.at_work import hands
 from tests.sandbox.table import LEVELS
@@ -65,7 +65,7 @@ async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, 
 
 
 async def test_a_level_that_cannot_hold_to_a_list_of_hosts_is_not_used_for_one(tmp_path: Path) -> None:
-    choice = await choose("bubblewrap", None, network=("pypi.org:443",))
+    choice = await choose(Wishes("bubblewrap", ("pypi.org:443",)), None)
     assert choice.level is None
     assert "bubblewrap: it has no network to offer" in choice.why
     with pytest.raises(SandboxFailed, match="no network"):
