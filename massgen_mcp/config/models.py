@@ -518,7 +518,9 @@ class CommandsConfig(Settings, frozen=True):
         if self.image is not None and not in_container:
             raise ValueError("image is of a container; set sandbox to docker or podman")
         if self.open_network and not in_container:
-            raise ValueError("open_network is for a container; set sandbox to docker or podman, or name hosts in network")
+            raise ValueError(
+                "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
+            )
         if self.network and self.sandbox in ("bubblewrap", *CONTAINERS):
             raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
         if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
@@ -550,7 +552,8 @@ class AgentConfig(Settings, frozen=True):
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
     exclude_file_operation_mcps: bool = False
-    """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under `backend`.
+    """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under
+    `backend`.
     """
     commands: CommandsConfig | None = None
     """This agent's own, in place of the team's."""
@@ -650,7 +653,6 @@ class OrchestratorConfig(Settings, frozen=True):
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
     commands: CommandsConfig = CommandsConfig()
-
 
 
 MAX_USD = 100_000.0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config
+from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.sandbox import Choice, Wishes, choose
@@ -20,6 +20,13 @@ async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[C
     Raises `MassgenError` for an unusable variable.
     """
     return {commands: await _chosen(commands, environ) for commands in config.all_commands}
+
+
+async def sandboxes_of_servers(config: Config, environ: Mapping[str, str]) -> dict[tuple[str, ...], Choice]:
+    """The sandbox for the MCP servers that run in one, by what they may connect to. Raises as `chosen_sandboxes`."""
+    servers = [server for agent in config.agents for server in agent.mcp_servers.values()]
+    wanted = dict.fromkeys(one.network for one in servers if isinstance(one, StdioServer) and one.sandbox)
+    return {network: await choose(Wishes(network=network), known_levels(environ)) for network in wanted}
 
 
 async def require_programs(config: Config, environ: Mapping[str, str]) -> None:

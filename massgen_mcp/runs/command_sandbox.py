@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config.models import Config
-from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.sandboxes import chosen_sandboxes, sandboxes_of_servers
+from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.runs.doctor import Check
 from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, survey
 
@@ -21,7 +22,8 @@ def _told(choice: Choice) -> str:
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """For whoever starts a run: where its commands run and what does not work there, or why there are none and how to
-    get them. Empty where the config asks for none. Raises `MassgenError` for an unusable variable.
+    get them; and where its MCP servers do. Empty where the config asks for none. Raises `MassgenError` for an unusable
+    variable.
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
@@ -29,6 +31,8 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     if there:
         broken = "; ".join(dict.fromkeys(note for choice in there for note in choice.broken))
         told.append(f"Agents run commands in the sandbox {told_of(there)}{f'; {broken}' if broken else ''}.")
+    servers = servers_told(config, await sandboxes_of_servers(config, environ))
+    told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
     return " ".join(told)
 
 

@@ -30,6 +30,7 @@ from massgen_mcp.events import (
     LogRecord,
     RunFailed,
     RunStarted,
+    ServerLost,
     public_agent_name,
 )
 from massgen_mcp.home import find_home, inside_run
@@ -39,9 +40,10 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.agent_servers import opened_servers
-from massgen_mcp.request.sandboxes import chosen_sandboxes
 from massgen_mcp.runs.assembly import CommandAccess, assemble
 from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
@@ -54,6 +56,8 @@ from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
+MAX_LOSS = 2000
+"""Characters of why an MCP server was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,9 @@ async def execute_run(
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choices = await chosen_sandboxes(config, environ)
         access = await _command_access(run, choices, environ, cleanup)
-        servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
+        losses = _Losses(log)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
+        where = servers_told(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
         run_spec = replace(team, report=log.report)
@@ -149,7 +155,7 @@ async def execute_run(
 
         def begun() -> tuple[RunState, _Recorded]:
             with _told_in(log):
-                run.write_metadata(_metadata(run_id, request, choices))
+                run.write_metadata(_metadata(run_id, request, choices, where))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -166,7 +172,8 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, request, choices))
+                    journal.record(_started(run_id, request, choices, where))
+                losses.record_in(journal, state)
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -289,6 +296,32 @@ def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: R
         write_status(run, state)
 
 
+class _Losses:
+    """The MCP servers that could not be started or were lost. They start before the run's first event is written."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self._events: list[ServerLost] = []
+        self._written: tuple[EventWriter, RunState] | None = None
+
+    def heard(self, server: str, agents: tuple[str, ...], why: str) -> None:
+        self._log.note(f"MCP server {server}: {why}")
+        self._events.append(ServerLost(server=server, agents=agents, message=why[:MAX_LOSS]))
+        self._write()
+
+    def record_in(self, journal: EventWriter, state: RunState) -> None:
+        """From now on they are a part of the run, as long as it goes on."""
+        self._written = journal, state
+        self._write()
+
+    def _write(self) -> None:
+        if self._written is None:
+            return
+        journal, state = self._written
+        while self._events and state.end is None:
+            journal.record(self._events.pop(0))
+
+
 class _Recorded:
     """The events that the coordination's records tell of, `past` included."""
 
@@ -332,7 +365,9 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice]) -> RunStarted:
+def _started(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> RunStarted:
     config = request.config
     return RunStarted(
         run_id=run_id,
@@ -342,6 +377,7 @@ def _started(run_id: str, request: Request, choices: Mapping[CommandsConfig, Cho
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
         sandbox=told_of(choices.values()),
+        servers=servers,
     )
 
 
@@ -361,11 +397,14 @@ def _sandbox(choices: Collection[Choice]) -> dict[str, object]:
     }
 
 
-def _metadata(run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice]) -> dict[str, object]:
+def _metadata(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> dict[str, object]:
     nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
     sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}
     return {
         **sandbox,
+        **({"mcp_servers": [*servers]} if servers else {}),
         "run_id": run_id,
         **nesting,
         "query": request.question,

@@ -17,6 +17,10 @@ HOW_TO_GET_ONE = (
     "on Linux install bubblewrap (apt install bubblewrap, dnf install bubblewrap) or "
     "`pip install 'massgen-mcp[sandbox]'`; macOS has one; elsewhere set `sandbox: docker` under `commands`"
 )
+HOW_TO_GET_AN_IMAGE = (
+    "start Docker or Podman; or install bubblewrap and name an image that lies on this machine as `image_archive`; or "
+    "leave out docker and images, and commands have this machine's programs"
+)
 _IN_IMAGE = "only what the image holds is there; the programs of this machine are not"
 
 
@@ -44,6 +48,8 @@ class Choice:
     """What it lets be seen and what it forbids, beyond what one would expect."""
     broken: tuple[str, ...] = ()
     """Of the notes, those on what commands are used to and does not work."""
+    has_no_real_paths: bool = False
+    """A program that asks C's `realpath` is told that nothing has a real path."""
     image: Image | None = None
     """Whose programs commands have, in bubblewrap. None: this machine's, or those of the container."""
 
@@ -59,13 +65,16 @@ async def choose(wishes: Wishes, cache: Path | None) -> Choice:
         if not report.holds:
             refused.append(f"{level}: {report.why}")
         elif wishes.archive is None or level in levels.ASKED_FOR:
-            return Choice(level, "", report.notes, report.broken)
+            no_real_paths = levels.UNUSUAL["usual_real_path"] in report.broken
+            return Choice(level, "", report.notes, report.broken, no_real_paths)
         else:
             try:
                 return Choice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))
             except (ImageRefused, SandboxFailed) as error:
                 refused.append(f"{level} with the image {wishes.archive}: {error}")
-    return Choice(None, f"no sandbox holds here ({'; '.join(refused)}); {HOW_TO_GET_ONE}")
+    wants_image = wishes.archive is not None or wishes.level in levels.ASKED_FOR
+    how = HOW_TO_GET_AN_IMAGE if wants_image else HOW_TO_GET_ONE
+    return Choice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
 
 
 def _candidates(wishes: Wishes) -> tuple[LevelName, ...]:

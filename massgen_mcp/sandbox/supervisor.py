@@ -342,7 +342,7 @@ def _launch_sandlock(specification: dict[str, Any], reporting: int, *, grouped: 
 
 def _beside(name: str) -> Any:
     """The module of that name beside this file; nothing of ours is on this program's path."""
-    found = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")  # noqa: PTH120
+    found = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")
     if found is None or found.loader is None:
         raise ImportError(name)
     module = importlib.util.module_from_spec(found)

@@ -103,9 +103,13 @@ def decoded(call: ToolCall) -> JsonObject:
 
 
 def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT:
-    """Check a model's arguments. Raises `ToolRefused` naming each wrong field."""
+    """Check a model's arguments; one that is null and need not be there is left out. Raises `ToolRefused` naming each
+    wrong field.
+    """
+    optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
+    given = {well_formed(name): value for name, value in arguments.items() if value is not None or name not in optional}
     try:
-        return kind.model_validate({well_formed(name): value for name, value in arguments.items()})
+        return kind.model_validate(given)
     except ValidationError as error:
         known = list(kind.model_fields)
         problems = [
@@ -130,14 +134,10 @@ def _worth_telling(key: str) -> bool:
 
 
 def _untitled(value: JsonValue) -> JsonValue:
-    """Drop the titles pydantic derives from field names, and defaults that are nothing; a field that is itself called
-    title stays.
-    """
+    """Drop the titles pydantic derives from field names; a field that is itself called title stays."""
     if not isinstance(value, dict):
         return value
-    needless = [key for key, item in value.items() if key == "title" and isinstance(item, str)]
-    needless += [key for key, item in value.items() if key == "default" and item is None]
-    return {key: _untitled(item) for key, item in value.items() if key not in needless}
+    return {key: _untitled(item) for key, item in value.items() if not (key == "title" and isinstance(item, str))}
 
 
 def _problem(kind: str, field: str, message: str, known: list[str]) -> str:

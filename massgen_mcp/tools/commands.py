@@ -15,7 +15,6 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
-from pydantic.json_schema import SkipJsonSchema
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, Image, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
@@ -45,7 +44,8 @@ def _without_nul(command: str) -> str:
 
 class RunCommand(Arguments):
     command: Annotated[Text, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
-    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] | SkipJsonSchema[None] = None
+    timeout_seconds: float = Field(gt=0, le=86_400, default_factory=float)
+    """Left out, which is 0: the usual time."""
     background: bool = False
 
 
@@ -142,11 +142,15 @@ class CommandRules:
         """Raises `ToolRefused` for a command that the rule is against. Blocking: a pattern may take its time."""
         try:
             if self.allowed and not any(Pattern(one).match(command) for one in self.allowed):
-                raise ToolRefused(f"The command was not run. Of this team's commands only these are run: {self._told()}")
+                raise ToolRefused(
+                    f"The command was not run. Of this team's commands only these are run: {self._told()}"
+                )
             if against := next((one for one in self.blocked if Pattern(one).match(command)), None):
                 raise ToolRefused(f"The command was not run: commands that begin with {against} are blocked.")
         except (PatternRefused, TookTooLong) as error:
-            raise ToolRefused(f"The command was not run: a rule for commands cannot be applied to it. {error}") from None
+            raise ToolRefused(
+                f"The command was not run: a rule for commands cannot be applied to it. {error}"
+            ) from None
 
     def _told(self) -> str:
         return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"

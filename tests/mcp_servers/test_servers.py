@@ -140,9 +140,9 @@ async def test_a_config_that_an_agent_names_needs_a_yes_for_its_servers(home: Te
 async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple[Tool, ...]]:
     """The tools of a server, such as the one that notes every call in a file below `path`."""
     made = StdioServer.model_validate(server(behaviour))
-    async with ServerHost.open({}, lambda _: None) as host:
+    async with ServerHost.open({}, lambda *_: None) as host:
         place = Place(path / "workspace", path / "scratch")
-        started = host.start("odd", made, place, place, Choice(None))
+        started = host.start("odd", "agent_a", made, place, place, Choice(None))
         toolbox = Toolbox([started], ToolResults(None, Redactor({})), frozenset())
         await toolbox.ready()
         yield toolbox.tools()

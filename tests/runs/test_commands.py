@@ -106,7 +106,10 @@ async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     ended = await play(
-        tmp_path, environ, [command("touch ran"), {"answer": "42"}], commands={"enabled": True, "sandbox": "sandbox-exec"}
+        tmp_path,
+        environ,
+        [command("touch ran"), {"answer": "42"}],
+        commands={"enabled": True, "sandbox": "sandbox-exec"},
     )
     (finished,) = ended.of(ToolFinished)
     assert "There is no tool named 'run_command'" in finished.result

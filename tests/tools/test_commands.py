@@ -46,7 +46,9 @@ async def test_a_command_has_the_programs_of_the_machine_and_no_key_of_ours(
 
 async def test_programs_that_start_others_without_a_copy_of_their_memory_work(tmp_path: Path, level: LevelName) -> None:
     """`make`, C's `system` and `posix_spawn`, one after the other: what one leaves behind would break the next."""
-    spawned = "import os; [os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0) for _ in range(3)]; print('spawned')"
+    spawned = (
+        "import os; [os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0) for _ in range(3)]; print('spawned')"
+    )
     async with hands(tmp_path, level) as agent:
         agent.workspace.root.write_bytes("Makefile", b"all: one\n\t@echo two\none:\n\t@true && echo one\n")
         told = await agent.run(f'make && make all && python3 -c "{spawned}"')
