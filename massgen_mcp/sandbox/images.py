@@ -330,7 +330,7 @@ def _plain(file: IO[bytes]) -> IO[bytes]:
     head = buffered.peek(4)[:4]
     if head == _ZSTANDARD:
         raise ImageRefused("its layers are compressed with zstd, which is not supported; save it with gzip")
-    return gzip.GzipFile(fileobj=buffered) if head[:2] == _GZIP else buffered
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered) if head[:2] == _GZIP else buffered)
 
 
 class _Summed(io.RawIOBase):

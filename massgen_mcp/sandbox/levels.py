@@ -89,8 +89,8 @@ async def image_id(level: LevelName, image: str | None) -> str:
 
 def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
     """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
-    of_image = policy.unpacked.environ if policy.unpacked else {}
-    environ = environment({**of_image, **policy.environ}, policy.toolchains, SCRATCH)
+    variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
+    environ = environment(variables, policy.toolchains, SCRATCH)
     if policy.open_network and level not in ASKED_FOR:
         raise ValueError("only a container has an open network")
     if policy.unpacked is not None and level != "bubblewrap":

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import Event, LogRecord, RunStarted, ToolFinished, ToolStarted
 from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, expect_error, home
@@ -100,6 +101,45 @@ async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path, en
     ended = await play(tmp_path, environ, [long, {"answer": "42"}], act=Act(ToolStarted, "cancel"))
     assert ended.snapshot.state == "cancelled"
     assert living(mark) == []
+
+
+async def test_massgens_keys_give_one_agent_commands_under_a_rule_that_it_reads(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """The rule is told, and heeded; the other agent has no commands, and the first one no file tools."""
+    backend = {
+        "exclude_file_operation_mcps": True,
+        "enable_mcp_command_line": True,
+        "command_line_execution_mode": "local",
+        "command_line_allowed_commands": ["echo .*", "cat .*"],
+        "command_line_blocked_commands": [".*secret"],
+    }
+    deeds = [command("ls"), command("cat my-secret"), command("echo made > f; cat f"), {"call": "list_files"}]
+    made = config_from_data(
+        {
+            "agents": [
+                agent("able", *deeds, {"answer": "42"}, {"vote": "own"}, **backend),
+                agent("other", command("echo"), {"answer": "no"}, {"vote": "42"}),
+            ]
+        },
+        "test",
+    )
+    ended = await run_team(tmp_path, made, environ=environ)
+    not_allowed, blocked, ran, no_files = ended.of(ToolFinished, "agent_a")
+    assert "those that begin with echo .* or cat .* (regular expressions)" in not_allowed.result
+    assert "commands that begin with .*secret are blocked" in blocked.result
+    assert ran.result.endswith("\nmade")
+    assert "There is no tool named 'list_files'" in no_files.result
+    assert [started.shown for started in ended.of(ToolStarted)] == [*("ls", "cat my-secret", "echo made > f; cat f")]
+    (none,) = ended.of(ToolFinished, "agent_b")
+    assert "There is no tool named 'run_command'" in none.result
+
+
+async def test_a_command_has_as_many_processors_as_the_config_says(tmp_path: Path, environ: dict[str, str]) -> None:
+    count = command("python3 -c 'import os; print(len(os.sched_getaffinity(0)))'")
+    ended = await play(tmp_path, environ, [count, {"answer": "42"}], commands={"enabled": True, "max_cpus": 0.5})
+    (finished,) = ended.of(ToolFinished)
+    assert finished.result.endswith("\n1")
 
 
 async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record_says_how_to_get_one(

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
+import massgen_mcp
 from massgen_mcp.events import RunStarted, ToolFinished
 from massgen_mcp.sandbox import images
 from massgen_mcp.sandbox.policy import ImageRefused
-from tests.harness import TempHome, agent, call, expect_error, home
 from tests.sandbox.layouts import Kind, entry, image, layer, link, shell
 from tests.sandbox.table import LEVELS
 from tests.teams import run_team, team
-
-__all__ = ["home"]
 
 needs_bubblewrap = pytest.mark.skipif("bubblewrap" not in LEVELS, reason="bubblewrap is not installed")
 
@@ -55,30 +53,26 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
     assert (unpacked / "usr/share/own.txt").read_text() == "of the image\n"
 
 
-async def test_without_docker_and_without_an_image_no_run_begins(home: TempHome, tmp_path: Path) -> None:
-    """A named image has to be one that can be used, whatever is wrong with it."""
-    broken = tmp_path / "broken.tar"
-    broken.write_text("not an image")
-    one = agent("one", {"answer": "42"})
-    where = {
-        "docker": {"sandbox": "docker", "image": "python:3.12"},
-        "broken": {"image_archive": str(broken)},
-        "no-shell": {"image_archive": str(image(tmp_path / "none", "oci", layer([entry("etc/x", "x")])))},
-    }
-    says = {
-        "docker": "no sandbox holds here (docker: ",
-        "broken": "it is no directory in OCI layout, and no uncompressed file as `docker save` writes it",
-        "no-shell": "its /bin/sh does not start",
-    }
-    variables = {"PATH": "/usr/bin:/bin", "DOCKER_HOST": f"unix://{tmp_path}/no.sock"}
-    async with home.with_variables(**variables).client() as client:
-        for name, commands in where.items():
-            config = home.config(name, one, orchestrator={"commands": {"enabled": True, **commands}})
-            for dry_run in (True, False):
-                code, told = await expect_error(client, "start_run", question="q", config=config, dry_run=dry_run)
-                assert code == "config_invalid"
-                assert says[name] in told
-        assert (await call(client, "list_runs"))["runs"] == []
+@pytest.mark.parametrize("wrong", ["docker", "broken", "no shell"])
+async def test_without_docker_and_without_a_usable_image_no_run_begins(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    (tmp_path / "broken.tar").write_text("not an image")
+    empty = image(tmp_path / "none", "oci", layer([entry("etc/x", "x")]))
+    commands, says = {
+        "docker": ({"sandbox": "docker", "image": "python:3.12"}, "no sandbox holds here (docker: "),
+        "broken": ({"image_archive": str(tmp_path / "broken.tar")}, "it is no directory in OCI layout, and no"),
+        "no shell": ({"image_archive": str(empty)}, "its /bin/sh does not start"),
+    }[wrong]
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    monkeypatch.setenv("MASSGEN_MCP_HOME", environ["MASSGEN_MCP_HOME"])
+    monkeypatch.chdir(tmp_path)
+    config = {"agent": {"backend": {"type": "scripted"}}, "orchestrator": {"commands": {"enabled": True, **commands}}}
+    with pytest.raises(massgen_mcp.MassgenError) as refused:
+        await massgen_mcp.run("q", config_dict=config, enable_logging=True)
+    assert refused.value.code == "config_invalid"
+    assert says in str(refused.value)
+    assert not (tmp_path / ".massgen").exists()
 
 
 def test_layers_lie_over_each_other_as_in_a_container(tmp_path: Path) -> None:
@@ -171,28 +165,28 @@ def long_name() -> bytes:
     return layer([entry("a" * 2_000_000, "x")])
 
 
+REFUSED: list[tuple[Callable[[Path], Path], str]] = [
+    (lambda at: image(at, "oci", layer([entry("large", b"0" * 3000)])), "GiB or"),
+    (lambda at: image(at, "oci", layer(entry(f"n{number}") for number in range(40))), "30 files"),
+    (lambda at: image(at, "oci", long_name()), "at too great length"),
+    (lambda at: image(at, "oci", layer([entry("x")]), architecture="s390x"), "it is for linux/s390x"),
+    (lambda at: image(at, "oci", layer([entry("x")]), rootfs={"diff_ids": ["sha256:0"]}), "is damaged"),
+    (lambda at: image(at, "oci", layer([entry("x")]), rootfs={"diff_ids": []}), "sums of 0"),
+    (lambda at: image(at, "oci", b"\x28\xb5\x2f\xfd" + b"0" * 100, packed=False), "zstd"),
+    (lambda at: image(at, "docker-archive", b"\x1f\x8b" + b"0" * 100, packed=False), "cannot be unpacked"),
+]
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
-    [
-        (lambda at: image(at, "oci", layer([entry("large", b"0" * 3000)])), "GiB or"),
-        (lambda at: image(at, "oci", layer(entry(f"n{number}") for number in range(40))), "40"),
-        (lambda at: image(at, "oci", long_name()), "at too great length"),
-        (lambda at: image(at, "oci", layer([entry("x")]), architecture="s390x"), "it is for linux/s390x"),
-        (lambda at: image(at, "oci", layer([entry("x")]), rootfs={"diff_ids": ["sha256:0"]}), "is damaged"),
-        (lambda at: image(at, "oci", layer([entry("x")]), rootfs={"diff_ids": []}), "sums of 0"),
-        (lambda at: image(at, "oci", b"\x28\xb5\x2f\xfd" + b"0" * 100, packed=False), "zstd"),
-        (lambda at: image(at, "docker-archive", b"\x1f\x8b" + b"0" * 100, packed=False), "cannot be unpacked"),
-    ],
+    REFUSED,
     ids=["bytes", "files", "names", "machine", "damaged", "sums", "zstd", "gzip"],
 )
 def test_an_image_that_is_too_much_or_not_whole_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], Path], why: str
 ) -> None:
-    monkeypatch.setattr(images, "MAX_BYTES", 2000)
+    monkeypatch.setattr(images, "MAX_BYTES", 2000 if why == "GiB or" else 10_000_000)
     monkeypatch.setattr(images, "MAX_FILES", 30)
-    if why in ("40", "at too great length"):
-        monkeypatch.setattr(images, "MAX_BYTES", 10_000_000)
-        why = why.replace("40", "30 files")
     with pytest.raises(ImageRefused, match=why):
         images.unpacked(make(tmp_path / "image"), tmp_path / "kept")
     assert not (tmp_path / "kept").exists() or [*(tmp_path / "kept").iterdir()] == []

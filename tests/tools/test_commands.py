@@ -213,6 +213,14 @@ async def test_a_command_cannot_be_started_by_what_it_left_behind(tmp_path: Path
         assert not (agent.place / "ran").exists()
 
 
+async def test_the_schema_of_a_command_is_one_that_every_provider_takes(tmp_path: Path, level: LevelName) -> None:
+    """A number is a number: some refuse alternatives with null. A model that sends null all the same leaves it out."""
+    async with hands(tmp_path, level) as agent:
+        assert "anyOf" not in json.dumps([tool.spec.parameters for tool in agent.tools])
+        result = await agent.use("run_command", command="echo fine", timeout_seconds=None)
+        assert result.text.endswith("\nfine")
+
+
 async def test_wrong_arguments_are_told_as_such(tmp_path: Path, level: LevelName) -> None:
     async with hands(tmp_path, level) as agent:
         for arguments, told in (
