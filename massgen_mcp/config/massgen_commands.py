@@ -13,7 +13,7 @@ MODES: Mapping[str, str] = {"local": "auto", "srt": "auto", "docker": "docker"}
 """The sandbox that stands for a mode: no command runs without one."""
 DEFAULT_IMAGE = "ghcr.io/massgen/mcp-runtime:latest"
 SUDO_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
-"""MassGen's own; the other one is what `use_docker` means."""
+"""MassGen's own images: of a config that names none, and of `use_docker`."""
 _OF_DOCKER, _OF_SRT = "command_line_docker_", "command_line_srt_"
 IGNORED: Mapping[str, str] = {
     f"{_OF_DOCKER}enable_sudo": "a command has no more rights than its agent; what it needs belongs into the image",

@@ -43,5 +43,7 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
 async def _chosen(commands: CommandsConfig, environ: Mapping[str, str]) -> Choice:
     archive = None if commands.image_archive is None else Path(commands.image_archive)
     images = find_home(environ).path / "images"
-    wishes = Wishes(commands.sandbox, commands.network, commands.image, archive, images)
+    wishes = Wishes(
+        commands.sandbox, commands.network, commands.open_network, commands.image, archive, images if archive else None
+    )
     return await choose(wishes, known_levels(environ))

@@ -1,8 +1,11 @@
 """What is told of the sandbox that the commands of a run get on this machine."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandboxes_of_servers
 from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.runs.doctor import Check
@@ -53,3 +56,16 @@ def _check(report: LevelReport) -> Check:
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
     return Check("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{seen}{noted}")
+
+
+async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
+    """For `doctor`: where the MCP servers of the project's config run, or of the user's own, or why they cannot."""
+    for path in filter(is_config, config_places(cwd, environ)):
+        try:
+            config = load_config(path, environ=environ, base_dir=cwd)
+        except MassgenError:
+            return []  # whoever starts a run with it is told what is wrong
+        told = servers_told(config, await sandboxes_of_servers(config, environ))
+        level = "warn" if any("(not started: " in one for one in told) else "ok"
+        return [Check("MCP servers", level, f"{path}: {'; '.join(told)}", "")] if told else []
+    return []

@@ -30,6 +30,7 @@ class Wishes:
 
     level: Wanted = "auto"
     network: tuple[str, ...] = ()
+    open_network: bool = False
     image: str | None = None
     """Of a container."""
     archive: Path | None = None
@@ -60,6 +61,9 @@ async def choose(wishes: Wishes, cache: Path | None) -> Choice:
     for level in _candidates(wishes):
         if wishes.network and level not in levels.WITH_NETWORK:
             refused.append(f"{level}: it has no network to offer, and the config asks for one")
+            continue
+        if wishes.open_network and level not in levels.ASKED_FOR:
+            refused.append(f"{level}: only a container has an open network, and the config asks for one")
             continue
         report = await report_on(level, cache, image=wishes.image if level in levels.ASKED_FOR else None)
         if not report.holds:

@@ -21,8 +21,9 @@ from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
+from tests.commands import run_command
 from tests.cut_off import check_every_cut
-from tests.harness import TempHome, events_of, expect_error, home, npm_tool
+from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home, npm_tool
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
@@ -387,6 +388,11 @@ async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_
     why = "it needs the real paths of its files, and sandlock tells no program of any; install bubblewrap, or set"
     assert f"MCP servers: files of agent1 (not started: {why} `sandbox: false` for this server" in planned["note"]
     assert "web of agent1 (over HTTP)" in planned["note"]
+    found = Path(path)
+    (found.parent / ".massgen").mkdir()
+    found.rename(found.parent / ".massgen" / "config.yaml")
+    seen = run_command(home.with_variables(PATH=str(programs)), SERVER_MODULE, "doctor").stdout
+    assert f"warn  MCP servers: {found.parent}/.massgen/config.yaml: files of agent1 (not started: {why}" in seen
 
 
 async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(home: TempHome) -> None:

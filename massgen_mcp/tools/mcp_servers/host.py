@@ -64,6 +64,8 @@ class Server:
         self._why = "it has not started yet"
         self._ended = ""
         """Why it ended by itself, as far as it has."""
+        self._told = False
+        """That it was lost, or did not start."""
         self._listings = 0
         self._starts = 0
         self._patience_ends: float | None = None
@@ -90,16 +92,16 @@ class Server:
         self._wanted.set()
         while self._starts < MAX_STARTS:
             await self._wanted.wait()
-            self._wanted, self._starts = anyio.Event(), self._starts + 1
+            self._wanted, self._starts, self._told = anyio.Event(), self._starts + 1, False
             try:
                 await imported(_CONNECTION)
-                await self._serve_once()
+                await self._serve_once(report)
             except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise is that server's alone
                 self._why = self._ended or _in_words(error)
             if self._connection is None:
                 self._settled.set()  # otherwise it was up, and whoever calls it again waits for the next start
             self._connection = None
-            report(self.name, self.agents, self._why)
+            self._tell(report)
         self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
 
     async def settled(self) -> None:
@@ -153,13 +155,20 @@ class Server:
             raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
         return self._connection
 
-    async def _serve_once(self) -> None:
+    def _tell(self, report: Report) -> None:
+        """At once when it is lost, so that who calls it learns of it later than the record."""
+        if not self._told:
+            self._told = True
+            report(self.name, self.agents, self._why)
+
+    async def _serve_once(self, report: Report) -> None:
         from massgen_mcp.tools.mcp_servers.connection import connected
 
         launch = await anyio.to_thread.run_sync(self._launch)
 
         def ended(why: str) -> None:
             self._why = self._ended = why
+            self._tell(report)
 
         self._ended = ""
         async with connected(launch, ended) as connection:
