@@ -397,7 +397,7 @@ async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_
 
 async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(home: TempHome) -> None:
     servers = {"odd": server("crashing"), "never": {"command": "/nowhere/server", "sandbox": False}}
-    path = accepted(home, home.config("lost", agent(servers, call("ping"))))
+    path = accepted(home, home.config("lost", agent(servers, call("look"))))
     async with home.client() as client:
         planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
         assert "odd of agent1 (outside the sandbox)" in planned["note"]
