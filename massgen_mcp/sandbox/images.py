@@ -14,6 +14,7 @@ import platform
 import secrets
 import stat
 import tarfile
+import time
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ MAX_LINKS = 40
 MAX_DOCUMENT_BYTES = 4 * 1024**2
 MAX_HEADER_BYTES = 1024**2
 """Of what a layer says of one name beside its content."""
+DAY = 86_400.0
 CHUNK_BYTES = 1024**2
 WHITEOUT, OPAQUE, OF_AUFS = ".wh.", ".wh..wh..opq", ".wh..wh."
 USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -162,6 +164,9 @@ def _kept(store: _Store, kept_in: Path) -> Image:
     whole = kept_in / hashlib.sha256("\0".join(sums).encode()).hexdigest()[:32]
     if not whole.is_dir():
         kept_in.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in kept_in.glob(".*"):  # by a process that was killed
+            if left.stat().st_mtime < time.time() - DAY:
+                _remove(left)
         fresh = kept_in / f".{secrets.token_hex(8)}"
         try:
             _Unpacking(fresh).take(store, list(zip(layers, sums, strict=True)))
