@@ -129,6 +129,8 @@ def test_layers_lie_over_each_other_as_in_a_container(tmp_path: Path) -> None:
         [link("door", "OUTSIDE"), link("stolen", "door/secret.txt", hard=True)],
         [link("door", "OUTSIDE"), entry("door/.wh.secret.txt")],
         [link("door", "OUTSIDE"), entry("door/.wh..wh..opq")],
+        [entry("..", type=tarfile.DIRTYPE, mode=0o777)],
+        [entry("a/../..", "x")],
         [entry(".wh..")],
         [entry(".wh.")],
         [link("one", "two"), link("two", "one"), entry("one/x", "x")],
@@ -147,15 +149,18 @@ def test_nothing_of_an_image_lands_or_leads_outside(
     for info, _ in entries:
         info.linkname = info.linkname.replace("OUTSIDE", str(outside))
     kept = outside / "kept"
+    kept.mkdir(mode=0o700)
+    (kept / "another").mkdir()
     before = secret.stat()
     root = None
     try:
         root = images.unpacked(image(tmp_path / "image", "oci", layer(entries)), kept).root
     except ImageRefused:
-        assert [*kept.iterdir()] == [], "what was refused leaves nothing"
+        assert [path.name for path in kept.iterdir()] == ["another"], "what was refused leaves nothing"
     assert secret.read_text() == "closed\n"
     assert (secret.stat().st_mode, secret.stat().st_nlink) == (before.st_mode, before.st_nlink)
     assert sorted(path.name for path in outside.iterdir()) == ["kept", "secret.txt"]
+    assert (kept.stat().st_mode & 0o777, (kept / "another").is_dir()) == (0o700, True)
     for path in () if root is None else root.rglob("*"):
         assert path.is_symlink() or path.is_dir() or path.read_bytes() != b"closed\n"
 

@@ -95,7 +95,9 @@ async def test_a_container_has_no_network_unless_the_config_opens_it(
             await process.wait()
         return asked.read_text()
 
-    closed = await options(Policy(tmp_path, tmp_path, image="made", bounds=Bounds(processors=1.5, memory_bytes=1 << 29)))
+    closed = await options(
+        Policy(tmp_path, tmp_path, image="made", bounds=Bounds(processors=1.5, memory_bytes=1 << 29))
+    )
     assert "--network none" in closed
     assert "--cpus 1.5" in closed
     assert "--memory 536870912" in closed
