@@ -674,8 +674,8 @@ class AgentConfig(Settings, frozen=True):
     """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under
     `backend`.
     """
-    commands: CommandsConfig | bool | None = None
-    """This agent's own, in place of the team's. True, False: the team's, enabled or not. None: as the team has them."""
+    commands: CommandsConfig | None = None
+    """This agent's own, in place of the team's."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
@@ -851,11 +851,12 @@ class Config(Settings, frozen=True):
 
     def commands_of(self, agent: AgentConfig) -> CommandsConfig:
         """What holds for the commands of this agent."""
-        own, team = agent.commands, self.orchestrator.commands
-        if isinstance(own, CommandsConfig):
-            return own
-        enabled = team.enabled or agent.backend.runs_code if own is None else own
-        return team if enabled == team.enabled else team.model_copy(update={"enabled": enabled})
+        if agent.commands is not None:
+            return agent.commands
+        team = self.orchestrator.commands
+        if team.enabled or not agent.backend.runs_code:
+            return team
+        return team.model_copy(update={"enabled": True})
 
     @property
     def all_commands(self) -> tuple[CommandsConfig, ...]:

@@ -36,7 +36,7 @@ class Shaped:
     problems: list[Problem] = field(default_factory=list[Problem])
     single: bool = False
     """The user wrote `agent:`; then `agents[0]` is `agent` to them."""
-    moved: Mapping[Place, Place] = field(default_factory=dict[Place, Place])
+    moved: dict[Place, Place] = field(default_factory=dict[Place, Place])
     """Where the user wrote what has another name in `data`."""
     note: str | None = None
     """What was ignored, and why."""
@@ -44,8 +44,6 @@ class Shaped:
     """Directories that agents are to work on."""
 
     def as_written(self, place: Place) -> Place:
-        if len(place) > 2 and place[0] == "agents" and place[2] in OF_THE_AGENT:
-            place = (*place[:2], "backend", *place[2:])
         for ours, written in self.moved.items():
             if place[: len(ours)] == ours:
                 place = (*written, *place[len(ours) :])
@@ -66,6 +64,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     _take_massgens(shaped)
     _shape_agents(shaped, environ)
     _show_worked_on(shaped)
+    _take_switches(shaped)
     _find_archives(shaped, environ, base_dir)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
@@ -115,6 +114,7 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[st
             own = backend.get("type") == "claude_code" and key in OF_CLAUDE_CODE
             if key in named["backend"] and not own:
                 named[key] = named["backend"].pop(key)
+                shaped.moved[("agents", number, key)] = ("agents", number, "backend", key)
         if "mcp_servers" in named:
             named["mcp_servers"] = mcp_servers.shape(named["mcp_servers"], (*place, "mcp_servers"), shaped.problems)
     return named
@@ -220,6 +220,16 @@ def _check_distinct(agents: Plain, shaped: Shaped) -> None:
             message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
             shaped.problems.append(Problem(("agents", number, "id"), message))
         first.setdefault(agent_id, number)
+
+
+def _take_switches(shaped: Shaped) -> None:
+    """An agent with `commands: true` has those of the team, one with `commands: false` none."""
+    orchestrator = shaped.data.get("orchestrator")
+    team = orchestrator.get("commands") if isinstance(orchestrator, dict) else None
+    agents = shaped.data.get("agents")
+    for agent in agents if isinstance(agents, list) else ():
+        if isinstance(agent, dict) and isinstance(enabled := agent.get("commands"), bool):
+            agent["commands"] = {**(team if isinstance(team, dict) and enabled else {}), "enabled": enabled}
 
 
 def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
