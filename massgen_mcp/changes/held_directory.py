@@ -37,11 +37,11 @@ class HeldDirectory:
     def _above(self, path: str) -> Generator[tuple[int, str]]:
         """The descriptor of the directory that `path` lies in, and its name there."""
         parent, _, name = path.rpartition("/")
-        with self.at(parent or ".") as fd:
+        with self._at(parent or ".") as fd:
             yield fd, name
 
     @contextmanager
-    def at(self, path: str) -> Generator[int]:
+    def _at(self, path: str) -> Generator[int]:
         """The descriptor of a directory. Raises `NotADirectoryError` also for a link, on the way or at its end."""
         try:
             opened = self._opener(self._fd, path, openat.DIRECTORY_FLAGS)
@@ -110,9 +110,14 @@ class HeldDirectory:
             raise
         return True
 
+    def entries(self, path: str) -> list[tuple[str, bool]]:
+        """The names in a directory, and which of them are directories."""
+        with self._at(path) as fd, os.scandir(fd) as found:
+            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+
     def permissions(self, path: str) -> int:
         """Of a directory; "." is this one."""
-        with self.at(path) as fd:
+        with self._at(path) as fd:
             return stat.S_IMODE(os.fstat(fd).st_mode)
 
     def make_file(self, path: str, permissions: int, like: os.stat_result | None = None) -> int:
@@ -135,7 +140,7 @@ class HeldDirectory:
 
     def is_on_same_file_system(self, path: str) -> bool:
         """Whether a directory is on that of this one."""
-        with self.at(path) as fd:
+        with self._at(path) as fd:
             return os.fstat(fd).st_dev == os.fstat(self._fd).st_dev
 
     def sync(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
@@ -32,14 +32,8 @@ INTENT_VERSION = 1
 Phase = Literal["staging", "changing", "done"]
 
 
-class Contents(Protocol):
-    """The contents of files, wherever they are kept."""
-
-    def read(self, file: TreeFile) -> bytes: ...
-
-    def copy(self, file: TreeFile, to: int) -> None:
-        """Into a file that is open for writing."""
-        ...
+Contents: TypeAlias = Callable[[TreeFile], bytes]
+"""Reads the content of a file, or where a link leads."""
 
 
 class ChangedMeanwhile(Exception):
@@ -172,11 +166,17 @@ def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
             continue
         place = f"{part.staging}/new/{number}"
         if step.new.mode == LINK:
-            directory.make_link(place, contents.read(step.new))
+            directory.make_link(place, contents(step.new))
             continue
         permissions, like = _looks(directory, step)
         with openat.closing(directory.make_file(place, permissions, like)) as fd:
-            contents.copy(step.new, fd)
+            _write_all(fd, contents(step.new))
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _looks(directory: HeldDirectory, step: Step) -> tuple[int, os.stat_result]:
@@ -237,30 +237,37 @@ def _take_back(part: Part, directory: HeldDirectory) -> list[str]:
     """As if it had never begun, from wherever it stands; returns the paths that others have changed since."""
     if directory.status(part.staging) is None:
         return []
-    kept = set[str]()
-    for number, step in enumerate(part.steps):
-        if step.new is None or directory.status(f"{part.staging}/new/{number}") is not None:
-            continue
-        if directory.status(step.path) is None:
-            continue
-        if directory.holds(step.path, step.new):
-            directory.remove(step.path)
-        else:
-            kept.add(step.path)
+    kept = {step.path for number, step in enumerate(part.steps) if not _taken_out(part, directory, number, step)}
     for path in reversed(part.make):
         directory.remove_directory(path)
     for number, step in enumerate(part.steps):
-        aside = f"{part.staging}/old/{number}"
-        if directory.status(aside) is None or step.path in kept:
-            continue
-        for path, permissions in part.emptied:
-            if step.path.startswith(f"{path}/") and directory.status(path) is None:
-                directory.make_directory(path, permissions)
-        try:
-            directory.move(aside, step.path)
-        except (FileExistsError, NotADirectoryError):
+        if step.path not in kept and not _put_back(part, directory, number, step):
             kept.add(step.path)
     return sorted(kept)
+
+
+def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
+    """False if what was put there is not what is there now."""
+    if step.new is None or directory.status(f"{part.staging}/new/{number}") is not None:
+        return True
+    if directory.holds(step.path, step.new):
+        directory.remove(step.path)
+    return directory.status(step.path) is None
+
+
+def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
+    """False if something else has come there since."""
+    aside = f"{part.staging}/old/{number}"
+    if directory.status(aside) is None:
+        return True
+    for path, permissions in part.emptied:
+        if step.path.startswith(f"{path}/") and directory.status(path) is None:
+            directory.make_directory(path, permissions)
+    try:
+        directory.move(aside, step.path)
+    except (FileExistsError, NotADirectoryError):
+        return False
+    return True
 
 
 def _write(file: Path, intent: Intent) -> None:
