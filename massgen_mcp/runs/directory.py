@@ -4,7 +4,6 @@ One writer per file: the process that runs the run.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Nesting, Request
@@ -201,14 +200,3 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(data)
     temporary.replace(path)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """The file is whole and on disk, or it is not there."""
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
