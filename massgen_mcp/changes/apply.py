@@ -1,6 +1,6 @@
-"""What it takes to bring a patch into a person's directories as they are now: a three-way merge, and what is in its way.
+"""What it takes to bring a patch into a person's directories as they are now: a three-way merge, what is in its way.
 
-A plan changes nothing. It is clean, or it names every file for which it cannot be carried out, and then none of it is.
+A plan changes nothing. It is clean, or it names the files for which it cannot be carried out, and then none of it is.
 """
 
 import os
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.changes.base import BaseDirectory
+from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
@@ -17,7 +17,7 @@ from massgen_mcp.changes.steps import Step, steps_between
 from massgen_mcp.changes.transaction import Part, planned
 from massgen_mcp.errors import MassgenError
 
-READ_ONLY = "was given to read only; start the run with permission write for it"
+READ_ONLY = "the run was given this directory to read only (permission write allows it)"
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
     "contents": "you and the run changed the same lines",
@@ -36,23 +36,67 @@ class Patch:
     """What to bring in: the difference of two trees, which hold each of the `places` under its name."""
 
     places: tuple[BaseDirectory, ...]
+    base: TreeId
+    theirs: TreeId
+
+    @property
+    def writable(self) -> tuple[BaseDirectory, ...]:
+        return tuple(place for place in self.places if place.writable)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The writable places with the changes that were chosen. `left_out`: changed files of other places."""
 
     base: TreeId
     theirs: TreeId
+    left_out: tuple[bytes, ...]
+    refused: tuple[Obstacle, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`before` and `after`: the files of the writable places now, and with the patch. `left_out`: files that the patch
-    changes in places that are not writable.
+    """`before`: the writable places without the patch, `after`: with it, `changes`: what differs. Paths begin with the
+    name of the place. `left_out`: files that the patch changes in places that are not writable.
     """
 
     before: TreeId
     after: TreeId
     changes: tuple[FileChange, ...] = ()
-    parts: tuple[Part, ...] = ()
     refused: tuple[Obstacle, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[bytes, ...] = ()
+
+
+def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) -> Chosen:
+    """The changes of a patch at or below `paths`, which are named as in replies or absolute; without any: all of it.
+
+    Raises `MassgenError` invalid_action for a patch that nothing may be applied of, invalid_arguments for a path at
+    which it changes nothing.
+    """
+    if not patch.writable:
+        told = "the run was given no directory with permission write, so nothing of it may be applied"
+        raise MassgenError("invalid_action", told)
+    changes = _at(repository.changes(patch.base, patch.theirs), patch.places, paths)
+    base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
+    files = repository.files(base)
+    names = {os.fsencode(place.name) for place in patch.writable}
+    left_out = tuple(change.path for change in changes if change.path.split(b"/")[0] not in names)
+    for change in changes:
+        if change.path not in left_out:
+            files.pop(change.earlier_path or change.path, None)
+            if change.after is not None:
+                files[change.path] = change.after
+    refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out) if paths else ()
+    return Chosen(base, repository.tree_of(files), left_out, refused)
+
+
+def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> Plan:
+    """The chosen changes on top of `before`, or the conflicts. Raises `GitFailed`."""
+    found = repository.merge(chosen.base, before, chosen.theirs)
+    refused = chosen.refused + tuple(Obstacle(os.fsdecode(one.path), _why(one.reason)) for one in found.conflicts)
+    if refused:
+        return Plan(before, before, (), refused, chosen.left_out)
+    return Plan(before, found.tree, repository.changes(before, found.tree), (), chosen.left_out)
 
 
 def plan(
@@ -61,24 +105,27 @@ def plan(
     *,
     paths: Sequence[str] = (),
     permissions: Mapping[str, int] | None = None,
-) -> Plan:
-    """`paths`: only what the patch changes at or below these, by the
-    names in replies or absolute; empty: all of it. `permissions`: of files that are made again.
-
-    Raises `MassgenError` invalid_arguments for a path at which nothing changes, `GitFailed`, `OSError`.
+) -> tuple[Plan, tuple[Part, ...]]:
+    """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
+    are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
     """
-    writable = [place for place in patch.places if place.writable]
-    chosen, left_out = select(repository, patch, paths)
-    before = repository.combined({place.name: _present(repository, place, patch) for place in writable})
-    merged = repository.merge(_only(repository, patch.base, writable), before, chosen)
-    refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out if paths)
-    refused += tuple(Obstacle(os.fsdecode(one.path), _why(one.reason)) for one in merged.conflicts)
-    told = tuple(map(os.fsdecode, left_out))
-    if refused:
-        return Plan(before, before, refused=refused, left_out=told)
-    parts, refused = _parts(repository, writable, before, merged.tree, permissions or {})
-    changes = repository.changes(before, merged.tree)
-    return Plan(before, merged.tree, changes, parts, refused, told)
+    chosen = choose(repository, patch, paths)
+    made = merged(
+        repository, repository.combined({one.name: _present(repository, one, patch) for one in patch.writable}), chosen
+    )
+    parts: list[Part] = []
+    refused: list[Obstacle] = list(made.refused)
+    for place in patch.writable:
+        now, then = (repository.files(repository.part(tree, place.name)) for tree in (made.before, made.after))
+        steps = [_with_permissions(step, place.name, permissions or {}) for step in steps_between(now, then)]
+        if not steps:
+            continue
+        with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
+            found = obstacles(held, steps, contents)
+        refused += [replace(one, path=f"{place.name}/{one.path}") for one in found]
+        if not refused:
+            parts.append(planned(place.name, Path(place.path), steps))
+    return replace(made, refused=tuple(refused)), () if refused else tuple(parts)
 
 
 def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) -> TreeId:
@@ -88,24 +135,7 @@ def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) 
     return repository.write_tree(root, like=like, ignore=place.rules, above=root.parts).tree
 
 
-def select(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) -> tuple[TreeId, list[bytes]]:
-    """The writable places with the chosen changes alone, and the paths of those in other places."""
-    writable = [place for place in patch.places if place.writable]
-    names = {os.fsencode(place.name) for place in writable}
-    chosen = _chosen(repository.changes(patch.base, patch.theirs), patch.places, paths)
-    files = repository.files(_only(repository, patch.base, writable))
-    left_out: list[bytes] = []
-    for change in chosen:
-        if change.path.split(b"/")[0] not in names:
-            left_out.append(change.path)
-            continue
-        files.pop(change.earlier_path or change.path, None)
-        if change.after is not None:
-            files[change.path] = change.after
-    return repository.tree_of(files), left_out
-
-
-def _chosen(changes: Sequence[FileChange], places: Sequence[BaseDirectory], paths: Sequence[str]) -> list[FileChange]:
+def _at(changes: Sequence[FileChange], places: Sequence[BaseDirectory], paths: Sequence[str]) -> list[FileChange]:
     if not paths:
         return list(changes)
     chosen: dict[bytes, FileChange] = {}
@@ -113,14 +143,14 @@ def _chosen(changes: Sequence[FileChange], places: Sequence[BaseDirectory], path
         wanted = _named(path, places)
         found = [one for one in changes if _is_at(one.path, wanted) or _is_at(one.earlier_path, wanted)]
         if not found:
-            changed = ", ".join(ascii(os.fsdecode(one.path))[1:-1] for one in changes[:10])
+            changed = ", ".join(path_text(one.path) for one in changes[:10])
             raise MassgenError("invalid_arguments", f"the run changed nothing at {path[:200]!r}; it changed: {changed}")
         chosen |= {one.path: one for one in found}
     return list(chosen.values())
 
 
 def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
-    """A path by its name in trees. One of a person's is absolute."""
+    """A path as trees name it."""
     for place in places:
         if Path(path).is_relative_to(place.path):
             return os.fsencode(Path(place.name) / Path(path).relative_to(place.path))
@@ -129,33 +159,6 @@ def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
 
 def _is_at(path: bytes | None, wanted: bytes) -> bool:
     return path is not None and (path == wanted or path.startswith(wanted + b"/"))
-
-
-def _only(repository: PrivateRepository, tree: TreeId, places: Sequence[BaseDirectory]) -> TreeId:
-    return repository.combined({place.name: repository.part(tree, place.name) for place in places})
-
-
-def _parts(
-    repository: PrivateRepository,
-    places: Sequence[BaseDirectory],
-    before: TreeId,
-    after: TreeId,
-    permissions: Mapping[str, int],
-) -> tuple[tuple[Part, ...], tuple[Obstacle, ...]]:
-    """What is to be done in each place where something is, and what is in the way of it."""
-    parts: list[Part] = []
-    refused: list[Obstacle] = []
-    for place in places:
-        now, then = (repository.files(repository.part(tree, place.name)) for tree in (before, after))
-        steps = [_with_permissions(step, place.name, permissions) for step in steps_between(now, then)]
-        if not steps:
-            continue
-        with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            found = obstacles(held, steps, contents)
-        refused += [replace(one, path=f"{place.name}/{one.path}") for one in found]
-        if not found:
-            parts.append(planned(Path(place.path), steps))
-    return tuple(parts), tuple(refused)
 
 
 def _with_permissions(step: Step, name: str, permissions: Mapping[str, int]) -> Step:

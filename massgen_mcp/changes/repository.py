@@ -220,6 +220,12 @@ class PrivateRepository:
         tree, _, rest = out.partition(b"\0")
         return Merged(TreeId(tree.decode()), () if code == 0 else _conflicts(rest))
 
+    def packed_commit(self, commit: bytes, *, without: str) -> tuple[str, bytes]:
+        """The id of a commit of this text, and a pack with all that it needs beyond the commit `without`."""
+        made = _id(self._git.run("hash-object", "-t", "commit", "-w", "--stdin", given=commit))
+        wanted = f"{made}\n^{without}\n".encode()
+        return made, self._git.run("pack-objects", "--revs", "--stdout", "-q", given=wanted)
+
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def _fill(self, index: Path, files: Mapping[bytes, TreeFile]) -> None:

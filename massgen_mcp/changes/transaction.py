@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,11 +37,11 @@ Contents: TypeAlias = Callable[[TreeFile], bytes]
 
 
 class ChangedMeanwhile(Exception):
-    """Files are no longer what they were when the change was planned. Nothing was changed."""
+    """A file is no longer what it was when the change was planned."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, part: "Part", path: str) -> None:
         super().__init__("changed while this was being applied")
-        self.paths = tuple(paths)
+        self.path = f"{part.name}/{path}"
 
 
 class DirectoryMissing(Exception):
@@ -54,6 +54,8 @@ class Part:
     removed where nothing is left in them, outermost first, with their permissions.
     """
 
+    name: str
+    """How people and models call it."""
     root: str
     steps: tuple[Step, ...]
     make: tuple[str, ...] = ()
@@ -70,23 +72,29 @@ class Intent:
     phase: Phase = "staging"
 
 
-def planned(root: Path, steps: Iterable[Step]) -> Part:
+def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
     """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
-    ordered = in_order(steps)
     with HeldDirectory.open(root) as held:
+        ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
         removed = {step.path for step in ordered if step.new is None}
         above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
         above_removed = {parent for path in removed for parent in parents_of(path)} - above_made
         emptied = tuple((path, held.permissions(path)) for path in sorted(above_removed))
         make = tuple(path for path in sorted(above_made) if path in removed or held.status(path) is None)
-    return Part(str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
+    return Part(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
+
+
+def _as_it_is(held: HeldDirectory, step: Step) -> Step:
+    """The step with the permissions of the file that it removes."""
+    found = held.status(step.path) if step.new is None else None
+    return step if found is None else replace(step, permissions=stat.S_IMODE(found.st_mode))
 
 
 def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[[Intent], None]) -> None:
     """Do all of it, or nothing. `file`: where the intent is kept meanwhile; nobody else uses it. `when_done` is called
     once it has happened, and again if the process ends before that is known.
 
-    Raises `ChangedMeanwhile`, and `OSError` for what the operating system refused: nothing is changed then.
+    Raises `ChangedMeanwhile`, and `OSError` for what the operating system refused: nothing has changed then.
     """
     _write(file, intent)
     try:
@@ -168,7 +176,7 @@ def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
         if step.new.mode == LINK:
             directory.make_link(place, contents(step.new))
             continue
-        permissions, like = _looks(directory, step)
+        permissions, like = _looks(part, directory, step)
         with openat.closing(directory.make_file(place, permissions, like)) as fd:
             _write_all(fd, contents(step.new))
 
@@ -179,13 +187,13 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _looks(directory: HeldDirectory, step: Step) -> tuple[int, os.stat_result]:
+def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, os.stat_result]:
     """The permissions of the new file, and what its owner is taken from: the file that it replaces, else the directory
     that it comes into.
     """
     found = directory.status(step.path) if step.old is not None else None
     if step.old is not None and found is None:
-        raise ChangedMeanwhile([step.path])
+        raise ChangedMeanwhile(part, step.path)
     if found is not None and stat.S_ISREG(found.st_mode):
         permissions = found.st_mode & 0o777
     else:
@@ -207,30 +215,30 @@ def _change(part: Part, directory: HeldDirectory) -> None:
     for path, _ in reversed(part.emptied):
         directory.remove_directory(path)
     for path in part.make:
-        with _meanwhile(path):
+        with _meanwhile(part, path):
             directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."))
     for number, step in made:
         if step.old is not None:
             _set_aside(part, directory, number, step)
-        with _meanwhile(step.path):
+        with _meanwhile(part, step.path):
             directory.move(f"{part.staging}/new/{number}", step.path)
     for number, step in enumerate(part.steps):
         if step.old is not None and not directory.holds(f"{part.staging}/old/{number}", step.old):
-            raise ChangedMeanwhile([step.path])
+            raise ChangedMeanwhile(part, step.path)
 
 
 def _set_aside(part: Part, directory: HeldDirectory, number: int, step: Step) -> None:
-    with _meanwhile(step.path):
+    with _meanwhile(part, step.path):
         directory.move(step.path, f"{part.staging}/old/{number}")
 
 
 @contextmanager
-def _meanwhile(path: str) -> Generator[None]:
+def _meanwhile(part: Part, path: str) -> Generator[None]:
     """What was there has gone, or something has come, since the change was planned."""
     try:
         yield
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
-        raise ChangedMeanwhile([path]) from error
+        raise ChangedMeanwhile(part, path) from error
 
 
 def _take_back(part: Part, directory: HeldDirectory) -> list[str]:
@@ -292,6 +300,7 @@ def _read(file: Path) -> Intent | None:
 
 def _part(document: dict[str, Any]) -> Part:
     return Part(
+        document["name"],
         document["root"],
         tuple(map(of_row, document["steps"])),
         tuple(document["make"]),
