@@ -1,4 +1,4 @@
-"""What was applied of a run's patch, so that it can be taken back: one record for each time, the last one at the end."""
+"""What was applied of a run's patch, so that it can be taken back: a record for each time, the last one at the end."""
 
 from collections.abc import Iterable
 from pathlib import Path

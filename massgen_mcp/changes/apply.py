@@ -109,12 +109,15 @@ def plan(
     """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
     are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
     """
+    if gone := [place for place in patch.writable if not _is_there(Path(place.path))]:
+        refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
+        return Plan(patch.base, patch.base, refused=refused), ()
     chosen = choose(repository, patch, paths)
     made = merged(
         repository, repository.combined({one.name: _present(repository, one, patch) for one in patch.writable}), chosen
     )
     parts: list[Part] = []
-    refused: list[Obstacle] = list(made.refused)
+    in_the_way: list[Obstacle] = list(made.refused)
     for place in patch.writable:
         now, then = (repository.files(repository.part(tree, place.name)) for tree in (made.before, made.after))
         steps = [_with_permissions(step, place.name, permissions or {}) for step in steps_between(now, then)]
@@ -122,10 +125,14 @@ def plan(
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
             found = obstacles(held, steps, contents)
-        refused += [replace(one, path=f"{place.name}/{one.path}") for one in found]
-        if not refused:
+        in_the_way += [replace(one, path=f"{place.name}/{one.path}") for one in found]
+        if not in_the_way:
             parts.append(planned(place.name, Path(place.path), steps))
-    return replace(made, refused=tuple(refused)), () if refused else tuple(parts)
+    return replace(made, refused=tuple(in_the_way)), () if in_the_way else tuple(parts)
+
+
+def _is_there(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
 
 
 def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) -> TreeId:

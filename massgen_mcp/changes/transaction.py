@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -42,6 +42,12 @@ class ChangedMeanwhile(Exception):
     def __init__(self, part: "Part", path: str) -> None:
         super().__init__("changed while this was being applied")
         self.path = f"{part.name}/{path}"
+
+
+class Unsettled(Exception):
+    """The operating system kept a change from being taken back, or from being written down. The message says which of
+    the two; the next one to settle it tries again.
+    """
 
 
 class DirectoryMissing(Exception):
@@ -94,7 +100,8 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
     """Do all of it, or nothing. `file`: where the intent is kept meanwhile; nobody else uses it. `when_done` is called
     once it has happened, and again if the process ends before that is known.
 
-    Raises `ChangedMeanwhile`, and `OSError` for what the operating system refused: nothing has changed then.
+    Raises `ChangedMeanwhile`, and whatever kept it from being done, such as `OSError`: nothing has changed then; and
+    `Unsettled`.
     """
     _write(file, intent)
     try:
@@ -108,7 +115,17 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
                 directory.sync()
             _write(file, replace(intent, phase="done"))
     finally:
-        settle(file, when_done)
+        try:
+            settle(file, when_done)
+        except OSError as error:
+            raise Unsettled(f"{_half_done(file)} ({error.strerror}: {error.filename})") from error
+
+
+def _half_done(file: Path) -> str:
+    left = _read(file)
+    if left is not None and left.phase == "done":
+        return "the files are changed, but that could not be written down; the next apply does it"
+    return "the files are half changed and could not be put back; the next apply tries again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +156,8 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
                 for part, directory in held:
                     kept += [f"{part.root}/{path}" for path in _take_back(part, directory)]
                     directory.sync()
-                _write(file, replace(intent, phase="staging"))
+                with suppress(OSError):  # it is only better to have it: what is left is to remove what lies beside
+                    _write(file, replace(intent, phase="staging"))
             if intent.phase == "done":
                 when_done(intent)
             for part, directory in held:
@@ -258,6 +276,8 @@ def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) ->
     """False if what was put there is not what is there now."""
     if step.new is None or directory.status(f"{part.staging}/new/{number}") is not None:
         return True
+    if step.old is not None and directory.status(f"{part.staging}/old/{number}") is None:
+        return True  # by somebody who was cut off in this as well
     if directory.holds(step.path, step.new):
         directory.remove(step.path)
     return directory.status(step.path) is None

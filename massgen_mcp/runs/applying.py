@@ -21,10 +21,14 @@ from massgen_mcp.changes.git import GitFailed, GitUnusable
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import TreeId
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, perform, settle
+from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.events import RunCompleted
 from massgen_mcp.home import Home
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.locks import acquire
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.views.plain_text import preview
 
 PATIENCE_SECONDS = 20.0
 """So long an apply waits for another one to end."""
@@ -46,6 +50,36 @@ class Application:
     branch: str | None = None
     commit: str | None = None
     settled: tuple[Settled, ...] = ()
+
+
+def apply_run(
+    home: Home, view: RunView, *, dry_run: bool, paths: Sequence[str] = (), branch: str | None = None, undo: bool = False
+) -> Application:
+    """Apply what the winner of a run changed, put it on a new branch, or take back what was applied last.
+
+    Raises `MassgenError` not_finished, and as `apply_patch`.
+    """
+    if not view.ended:
+        raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
+    changes = RunChanges(view.directory.path / "changes")
+    patch = _patch_of(view.snapshot, changes)
+    if patch is None:
+        raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
+    if undo:
+        return undo_patch(home, changes, patch, dry_run=dry_run)
+    if branch is not None:
+        message = f"{preview(view.row.question, 72)}\n\nMade by the team of {view.row.run_id}"
+        return branch_patch(home, changes, patch, branch, message, dry_run=dry_run, paths=paths)
+    return apply_patch(home, changes, patch, dry_run=dry_run, paths=paths)
+
+
+def _patch_of(run: RunState, changes: RunChanges) -> Patch | None:
+    """What the run has made of the directories that it was given; None if it was given none, or made nothing."""
+    end = run.end
+    base = changes.base()
+    if not isinstance(end, RunCompleted) or end.changes is None or base is None:
+        return None
+    return Patch(base.directories, base.id, TreeId(end.changes.tree))
 
 
 def apply_patch(
@@ -117,7 +151,7 @@ def _of(made: Plan) -> Application:
 def _carried_out(
     home: Home, changes: RunChanges, parts: tuple[Part, ...], record: Applied, done: Application
 ) -> Application:
-    told = {"changes": str(changes.directory), "record": record.model_dump(), "undo": done.state == "undone"}
+    told = {"run": changes.directory.parent.name, "changes": str(changes.directory), "record": record.model_dump(), "undo": done.state == "undone"}
     intent = Intent(parts, told)
     try:
         with changes.repository.reading() as contents:
@@ -157,6 +191,8 @@ def _alone(home: Home) -> Generator[tuple[Settled, ...]]:
             os.close(lock)
     except GitUnusable as error:
         raise MassgenError("invalid_action", str(error)) from error
+    except Unsettled as error:
+        raise MassgenError("store_unavailable", str(error)) from error
     except (GitFailed, TooLarge) as error:
         raise MassgenError("store_unavailable", f"nothing was changed: {error}") from error
     except OSError as error:
