@@ -19,6 +19,13 @@ OWN_FILES = b"".join(
     b"**/.massgen/%b/\n" % name for name in (b"massgen_logs", b"sessions", b"snapshots", b"chat_history")
 )
 """What this program keeps in a project is none of the project's files."""
+OUTPUTS = (
+    *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache"),
+    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", ".massgen"),
+)
+"""Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
+tools fail.
+"""
 MAX_SHARED = 100
 _NAMED = 5
 
@@ -140,8 +147,10 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         place = given.path / name
-        if name in given.copied or found == MAX_SHARED or not place.is_dir() or place.is_symlink():
+        if name in given.copied or place.name in OUTPUTS or not place.is_dir() or place.is_symlink():
             continue
+        if found == MAX_SHARED:
+            return
         found += 1
         yield name
 

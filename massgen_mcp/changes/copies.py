@@ -3,7 +3,6 @@
 Never by hard links: a program that writes into its own copy in place would write into all.
 """
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -31,18 +30,14 @@ class Copies:
         self._first: dict[str, Path] = {}
         self._files: dict[str, Mapping[bytes, TreeFile]] = {}
 
-    def lay_out(self, workspace: Path, *, anew: bool) -> dict[str, KnownFiles]:
-        """Give a workspace its copies, and say what is known of the files in them. What is there stays as it is,
-        because its agent has worked on it, unless it is all to be made `anew`. Raises `GitFailed`, `OSError`.
+    def lay_out(self, workspace: Path) -> dict[str, KnownFiles]:
+        """Give a workspace its copies, and say what is known of the files in them. What lies in their places gives way.
+        Raises `GitFailed`, `OSError`.
         """
         known: dict[str, KnownFiles] = {}
         for directory in self._base.directories:
             place = workspace / directory.name
-            if anew:
-                remove_tree(place)
-            if os.path.lexists(place):
-                known[directory.name] = KnownFiles()
-                continue
+            remove_tree(place)
             partial = workspace / f".{secrets.token_hex(8)}.partial"
             try:
                 self._copy(directory, partial)
@@ -88,6 +83,10 @@ def _clone_command(directory: Path) -> list[str] | None:
 
 def shares_blocks(directory: Path) -> bool:
     """Whether two files in a directory can share their blocks on disk."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
     with tempfile.TemporaryFile(dir=directory) as one, tempfile.TemporaryFile(dir=directory) as other:
         one.write(b"x")
         one.flush()

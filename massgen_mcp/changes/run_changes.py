@@ -2,8 +2,11 @@
 `RUN/changes`.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,10 +18,13 @@ from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.home import write_durably
+from massgen_mcp.workspace import openat
 from massgen_mcp.workspace.snapshot import remove_tree
 
 PATCH = "changes.patch"
 """The name of a patch, wherever one is kept."""
+MAX_LAID_OUT = 2000
+"""Changed files that are laid out one by one; a patch has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +59,20 @@ class RunChanges:
         except (OSError, ValidationError) as error:
             raise GitFailed("the record of the base cannot be read") from error
 
-    def take(self, given: Sequence[ContextDirectory]) -> tuple[Base | None, list[Refused]]:
-        """Take the base, and write it down durably. What an earlier try left behind gives way."""
+    def begin(self, given: Sequence[ContextDirectory], workspaces: Sequence[Path]) -> tuple[Base | None, list[Refused]]:
+        """Take the base, give every workspace its own copies of it, and only then write down, durably, that this is
+        done. What an earlier try left behind gives way, and what lies in a workspace where a copy belongs.
+        """
         remove_tree(self.directory)
         self.directory.mkdir(mode=0o700, parents=True)
         repository = PrivateRepository.create(self.repository.directory, alternates=object_stores(given))
         base, refused = take_base(repository, given)
         if base is not None:
+            copies = Copies(repository, base)
+            for workspace in workspaces:
+                self._known[workspace] = copies.lay_out(workspace)
             write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
         return base, refused
-
-    def lay_out(self, base: Base, workspaces: Sequence[Path], *, anew: bool) -> None:
-        """Give every workspace its own copies; see `Copies.lay_out`."""
-        copies = Copies(self.repository, base)
-        for workspace in workspaces:
-            self._known[workspace] = copies.lay_out(workspace, anew=anew)
 
     def outcome(self, base: Base, workspace: Path) -> Outcome:
         """What the copies in a workspace are now. Raises `GitFailed`, and `OSError` if they cannot be read."""
@@ -99,12 +104,32 @@ class RunChanges:
         tree = repository.combined(trees)
         return Outcome(tree, repository.changes(base.id, tree), tuple(notes))
 
-    def lay_out_changed(self, outcome: Outcome, into: Path) -> None:
-        """Lay out the regular files that are changed or new."""
+    def lay_out_changed(self, changes: Iterable[FileChange], into: Path) -> None:
+        """Lay out the regular files that are changed or new, the first `MAX_LAID_OUT` of them."""
         changed = {
             change.path: change.after
-            for change in outcome.files
+            for change in changes
             if change.after is not None and change.after.mode in (REGULAR, EXECUTABLE)
         }
         if changed:
-            self.repository.check_out(self.repository.tree_of(changed), into)
+            first = dict(islice(changed.items(), MAX_LAID_OUT))
+            self.repository.check_out(self.repository.tree_of(first), into)
+
+    def restore(self, base: Base, workspace: Path, tree: TreeId) -> None:
+        """Make the copies in a workspace be `tree` again. What is ignored in them stays."""
+        repository = self.repository
+        differing = repository.changes(self.outcome(base, workspace).tree, tree)
+        with openat.closing(os.open(workspace, openat.DIRECTORY_FLAGS)) as root:
+            for change in differing:
+                gone = change.earlier_path if change.after is not None else change.path
+                if gone is not None:
+                    _remove(root, os.fsdecode(gone))
+        wanted = {change.path: change.after for change in differing if change.after is not None}
+        if wanted:
+            repository.check_out(repository.tree_of(wanted), workspace)
+
+
+def _remove(root: int, path: str) -> None:
+    parent, _, name = path.rpartition("/")
+    with suppress(FileNotFoundError), openat.closing(openat.best_opener()(root, parent, openat.DIRECTORY_FLAGS)) as fd:
+        openat.remove(fd, name)
