@@ -20,14 +20,13 @@ from massgen_mcp.errors import MassgenError
 READ_ONLY = "the run was given this directory to read only (permission write allows it)"
 _CONFLICTS = {
     "content": "you and the run changed the same lines",
-    "contents": "you and the run changed the same lines",
     "add/add": "you and the run added different files of this name",
     "modify/delete": "one of you and the run changed it, the other deleted it",
     "binary": "you and the run changed this binary file",
     "rename/delete": "one of you and the run renamed it, the other deleted it",
     "rename/rename": "you and the run gave it different names",
     "file/directory": "one of you and the run made a file of it, the other a directory",
-    "distinct modes": "one of you and the run made a file of it, the other a link",
+    "distinct types": "one of you and the run made a file of it, the other a link",
 }
 
 

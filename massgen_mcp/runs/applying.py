@@ -23,7 +23,6 @@ from massgen_mcp.changes.repository import TreeId
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
-from massgen_mcp.events import RunCompleted
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.locks import acquire
@@ -53,7 +52,13 @@ class Application:
 
 
 def apply_run(
-    home: Home, view: RunView, *, dry_run: bool, paths: Sequence[str] = (), branch: str | None = None, undo: bool = False
+    home: Home,
+    view: RunView,
+    *,
+    dry_run: bool,
+    paths: Sequence[str] = (),
+    branch: str | None = None,
+    undo: bool = False,
 ) -> Application:
     """Apply what the winner of a run changed, put it on a new branch, or take back what was applied last.
 
@@ -61,7 +66,7 @@ def apply_run(
     """
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
-    changes = RunChanges(view.directory.path / "changes")
+    changes = RunChanges(view.directory.changes)
     patch = _patch_of(view.snapshot, changes)
     if patch is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
@@ -74,12 +79,12 @@ def apply_run(
 
 
 def _patch_of(run: RunState, changes: RunChanges) -> Patch | None:
-    """What the run has made of the directories that it was given; None if it was given none, or made nothing."""
-    end = run.end
+    """What the best answer of the run makes of the directories that it was given; None if it changes nothing."""
+    made = run.best_changes
     base = changes.base()
-    if not isinstance(end, RunCompleted) or end.changes is None or base is None:
-        return None
-    return Patch(base.directories, base.id, TreeId(end.changes.tree))
+    return (
+        None if made is None or base is None or not made.count else Patch(base.directories, base.id, TreeId(made.tree))
+    )
 
 
 def apply_patch(
@@ -151,7 +156,12 @@ def _of(made: Plan) -> Application:
 def _carried_out(
     home: Home, changes: RunChanges, parts: tuple[Part, ...], record: Applied, done: Application
 ) -> Application:
-    told = {"run": changes.directory.parent.name, "changes": str(changes.directory), "record": record.model_dump(), "undo": done.state == "undone"}
+    told = {
+        "run": changes.directory.parent.name,
+        "changes": str(changes.directory),
+        "record": record.model_dump(),
+        "undo": done.state == "undone",
+    }
     intent = Intent(parts, told)
     try:
         with changes.repository.reading() as contents:

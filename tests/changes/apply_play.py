@@ -15,6 +15,7 @@ from pathlib import Path
 from massgen_mcp.changes.apply import Patch
 from massgen_mcp.changes.base import ContextDirectory
 from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
 from tests.changes.apply_cases import TEMPLATE, Case
@@ -53,7 +54,7 @@ class Stage:
 @dataclass(frozen=True)
 class Played:
     stage: Stage
-    application: Application
+    application: Application | MassgenError
     before: dict[str, str]
     after: dict[str, str]
     seconds: float
@@ -64,7 +65,10 @@ def play(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Played:
     before = everything_in(directory / "place")
     began = time.monotonic()
     paths = [path.format(person=stage.root) for path in case.paths]
-    application = apply_patch(stage.home, stage.changes, stage.patch, dry_run=False, paths=paths)
+    try:
+        application = apply_patch(stage.home, stage.changes, stage.patch, dry_run=False, paths=paths)
+    except MassgenError as error:
+        application = error
     seconds = time.monotonic() - began
     return Played(stage, application, before, everything_in(directory / "place"), seconds)
 
@@ -79,6 +83,7 @@ def prepared(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Stage:
     root = directory / "place" / PERSON
     shutil.copytree(template(), root, symlinks=True)
     put = {"huge": sizes.huge, "many": sizes.many, "some": sizes.some}
+    shell("git update-index -q --refresh", root)
     shell(_filled(case.before, put), root)
     given = root / case.given
     changes = RunChanges(directory / "run" / "changes")
@@ -125,7 +130,7 @@ def everything_in(directory: Path) -> dict[str, str]:
             path = Path(above, name)
             status = path.lstat()
             if path.is_symlink():
-                content = os.readlink(path)
+                content = str(path.readlink())
             elif path.is_file():
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
             else:
@@ -138,5 +143,5 @@ def held(root: Path, path: str) -> str | None:
     """What lies there, as `Case.holds` has it; without the permissions."""
     place = root / path
     if place.is_symlink():
-        return f"-> {os.readlink(place)}"
+        return f"-> {place.readlink()}"
     return os.fsdecode(place.read_bytes()) if place.is_file() else None
