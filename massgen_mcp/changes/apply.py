@@ -15,6 +15,7 @@ from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.steps import Step, steps_between
 from massgen_mcp.changes.transaction import Part, planned
+from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.errors import MassgenError
 
 READ_ONLY = "the run was given this directory to read only (permission write allows it)"
@@ -123,7 +124,7 @@ def plan(
         if not steps:
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            found = obstacles(held, steps, contents)
+            found = obstacles(held, steps, contents, _absent(Path(place.path)))
         in_the_way += [replace(one, path=f"{place.name}/{one.path}") for one in found]
         if not in_the_way:
             parts.append(planned(place.name, Path(place.path), steps))
@@ -139,6 +140,12 @@ def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) 
     root = Path(place.path)
     like = [repository.part(tree, place.name) for tree in (patch.base, patch.theirs)]
     return repository.write_tree(root, like=like, ignore=place.rules, above=root.parts).tree
+
+
+def _absent(place: Path) -> set[str]:
+    """What a sparse checkout leaves out there."""
+    around = UserRepository.around(place)
+    return set(map(os.fsdecode, around.tracked(place).absent)) if around is not None else set()
 
 
 def _at(changes: Sequence[FileChange], places: Sequence[BaseDirectory], paths: Sequence[str]) -> list[FileChange]:

@@ -6,7 +6,7 @@ Looked at before anything is changed, so that a dry run tells it, too.
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.changes.files import LINK, is_git_name
@@ -23,16 +23,21 @@ class Obstacle:
     reason: str
 
 
-def obstacles(held: HeldDirectory, steps: Sequence[Step], contents: Contents) -> list[Obstacle]:
-    """Those in the way of these steps in this directory, at most one for each. Raises `OSError`, `GitFailed`."""
-    looking = _Looking(held, steps, contents)
+def obstacles(
+    held: HeldDirectory, steps: Sequence[Step], contents: Contents, absent: Collection[str]
+) -> list[Obstacle]:
+    """Those in the way of these steps in this directory, at most one for each. `absent`: files that a repository keeps
+    and a sparse checkout leaves out. Raises `OSError`, `GitFailed`.
+    """
+    looking = _Looking(held, steps, contents, absent)
     return [Obstacle(step.path, reason) for step in steps if (reason := looking.reason(step))]
 
 
 class _Looking:
-    def __init__(self, held: HeldDirectory, steps: Iterable[Step], contents: Contents) -> None:
+    def __init__(self, held: HeldDirectory, steps: Iterable[Step], contents: Contents, absent: Collection[str]) -> None:
         self._held = held
         self._contents = contents
+        self._absent = absent
         self._removed = {step.path for step in steps if step.new is None}
         found = map(held.status, self._removed)
         self._inodes = {(status.st_dev, status.st_ino) for status in found if status is not None}
@@ -77,6 +82,8 @@ class _Looking:
         return "is read-only" if stat.S_ISREG(found.st_mode) else "is no regular file"
 
     def _reason_not_made(self, step: Step) -> str:
+        if step.path in self._absent:
+            return "a sparse checkout leaves out the file of this name"
         found = self._held.status(step.path)
         if found is None or (found.st_dev, found.st_ino) in self._inodes:  # by another case of its letters
             return ""

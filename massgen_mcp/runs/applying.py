@@ -25,12 +25,16 @@ from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Sett
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
 PATIENCE_SECONDS = 20.0
 """So long an apply waits for another one to end."""
+
+SUBJECT_CHARACTERS = 72
+"""Of the question in a commit's message."""
 
 State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 """`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
@@ -51,6 +55,33 @@ class Application:
     settled: tuple[Settled, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RunPatch:
+    """What the best answer of a run makes of the directories that it was given."""
+
+    run_id: str
+    changes: RunChanges
+    patch: Patch
+
+    @classmethod
+    def of(cls, run_id: str, files: RunFiles, run: RunState) -> "RunPatch | None":
+        """None if it changes nothing. Raises `MassgenError` run_damaged."""
+        made = run.best_changes
+        changes = RunChanges(files.changes)
+        try:
+            base = changes.base()
+        except GitFailed as damage:
+            raise MassgenError("run_damaged", str(damage)) from damage
+        if made is None or base is None or not made.count:
+            return None
+        return cls(run_id, changes, Patch(base.directories, base.id, TreeId(made.tree)))
+
+    @property
+    def applicable(self) -> bool:
+        """Whether any of it may be applied."""
+        return bool(self.patch.writable)
+
+
 def apply_run(
     home: Home,
     view: RunView,
@@ -66,106 +97,82 @@ def apply_run(
     """
     if not view.ended:
         raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
-    changes = RunChanges(view.directory.changes)
-    patch = _patch_of(view.snapshot, changes)
-    if patch is None:
+    made = RunPatch.of(view.row.run_id, view.directory, view.snapshot)
+    if made is None:
         raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
     if undo:
-        return undo_patch(home, changes, patch, dry_run=dry_run)
+        return undo_patch(home, made, dry_run=dry_run)
     if branch is not None:
-        message = f"{preview(view.row.question, 72)}\n\nMade by the team of {view.row.run_id}"
-        return branch_patch(home, changes, patch, branch, message, dry_run=dry_run, paths=paths)
-    return apply_patch(home, changes, patch, dry_run=dry_run, paths=paths)
+        subject = preview(view.row.question, SUBJECT_CHARACTERS)
+        return branch_patch(home, made, branch, f"{subject}\n\nRun: {made.run_id}", dry_run=dry_run, paths=paths)
+    return apply_patch(home, made, dry_run=dry_run, paths=paths)
 
 
-def _patch_of(run: RunState, changes: RunChanges) -> Patch | None:
-    """What the best answer of the run makes of the directories that it was given; None if it changes nothing."""
-    made = run.best_changes
-    base = changes.base()
-    return (
-        None if made is None or base is None or not made.count else Patch(base.directories, base.id, TreeId(made.tree))
-    )
-
-
-def apply_patch(
-    home: Home,
-    changes: RunChanges,
-    patch: Patch,
-    *,
-    dry_run: bool,
-    paths: Sequence[str] = (),
-) -> Application:
+def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[str] = ()) -> Application:
     """Bring the patch into the directories as they are now: all that was chosen of it, or nothing.
 
     Raises `MassgenError` invalid_arguments, invalid_action, disk_full, store_unavailable, run_damaged.
     """
     with _alone(home) as settled:
-        made, parts = plan(changes.repository, patch, paths=paths)
-        application = replace(_of(made), settled=settled)
+        found, parts = plan(made.changes.repository, made.patch, paths=paths)
+        application = replace(_of(found), settled=settled)
         if dry_run or application.state != "clean":
             return application
         record = Applied(
             id=secrets.token_hex(8),
             time=time.time(),
-            before=made.before,
-            after=made.after,
+            before=found.before,
+            after=found.after,
             permissions=permissions_of_removed(parts),
         )
-        return _carried_out(home, changes, parts, record, replace(application, state="applied"))
+        return _carried_out(home, made, parts, record, replace(application, state="applied"))
 
 
-def undo_patch(home: Home, changes: RunChanges, patch: Patch, *, dry_run: bool) -> Application:
+def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
     """Take back what was applied last, and keep what was changed since. Raises as `apply_patch`."""
     with _alone(home) as settled:
-        records = AppliedRecords(changes.directory).read()
+        records = AppliedRecords(made.changes.directory).read()
         if not records:
             raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
         last = records[-1]
-        back = replace(patch, base=TreeId(last.after), theirs=TreeId(last.before))
-        made, parts = plan(changes.repository, back, permissions=last.permissions)
-        application = replace(_of(made), settled=settled)
+        back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
+        found, parts = plan(made.changes.repository, back, permissions=last.permissions)
+        application = replace(_of(found), settled=settled)
         if dry_run or application.state == "conflicts":
             return application
-        return _carried_out(home, changes, parts, last, replace(application, state="undone"))
+        return _carried_out(home, made, parts, last, replace(application, state="undone"))
 
 
 def branch_patch(
-    home: Home,
-    changes: RunChanges,
-    patch: Patch,
-    branch: str,
-    message: str,
-    *,
-    dry_run: bool,
-    paths: Sequence[str] = (),
+    home: Home, made: RunPatch, branch: str, message: str, *, dry_run: bool, paths: Sequence[str] = ()
 ) -> Application:
     """Put the patch on a new branch of the person's repository, as one commit. Raises as `apply_patch`."""
+    repository = made.changes.repository
     with _alone(home) as settled:
-        made, new = plan_branch(changes.repository, patch, branch, paths=paths)
-        application = replace(_of(made), settled=settled, branch=branch)
+        found, new = plan_branch(repository, made.patch, branch, paths=paths)
+        application = replace(_of(found), settled=settled, branch=branch)
         if dry_run or application.state != "clean":
             return application
-        return replace(application, state="applied", commit=make_branch(changes.repository, new, message))
+        return replace(application, state="applied", commit=make_branch(repository, new, message))
 
 
-def _of(made: Plan) -> Application:
-    state: State = "conflicts" if made.refused else "clean" if made.changes else "unchanged"
-    return Application(state, made.changes, made.refused, made.left_out)
+def _of(found: Plan) -> Application:
+    state: State = "conflicts" if found.refused else "clean" if found.changes else "unchanged"
+    return Application(state, found.changes, found.refused, found.left_out)
 
 
 def _carried_out(
-    home: Home, changes: RunChanges, parts: tuple[Part, ...], record: Applied, done: Application
+    home: Home, made: RunPatch, parts: tuple[Part, ...], record: Applied, done: Application
 ) -> Application:
     told = {
-        "run": changes.directory.parent.name,
-        "changes": str(changes.directory),
+        "run_id": made.run_id,
+        "changes": str(made.changes.directory),
         "record": record.model_dump(),
         "undo": done.state == "undone",
     }
-    intent = Intent(parts, told)
     try:
-        with changes.repository.reading() as contents:
-            perform(intent, _intents(home) / f"{secrets.token_hex(8)}.json", contents, _note)
+        with made.changes.repository.reading() as contents:
+            perform(Intent(parts, told), _intents(home) / f"{secrets.token_hex(8)}.json", contents, _note)
     except ChangedMeanwhile as error:
         return replace(done, state="conflicts", changes=(), refused=(Obstacle(error.path, str(error)),))
     return done

@@ -188,6 +188,10 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         nothing; only into context_paths given with permission write."""
         return results.applied(run_id, await service.apply(run_id, dry_run=dry_run, paths=paths or ()))
 
+    _add_lists(server, service)
+
+
+def _add_lists(server: MassgenServer, service: RunService) -> None:
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
         state: RunStatus | None = None,

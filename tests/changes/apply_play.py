@@ -17,7 +17,7 @@ from massgen_mcp.changes.base import ContextDirectory
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
-from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
+from massgen_mcp.runs.applying import Application, RunPatch, apply_patch, undo_patch
 from tests.changes.apply_cases import TEMPLATE, Case
 
 ENVIRON = {
@@ -47,8 +47,7 @@ class Stage:
     root: Path
     given: Path
     home: Home
-    changes: RunChanges
-    patch: Patch
+    patch: RunPatch
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def play(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Played:
     began = time.monotonic()
     paths = [path.format(person=stage.root) for path in case.paths]
     try:
-        application = apply_patch(stage.home, stage.changes, stage.patch, dry_run=False, paths=paths)
+        application = apply_patch(stage.home, stage.patch, dry_run=False, paths=paths)
     except MassgenError as error:
         application = error
     seconds = time.monotonic() - began
@@ -74,7 +73,7 @@ def play(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Played:
 
 
 def undone(played: Played) -> dict[str, str]:
-    undo_patch(played.stage.home, played.stage.changes, played.stage.patch, dry_run=False)
+    undo_patch(played.stage.home, played.stage.patch, dry_run=False)
     return everything_in(played.stage.root.parent)
 
 
@@ -95,7 +94,8 @@ def prepared(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Stage:
     outcome = changes.outcome(base, workspace)
     shutil.rmtree(workspace)
     shell(case.person, root)
-    return Stage(root, given, Home(directory / "home"), changes, Patch(base.directories, base.id, outcome.tree))
+    patch = RunPatch("run", changes, Patch(base.directories, base.id, outcome.tree))
+    return Stage(root, given, Home(directory / "home"), patch)
 
 
 def _filled(script: str, sizes: dict[str, int]) -> str:

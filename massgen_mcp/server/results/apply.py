@@ -38,7 +38,7 @@ class RefusedFile(Part):
 
 class Applied(Reply):
     run_id: str
-    outcome: State
+    status: State
     branch: str | None = None
     commit: str | None = None
     files: list[ChangedFile]
@@ -52,7 +52,7 @@ class Applied(Reply):
 
     def text(self) -> str:
         return lines(
-            f"{self.run_id}: {self.outcome}",
+            f"{self.run_id}: {self.status}",
             f"branch {self.branch}" if self.branch is not None else None,
             f"commit {self.commit}" if self.commit is not None else None,
             *(file.text() for file in self.files),
@@ -82,7 +82,7 @@ def _with(run_id: str, application: Application, count: int, next_step: str) -> 
     changes, refused, left_out = application.changes, application.refused, application.left_out
     return Applied(
         run_id=run_id,
-        outcome=application.state,
+        status=application.state,
         branch=application.branch,
         commit=application.commit,
         files=[_file(change) for change in changes[:count]],
@@ -116,7 +116,7 @@ def _more(found: Sequence[object], count: int) -> int | None:
 def _note(application: Application) -> str | None:
     told: list[str] = []
     for one in application.settled:
-        told.append(SETTLED[one.happened].format(run=one.intent.told["run"]))
+        told.append(SETTLED[one.happened].format(run=one.intent.told["run_id"]))
         if one.kept:
             told.append(f"These were changed since and stay as they are: {', '.join(one.kept[:10])}.")
     return " ".join(told) or None

@@ -24,7 +24,7 @@ async def run(options: argparse.Namespace) -> int:
         print_json(told)
     else:
         _say(told)
-    return EXIT_FAILED if told.outcome == "conflicts" else EXIT_OK
+    return EXIT_FAILED if told.status == "conflicts" else EXIT_OK
 
 
 def _say(told: Applied) -> None:
@@ -37,4 +37,4 @@ def _say(told: Applied) -> None:
     for path in told.left_out or ():
         print_line(f"left out, given to read only: {path}")
     branch = f" on branch {told.branch}" if told.branch else ""
-    print_line(f"{told.outcome}{branch}: {told.next_step}")
+    print_line(f"{told.status}{branch}: {told.next_step}")
