@@ -68,6 +68,11 @@ class Part:
     emptied: tuple[tuple[str, int], ...] = ()
     staging: str = ""
 
+    @property
+    def making(self) -> str:
+        """Where a directory is made before it comes to its place."""
+        return f"{self.staging}/made"
+
 
 @dataclass(frozen=True, slots=True)
 class Intent:
@@ -182,11 +187,11 @@ def _held(intent: Intent) -> Generator[list[tuple[Part, HeldDirectory]]]:
 
 def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
     """Every new content, beside the files, with the permissions and the owner that it shall have."""
-    directory.make_directory(part.staging, 0o700)
+    directory.make_private_directory(part.staging)
     with openat.closing(directory.make_file(f"{part.staging}/.gitignore", 0o600)) as fd:
         os.write(fd, b"*\n")
     for name in ("old", "new"):
-        directory.make_directory(f"{part.staging}/{name}", 0o700)
+        directory.make_private_directory(f"{part.staging}/{name}")
     for number, step in enumerate(part.steps):
         if step.new is None:
             continue
@@ -234,7 +239,7 @@ def _change(part: Part, directory: HeldDirectory) -> None:
         directory.remove_directory(path)
     for path in part.make:
         with _meanwhile(part, path):
-            directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."))
+            directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."), part.making)
     for number, step in made:
         if step.old is not None:
             _set_aside(part, directory, number, step)
@@ -290,7 +295,7 @@ def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> 
         return True
     for path, permissions in part.emptied:
         if step.path.startswith(f"{path}/") and directory.status(path) is None:
-            directory.make_directory(path, permissions)
+            directory.make_directory(path, permissions, part.making)
     try:
         directory.move(aside, step.path)
     except (FileExistsError, NotADirectoryError):

@@ -1,19 +1,19 @@
 """What happens when an apply is cut off at any of its steps: a program of its own, which forks.
 
-`python -m tests.changes.apply_faults DIRECTORY KIND [EVERY]` applies one patch again and again, each time with a fault at the
-next of the system calls that change something; `strace` puts it in. Afterwards the next command must find the person's
-directory as it was before, or with the whole patch.
+`python -m tests.changes.apply_faults DIRECTORY KIND [EVERY]` applies one patch again and again, each time with a fault at
+the next of the system calls that change something; `strace` puts it in. Afterwards the next command must find the
+person's directory as it was before, or with the whole patch.
 """
 
 import ctypes
 import itertools
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from massgen_mcp.changes.applied import AppliedRecords
@@ -24,16 +24,18 @@ from tests.changes.apply_play import Stage, everything_in, prepared
 
 CALLS = ("rename", "renameat2", "mkdirat", "unlinkat", "symlinkat", "fchmod", "fsync", "syncfs")
 """Those that change something, and those that make it last."""
+TWICE = "kill while it is taken back"
 FAULTS = {
     "kill": "signal=KILL:when={k}",
+    TWICE: "signal=KILL:when={k}",
     "full": "error=ENOSPC:when={k}",
     "full for ever": "error=ENOSPC:when={k}+",
     "broken": "error=EIO:when={k}",
 }
 CASE = Case(
     "all kinds of steps",
-    "sed -i 's/^9$/last/' lines.txt; rm -r docs; echo x > docs; rm link; mkdir link; echo x > link/x; chmod +x open.txt; "
-    "ln -s lines.txt new; mv src/a.txt moved.txt; rm src/deep/only.txt",
+    "sed -i 's/^9$/last/' lines.txt; rm -r docs; echo x > docs; rm link; mkdir link; echo x > link/x; "
+    "chmod +x open.txt; ln -s lines.txt new; mv src/a.txt moved.txt; rm src/deep/only.txt",
     person="sed -i 's/^1$/first/' lines.txt; git add lines.txt; echo mine > mine",
 )
 _PR_SET_PTRACER = 0x59616D61
@@ -63,7 +65,10 @@ def every_fault(kind: str, directory: Path, every: int = 1) -> Found:
     found = Found()
     for call in CALLS:
         for k in itertools.count(1, every):
-            if not under_fault(lambda: apply(stage), call, FAULTS[kind].format(k=k)):
+            if kind == TWICE:
+                assert under_fault(lambda: apply(stage), "renameat2", "signal=KILL:when=12")
+            do = partial(apply, stage, dry_run=kind == TWICE)
+            if not under_fault(do, call, FAULTS[kind].format(k=k)):
                 break
             found.tried += 1
             apply(stage, dry_run=True)  # the next command
@@ -80,7 +85,8 @@ def every_fault(kind: str, directory: Path, every: int = 1) -> Found:
                 )
                 return found
             undo_patch(stage.home, stage.patch, dry_run=False)
-        undo_patch(stage.home, stage.patch, dry_run=False)  # the last one met no fault
+        if kind != TWICE:
+            undo_patch(stage.home, stage.patch, dry_run=False)  # the last one met no fault
     return found
 
 
@@ -100,7 +106,7 @@ def under_fault(do: Callable[[], Application], call: str, fault: str) -> bool:
             state = do().state
         except MassgenError:
             state = "refused"
-        os._exit(0 if state == "applied" else 3)
+        os._exit(0 if state in ("applied", "clean") else 3)
     os.close(ready)
     options = ["-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{fault}"]
     with subprocess.Popen(["strace", *options, "-p", str(child)], stderr=subprocess.DEVNULL) as strace:
