@@ -5,8 +5,9 @@ fields tell a model everything it needs, the next step included.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
@@ -40,6 +41,11 @@ def _not_absurd(number: float | None) -> float | None:
     return number
 
 
+class WritablePath(TypedDict):
+    path: str
+    permission: NotRequired[Literal["read", "write"]]
+
+
 BOUNDED = AfterValidator(_not_absurd)
 """Checked, but not in the published schemas: a parent agent pays for every word there."""
 RunId = Annotated[str, Field(description="From start_run.")]
@@ -71,7 +77,12 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
         ] = None,
         context_paths: Annotated[
-            list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
+            list[str | WritablePath] | None,
+            Field(
+                description="Files or directories. Agents change copies of directories; with permission write the "
+                "result may be applied.",
+                max_length=20,
+            ),
         ] = None,
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
@@ -92,7 +103,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
         architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
         server end."""
-        paths = [_existing(path) for path in context_paths or ()]
+        paths = [_context_path(entry) for entry in context_paths or ()]
         request = await build_request(
             Given(
                 question,
@@ -100,7 +111,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
                 cwd=Path.cwd(),
                 environ=os.environ,
                 consent=_granted(paths),
-                context_paths=tuple(ContextPath(path=path) for path in paths),
+                context_paths=paths,
                 limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
                 caller_answers=True,
                 session_id=session_id,
@@ -149,13 +160,13 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         run_id: RunId,
         view: Annotated[
             results.View,
-            Field(description="full: all answers and votes too. agent: one agent's answer."),
+            Field(description="full: all answers and votes too. diff: the patch. agent: one agent's answer."),
         ] = "summary",
-        agent: Annotated[str | None, Field(description="For view=agent, its name.")] = None,
+        agent: Annotated[str | None, Field(description="For view=agent or diff, its name.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=1), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
+        """Return the answer, who won with which votes, the changed files, what it used; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)
@@ -212,9 +223,15 @@ def _named(config: str | None, models: list[str] | None, num_agents: int | None)
     )
 
 
-def _granted(paths: list[str]) -> Consent:
+def _granted(paths: Sequence[ContextPath]) -> Consent:
     """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(path).resolve() for path in paths))
+    return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
+
+
+def _context_path(entry: str | WritablePath) -> ContextPath:
+    if isinstance(entry, str):
+        return ContextPath(path=_existing(entry))
+    return ContextPath(path=_existing(entry["path"]), permission=entry.get("permission", "read"))
 
 
 def _source(config: str) -> str:
