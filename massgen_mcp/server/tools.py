@@ -52,6 +52,9 @@ RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+CHANGES_FILES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+)
 FOUND = {
     "anthropic/alwaysLoad": True,
     "anthropic/searchHint": "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, "
@@ -186,6 +189,20 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await service.control(run_id, action, message, value))
 
+    @server.tool(title="Apply a run's files", annotations=CHANGES_FILES)
+    async def apply_result(
+        run_id: RunId,
+        dry_run: Annotated[bool, Field(description="Only tell what would be changed.")] = True,
+        paths: Annotated[list[str] | None, Field(description="Only these files.")] = None,
+    ) -> results.Applied:
+        """Merge the files that the winner changed into the directory they came from, or name conflicts. All or
+        nothing; only into context_paths given with permission write."""
+        return results.applied(run_id, await service.apply(run_id, dry_run=dry_run, paths=paths or ()))
+
+    _add_lists(server, service)
+
+
+def _add_lists(server: MassgenServer, service: RunService) -> None:
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
         state: RunStatus | None = None,
