@@ -7,12 +7,12 @@ fields tell a model everything it needs, the next step included.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.diagnostics import show_name
@@ -41,9 +41,20 @@ def _not_absurd(number: float | None) -> float | None:
     return number
 
 
-class WritablePath(TypedDict):
+class _PathGiven(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     path: str
-    permission: NotRequired[Literal["read", "write"]]
+    permission: Literal["read", "write"] = "read"
+
+
+PathGiven = Annotated[
+    _PathGiven,
+    WithJsonSchema(
+        {"type": "object", "properties": {"path": {}, "permission": {"enum": ["read", "write"]}}, "required": ["path"]}
+    ),
+]
+"""Its published schema stands where it is used: not every client follows references."""
 
 
 BOUNDED = AfterValidator(_not_absurd)
@@ -80,10 +91,10 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
         ] = None,
         context_paths: Annotated[
-            list[str | WritablePath] | None,
+            list[str | PathGiven] | None,
             Field(
-                description="Files or directories. Agents change copies of directories; with permission write the "
-                "result may be applied.",
+                description="What the team may read. It changes copies of directories; permission write lets "
+                "apply_result bring the changes back.",
                 max_length=20,
             ),
         ] = None,
@@ -245,10 +256,10 @@ def _granted(paths: Sequence[ContextPath]) -> Consent:
     return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
 
 
-def _context_path(entry: str | WritablePath) -> ContextPath:
+def _context_path(entry: str | _PathGiven) -> ContextPath:
     if isinstance(entry, str):
         return ContextPath(path=_existing(entry))
-    return ContextPath(path=_existing(entry["path"]), permission=entry.get("permission", "read"))
+    return ContextPath(path=_existing(entry.path), permission=entry.permission)
 
 
 def _source(config: str) -> str:
