@@ -73,7 +73,7 @@ HTTP_OPTIONS = (
     "oauth_introspection_url",
 )
 STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
-VIEWS = ("summary", "full", "votes")
+VIEWS = ("summary", "full", "votes", "diff")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -135,7 +135,12 @@ def make_parser() -> argparse.ArgumentParser:
     about_run("watch", "follow a run; leaving does not end it")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
-    what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
+    what.add_argument(
+        "--view",
+        choices=VIEWS,
+        default="summary",
+        help="full: every answer; votes: no answer; diff: the patch (summary)",
+    )
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
     apply = about_run("apply", "bring what a run changed into the directories that it was given with write, or nothing")
     apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
