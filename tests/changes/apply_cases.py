@@ -53,6 +53,15 @@ FIRST, LAST = "sed -i 's/^1$/first/' lines.txt", "sed -i 's/^9$/last/' lines.txt
 MERGED = LINES.replace("1\n", "first\n", 1).replace("9\n", "last\n")
 THEIRS = LINES.replace("9\n", "last\n")
 PRUNED = "git reflog expire --expire=now --all; git gc -q --prune=now"
+LFS = "printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs"
+SUBMODULE = """
+git init -q sub; git -C sub commit -q --allow-empty -m x
+git -c protocol.file.allow=always submodule --quiet add ./sub sub 2>/dev/null; git commit -qm sub
+"""
+MERGING = """
+git checkout -qb other; echo o > docs/alone.txt; git commit -qam o
+git checkout -q main; echo m > docs/alone.txt; git commit -qam m; git merge -q other >/dev/null || true
+"""
 SAME_LINES = "changed the same lines"
 
 
@@ -276,25 +285,25 @@ CASES = (
     Case(
         "in the middle of a merge",
         LAST,
-        before="git checkout -qb o; echo o > docs/alone.txt; git commit -qam o; git checkout -q main; echo m > docs/alone.txt; git commit -qam m; git merge -q o >/dev/null || true",
+        before=MERGING,
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "a linked working tree",
         LAST,
-        before="git worktree add -q ../linked; rm -rf ./* .git .gitignore; mv ../linked/.git ../linked/.gitignore ../linked/* .",
+        before="cd ..; mv person main; git -C main worktree add -q -b other ../person",
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "submodule elsewhere",
         LAST,
-        before="git init -q sub; git -C sub commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add ./sub sub; git commit -qm sub",
+        before=SUBMODULE,
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "submodule, written into",
         "mkdir -p sub; echo x > sub/x",
-        before="git init -q sub; git -C sub commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add ./sub sub; git commit -qm sub",
+        before=SUBMODULE,
         refused={"sub/x": "repository of its own"},
     ),
     Case(
@@ -312,13 +321,13 @@ CASES = (
     Case(
         "LFS pointer",
         LAST,
-        before="printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' > big.psd; printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs",
+        before=f"printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' > big.psd; {LFS}",
         holds={"lines.txt": THEIRS, "big.psd": "..."},
     ),
     Case(
         "LFS content, changed by the team",
         "echo team >> big.psd",
-        before="printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs; seq 9 > big.psd",
+        before=f"{LFS}; seq 9 > big.psd",
         holds={"big.psd": f"{LINES}team\n"},
     ),
     # -- some of it ---------------------------------------------------------------------------------------------------

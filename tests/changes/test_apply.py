@@ -26,20 +26,22 @@ def write(path: str, content: str) -> dict[str, Any]:
     return {"call": "write_file", "arguments": {"path": path, "content": content}}
 
 
-def config_of(home: TempHome, repository: Repository, *steps: dict[str, Any], permission: str = "write") -> str:
-    """A team of one that makes these steps, on a config that the person has accepted."""
-    paths = [{"path": str(repository.path), "permission": permission}]
-    config = home.config("solo", agent("solo", *steps, {"answer": "done"}), orchestrator={"context_paths": paths})
-    assert run_command(home, SERVER_MODULE, "trust", config).returncode == 0
-    return config
+def config_of(home: TempHome, repository: Repository, *steps: dict[str, Any]) -> str:
+    """A team of one that makes these steps, in a config that gives it the directory with `write`."""
+    paths = [{"path": str(repository.path), "permission": "write"}]
+    return home.config("solo", agent("solo", *steps, {"answer": "done"}), orchestrator={"context_paths": paths})
 
 
 async def changed_by_a_run(
     client: Client, home: TempHome, repository: Repository, *steps: dict[str, Any], permission: str = "write"
 ) -> str:
     """The id of a run that has ended."""
-    config = config_of(home, repository, *steps, permission=permission)
-    return (await call(client, "start_run", question="Count in words", config=config, wait_seconds=45))["run_id"]
+    config = home.config("team", agent("solo", *steps, {"answer": "done"}))
+    paths = [{"path": str(repository.path), "permission": permission}]
+    started = await call(
+        client, "start_run", question="Count in words", config=config, context_paths=paths, wait_seconds=50
+    )
+    return started["run_id"]
 
 
 def verb(home: TempHome, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -222,7 +224,7 @@ async def test_a_person_reads_what_is_done_and_options_that_exclude_each_other_a
     async with home.client() as client:
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
     told = run_command(home, SERVER_MODULE, "apply", run_id[:12], "--dry-run")
-    assert "project/code: modified, +1 -1" in told.stdout
+    assert "modified project/code +1 -1" in told.stdout
     assert "Leave --dry-run out" in told.stdout
     assert run_command(home, SERVER_MODULE, "apply", run_id, "--undo", "--branch", "x").returncode == 1
     assert run_command(home, SERVER_MODULE, "apply", "run-none").returncode == 3
