@@ -12,6 +12,7 @@ from tests.changes.conftest import Repository
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, agent, call, expect_error, home
 from tests.server.reply_check import check_reply
+from tests.terminal import Terminal, terminal
 
 __all__ = ["home"]
 
@@ -252,6 +253,33 @@ def test_a_command_tells_a_conflict_and_leaves_the_files_alone(home: TempHome, r
     assert done.returncode == 0
     assert "NOT_APPLIED: your files are untouched; project/code: is read-only" in done.stdout
     assert repository.fingerprint() == before
+
+
+def colour_of(window: Terminal, text: str) -> str:
+    """Of a line of the window that begins so."""
+    (row,) = (y for y, line in enumerate(window.rows) if line.startswith(text))
+    return window.screen.buffer[row][0].fg
+
+
+def test_a_person_sees_the_diff_in_colours_and_decides(home: TempHome, repository: Repository) -> None:
+    repository.commit(code=CODE)
+    before = repository.fingerprint()
+    config = config_of(home, repository, write("project/code", WANTED))
+    with terminal(home, "--config", config, "Count in words", size=(100, 60)) as window:
+        window.wait_for("Apply 1 changed file (y/n) [y]:")
+        assert colour_of(window, "+line ten") == "green"
+        assert colour_of(window, "-line 10") == "red"
+        assert repository.fingerprint() == before, "nobody has said yes yet"
+        window.type("n\r")
+        window.wait_for("NOT_APPLIED: as you wished; `massgen-mcp apply run-")
+        assert window.leave() == 0
+    assert repository.fingerprint() == before
+    with terminal(home, "--config", config, "Count in words", size=(100, 60)) as window:
+        window.wait_for("Apply 1 changed file (y/n) [y]:")
+        window.type("\r")
+        window.wait_for("APPLIED: 1 file; `massgen-mcp apply --undo run-")
+        assert window.leave() == 0
+    assert (repository.path / "code").read_text() == WANTED
 
 
 async def test_python_applies_at_the_end_and_tells(
