@@ -80,14 +80,16 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) ->
     base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
     files = repository.files(base)
     names = {os.fsencode(place.name) for place in patch.writable}
-    left_out = tuple(change.path for change in changes if change.path.split(b"/")[0] not in names)
+    left_out: list[bytes] = []
     for change in changes:
-        if change.path not in left_out:
-            files.pop(change.earlier_path or change.path, None)
-            if change.after is not None:
-                files[change.path] = change.after
+        if change.path.split(b"/")[0] not in names:
+            left_out.append(change.path)
+            continue
+        files.pop(change.earlier_path or change.path, None)
+        if change.after is not None:
+            files[change.path] = change.after
     refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out) if paths else ()
-    return Chosen(base, repository.tree_of(files), left_out, refused)
+    return Chosen(base, repository.tree_of(files), tuple(left_out), refused)
 
 
 def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> Plan:

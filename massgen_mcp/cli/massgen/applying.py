@@ -22,10 +22,15 @@ MAX_DIFF_BYTES = 200_000
 REASONS = 3
 
 
+def asks_first(options: Options) -> bool:
+    """Whether there is a person who is shown the diff, and decides."""
+    return person_at_terminal(os.environ) and not options.automation
+
+
 async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[str]:
     """Lines that say what became of it; none if the run changed nothing that may be applied. Never raises."""
     try:
-        asked = person_at_terminal(os.environ) and not options.automation
+        asked = asks_first(options)
         application = await run.apply(ended, dry_run=asked)
         if application is None:
             return []

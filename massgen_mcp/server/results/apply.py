@@ -1,5 +1,6 @@
 """`apply_result`: which files are changed, or why none is."""
 
+import os
 from collections.abc import Sequence
 
 from massgen_mcp.changes.base import path_text
@@ -93,7 +94,7 @@ def _file(change: FileChange) -> FileLine:
 
 
 def _refused(path: str, reason: str) -> RefusedFile:
-    return RefusedFile(path=path_text(path.encode("utf-8", "surrogateescape")), reason=reason)
+    return RefusedFile(path=path_text(os.fsencode(path)), reason=reason)
 
 
 def _more(found: Sequence[object], count: int) -> int | None:
@@ -105,7 +106,8 @@ def _note(application: Application) -> str | None:
     for one in application.settled:
         told.append(SETTLED[one.happened].format(run=one.intent.told["run_id"]))
         if one.kept:
-            told.append(f"These were changed since and stay as they are: {', '.join(one.kept[:10])}.")
+            kept = ", ".join(path_text(os.fsencode(path)) for path in one.kept[:10])
+            told.append(f"These were changed since and stay as they are: {kept}.")
     return " ".join(told) or None
 
 
