@@ -141,6 +141,17 @@ class PrivateRepository:
         """Give a tree a name in this repository, durably."""
         self._git.run("update-ref", f"refs/massgen/{name}", tree)
 
+    def keep_own(self, before: TreeId, after: TreeId) -> None:
+        """Both trees can be compared and merged from now on, whatever becomes of the object stores that are shared with
+        a person's repositories: all directories of theirs, and the contents in which they differ, are here.
+        """
+        listed = (self._git.run("ls-tree", "-r", "-t", "-d", "-z", "--full-tree", tree) for tree in (before, after))
+        directories = [record.split(b"\t", 1)[0].split(b" ")[2] for out in listed for record in _records(out)]
+        files = [file for change in self.changes(before, after) for file in (change.before, change.after) if file]
+        wanted = {before.encode(), after.encode(), *directories, *(file.blob.encode() for file in files)}
+        pack = self.directory / "objects" / "pack" / "pack"
+        self._git.run("pack-objects", "-q", pack, given=b"\n".join(sorted(wanted)) + b"\n")
+
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def kept(self, name: str) -> TreeId | None:

@@ -61,11 +61,12 @@ class WorkingCopies:
         )
 
     def write_patch(self, changes: Changes, into: Path) -> Changes:
-        """Write the whole difference to a file, if there is any. Returns the changes with that. Raises `GitFailed`,
-        `OSError`.
+        """Write the whole difference to a file, if there is any, and keep what it takes to apply it, whatever the
+        caller does to the repository meanwhile. Returns the changes with that. Raises `GitFailed`, `OSError`.
         """
         if not changes.files:
             return changes
+        self.kept.repository.keep_own(self.base.id, TreeId(changes.tree))
         size = self.kept.repository.write_patch(self.base.id, TreeId(changes.tree), into)
         kept = into.relative_to(self.run.path).as_posix()
         return changes.model_copy(update={"patch": kept, "patch_bytes": size})

@@ -27,8 +27,6 @@ class Case:
     paths: tuple[str, ...] = ()
     unchanged: bool = False
     """There is nothing to do."""
-    error: str = ""
-    """A part of the error; nothing is changed."""
 
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
@@ -280,7 +278,21 @@ CASES = (
         "rebased away, and its objects pruned",
         LAST,
         person=f"{FIRST}; git commit -q --amend -am other; {PRUNED}",
-        error="nothing was changed",
+        holds={"lines.txt": MERGED},
+    ),
+    Case(
+        "rebased away and pruned, with a file renamed and one merged",
+        "mv src/a.txt moved.txt; sed -i 's/^b 3$/team/' src/b.txt; rm src/c.txt",
+        person=f"sed -i 's/^a 3$/mine/' src/a.txt; sed -i 's/^b 30$/mine/' src/b.txt; git rm -qr docs; "
+        f"git commit -q --amend -am other; {PRUNED}",
+        changes=3,
+        holds={"moved.txt": "...", "src/a.txt": None, "src/c.txt": None, "docs": None},
+    ),
+    Case(
+        "the repository is gone",
+        LAST,
+        person="rm -rf .git",
+        holds={"lines.txt": THEIRS},
     ),
     Case(
         "in the middle of a merge",
