@@ -115,22 +115,21 @@ def plan(
         refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
         return Plan(patch.base, patch.base, refused=refused), ()
     chosen = choose(repository, patch, paths)
-    made = merged(
-        repository, repository.combined({one.name: _present(repository, one, patch) for one in patch.writable}), chosen
-    )
+    before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
+    found = merged(repository, before, chosen)
     parts: list[Part] = []
-    in_the_way: list[Obstacle] = list(made.refused)
+    refused = list(found.refused)
     for place in patch.writable:
-        now, then = (repository.files(repository.part(tree, place.name)) for tree in (made.before, made.after))
+        now, then = (repository.files(repository.part(tree, place.name)) for tree in (found.before, found.after))
         steps = [_with_permissions(step, place.name, permissions or {}) for step in steps_between(now, then)]
         if not steps:
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            found = obstacles(held, steps, contents, _absent(Path(place.path)))
-        in_the_way += [replace(one, path=f"{place.name}/{one.path}") for one in found]
-        if not in_the_way:
+            in_the_way = obstacles(held, steps, contents, _absent(Path(place.path)))
+        refused += [replace(one, path=f"{place.name}/{one.path}") for one in in_the_way]
+        if not refused:
             parts.append(planned(place.name, Path(place.path), steps))
-    return replace(made, refused=tuple(in_the_way)), () if in_the_way else tuple(parts)
+    return replace(found, refused=tuple(refused)), () if refused else tuple(parts)
 
 
 def _is_there(place: Path) -> bool:

@@ -118,6 +118,7 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
         application = replace(_of(found), settled=settled)
         if dry_run or application.state != "clean":
             return application
+        made.changes.repository.keep_own(found.before, found.after)  # for whoever takes it back
         record = Applied(
             id=secrets.token_hex(8),
             time=time.time(),
