@@ -4,6 +4,7 @@ What is taken is the present working tree: tracked files with all that is staged
 that are not ignored. Of a directory that lies in no repository it is everything in it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class BaseDirectory(_Kept):
     ignore: str = ""
     """What is ignored besides what its own `.gitignore` files say, as lines of one."""
     shared: tuple[str, ...] = ()
-    """Directories in it that are in no copy and that commands see in its place: ignored ones, submodules."""
+    """Directories in it that are in no copy and that commands can read in their places: ignored ones, submodules."""
     copied: tuple[str, ...] = ()
     """Ignored ones that every copy has of its own, as the config says."""
     notes: tuple[str, ...] = ()
@@ -110,7 +111,9 @@ def take_base(
             refused.append(Refused(one.name, why))
     if not taken:
         return None, refused
-    return Base(tree=repository.combined(trees), directories=tuple(taken)), refused
+    base = Base(tree=repository.combined(trees), directories=tuple(taken))
+    repository.own(repository.trees(base.id))
+    return base, refused
 
 
 def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLimits) -> tuple[BaseDirectory, TreeId]:
@@ -124,13 +127,15 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
         limits=limits,
         above=given.path.parts,
     )
+    shared = tuple(_shared(given, written))
+    ignore += b"".join(f"/{_literal(below)}\n".encode() for below in shared)
     directory = BaseDirectory(
         name=given.name,
         path=str(given.path),
         writable=given.writable,
         files=written.files,
         ignore=ignore.decode("utf-8", "surrogateescape"),
-        shared=tuple(_shared(given, written)),
+        shared=shared,
         copied=given.copied,
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
@@ -155,23 +160,29 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         yield name
 
 
+def _literal(path: str) -> str:
+    """A path as a line of a `.gitignore` that means it alone."""
+    escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
+    return f"{escaped[:-1]}\\ " if escaped.endswith(" ") else escaped
+
+
 def _notes(written: Written, absent: int) -> Iterator[str]:
     left_out = written.left_out
     told = (
-        (left_out.repositories, "are repositories of their own, which agents read and do not change"),
-        (written.lfs_pointers, "are pointers of Git LFS: their contents are not on this machine"),
-        (left_out.too_large, "are too large to be taken"),
-        (left_out.unreadable, "cannot be read"),
-        (left_out.special, "are no regular files"),
+        (left_out.repositories, "repositories of their own, to be read only"),
+        (written.lfs_pointers, "pointers of Git LFS, whose contents are not on this machine"),
+        (left_out.too_large, "left out, too large"),
+        (left_out.unreadable, "left out, not readable"),
+        (left_out.special, "left out, no regular files"),
     )
     for paths, what in told:
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            yield f"{', '.join(map(path_text, paths[:_NAMED]))}{more} {what}"
+            yield f"{what}: {', '.join(map(path_text, paths[:_NAMED]))}{more}"
     if left_out.secret:
-        yield f"{len(left_out.secret)} files that commonly hold secrets are left out"
+        yield f"left out, as such files commonly hold secrets: {len(left_out.secret)}"
     if absent:
-        yield f"{absent} files that a sparse checkout leaves out are left out"
+        yield f"left out by a sparse checkout: {absent}"
 
 
 def path_text(path: bytes) -> str:

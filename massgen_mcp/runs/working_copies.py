@@ -1,6 +1,6 @@
 """The copies of the caller's directories that the agents of one run work on, and what becomes of them, as events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +32,6 @@ class WorkingCopies:
     def names(self) -> tuple[str, ...]:
         """Of the directories in every workspace."""
         return tuple(directory.name for directory in self.base.directories)
-
-    @property
-    def shared(self) -> Mapping[str, str]:
-        """Places in a workspace, and which place of the caller's commands see there, by its name for agents."""
-        return {
-            f"{directory.name}/{below}": f"context/{directory.name}/{below}"
-            for directory in self.base.directories
-            for below in directory.shared
-        }
 
     def changes(self, agent: str) -> Changes:
         """What an agent's copies are now, without a patch; where they cannot be read, that nothing is changed, and why.
