@@ -4,6 +4,7 @@ What is taken is the present working tree: tracked files with all that is staged
 that are not ignored. Of a directory that lies in no repository it is everything in it.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,12 @@ class ContextDirectory:
     path: Path
     writable: bool = False
     copied: tuple[str, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """What no agent may see, wherever it lies."""
+
+    def hides(self, path: bytes) -> bool:
+        place = Path(self.path, os.fsdecode(path))
+        return any(place.is_relative_to(one) for one in self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +127,17 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
     around = UserRepository.around(given.path)
     tracked = around.tracked(given.path) if around else None
     ignore = (around.ignored_below(given.path) if around else b"") + OWN_FILES
+    hidden = [one.relative_to(given.path).as_posix() for one in given.hidden if one.is_relative_to(given.path)]
+    ignore += _ignoring(hidden)
     written = repository.write_tree(
         given.path,
-        tracked=(*tracked.files, *tracked.submodules) if tracked else (),
+        tracked=[one for one in (*tracked.files, *tracked.submodules) if not given.hides(one)] if tracked else (),
         ignore=ignore,
         limits=limits,
         above=given.path.parts,
     )
     shared = tuple(_shared(given, written))
-    ignore += b"".join(f"/{_literal(below)}\n".encode() for below in shared)
+    ignore += _ignoring(shared)
     directory = BaseDirectory(
         name=given.name,
         path=str(given.path),
@@ -152,12 +161,18 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         place = given.path / name
-        if name in given.copied or place.name in OUTPUTS or not place.is_dir() or place.is_symlink():
+        if name in given.copied or place.name in OUTPUTS or given.hides(path):
+            continue
+        if not place.is_dir() or place.is_symlink():
             continue
         if found == MAX_SHARED:
             return
         found += 1
         yield name
+
+
+def _ignoring(paths: Iterable[str]) -> bytes:
+    return b"".join(f"/{_literal(path)}\n".encode("utf-8", "surrogateescape") for path in paths)
 
 
 def _literal(path: str) -> str:
