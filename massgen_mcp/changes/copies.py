@@ -55,10 +55,20 @@ class Copies:
         if name not in self._files:
             self._files[name] = self._repository.files(tree)
         first = self._first.get(name)
-        if first is None or not _cloned(first, into):
-            self._repository.check_out(tree, into)
-            for below in directory.copied:
-                _copy_tree(Path(directory.path, below), into / below)
+        if first is not None and _cloned(first, into):
+            return
+        self._repository.check_out(tree, into)
+        for below in directory.copied:
+            _copy_tree(Path(directory.path, below), into / below)
+        for below in directory.shared:
+            _link(into / below, f"/context/{name}/{below}")
+
+
+def _link(place: Path, target: str) -> None:
+    """Where commands find what is in no copy: `target` is a place inside the sandbox, and nowhere else."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(place):
+        place.symlink_to(target)
 
 
 def _cloned(source: Path, target: Path) -> bool:

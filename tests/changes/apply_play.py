@@ -88,7 +88,6 @@ def prepared(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Stage:
     assert base is not None, refused
     shell(_filled(case.team, put), workspace / given.name)
     outcome = changes.outcome(base, workspace)
-    changes.repository.keep_own(base.id, outcome.tree)
     shutil.rmtree(workspace)
     shell(case.person, root)
     patch = RunPatch("run", changes, Patch(base.directories, base.id, outcome.tree))

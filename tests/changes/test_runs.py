@@ -228,6 +228,16 @@ async def test_a_run_that_is_cut_short_names_the_patch_of_its_best_answer(
     assert "+mine" in (ended.directory.path / best.patch).read_text()
 
 
+async def test_the_state_directory_and_the_runs_own_are_in_no_base(repository: Repository) -> None:
+    repository.commit(code=CODE, **{"state/tracked": "token"})
+    repository.put(**{"state/untracked": "token"})
+    listing: Script = [{"call": "list_files", "arguments": {"path": "project", "recursive": True}}, {"answer": "seen"}]
+    environ = {"MASSGEN_MCP_HOME": str(repository.path / "state")}
+    ended = await run_team(repository.path, config_of(repository, listing), environ=environ)
+    assert ended.of(ToolFinished)[0].result.splitlines()[-1].endswith("code")
+    assert ended.of(BaseTaken)[0].directories[0].files == 1
+
+
 async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
