@@ -289,7 +289,7 @@ def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) ->
 
 
 def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
-    """False if something else has come there since."""
+    """False if something else has come there since, or its directory has gone."""
     aside = f"{part.staging}/old/{number}"
     if directory.status(aside) is None:
         return True
@@ -298,7 +298,7 @@ def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> 
             directory.make_directory(path, permissions, part.making)
     try:
         directory.move(aside, step.path)
-    except (FileExistsError, NotADirectoryError):
+    except (FileExistsError, FileNotFoundError, NotADirectoryError):
         return False
     return True
 

@@ -8,6 +8,7 @@ the person's directory as it was before, or with the whole patch.
 import ctypes
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,24 @@ def meanwhile(directory: Path) -> str:
     now = everything_in(stage.root.parent)
     others = {path for path in now | before if now.get(path) != before.get(path)} - {"person/lines.txt"}
     return f"{state}; the file is {(stage.root / 'lines.txt').read_text()!r}, others changed: {sorted(others)}"
+
+
+def changed_after_a_kill(directory: Path) -> str:
+    """What comes of files that the person changes, and of a directory that is removed, after an apply was killed in the
+    middle.
+    """
+    case = Case("two files", "sed -i 's/^9$/last/' lines.txt; echo team >> src/a.txt; echo team >> docs/alone.txt")
+    stage = prepared(case, directory)
+    before = everything_in(stage.root.parent)
+    assert under_fault(partial(apply, stage), "renameat2", "signal=KILL:when=6")
+    assert everything_in(stage.root.parent) != before
+    (stage.root / "lines.txt").write_text("mine\n")
+    shutil.rmtree(stage.root / "docs")
+    (settled,) = apply(stage, dry_run=True).settled
+    now = everything_in(stage.root.parent)
+    others = {path for path in now | before if now.get(path) != before.get(path)}
+    kept = [path.removeprefix(f"{stage.root}/") for path in settled.kept]
+    return f"kept {kept}, {(stage.root / 'lines.txt').read_text()!r}; changed {sorted(others)}"
 
 
 def two_at_once(directory: Path) -> str:
@@ -217,6 +236,8 @@ def main() -> None:
     match kind:
         case "meanwhile":
             print(meanwhile(Path(directory)))
+        case "changed after a kill":
+            print(changed_after_a_kill(Path(directory)))
         case "two at once":
             print(two_at_once(Path(directory)))
         case "small disk":

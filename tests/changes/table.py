@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.changes.apply_cases import CASES
-from tests.changes.apply_faults import FAULTS, every_fault, meanwhile, on_a_small_disk, two_at_once
+from tests.changes.apply_faults import (
+    FAULTS,
+    changed_after_a_kill,
+    every_fault,
+    meanwhile,
+    on_a_small_disk,
+    two_at_once,
+)
 from tests.changes.apply_play import Sizes, play, undone
 from tests.changes.test_apply_cases import check
 
@@ -34,6 +41,8 @@ def rows() -> Iterator[tuple[str, str]]:
             yield f"at every step: {kind}", every_fault(kind, directory).told()
     with scratch() as directory:
         yield "a file is changed while it is being replaced", meanwhile(directory)
+    with scratch() as directory:
+        yield "files are changed after a kill in the middle", changed_after_a_kill(directory)
     with scratch() as directory:
         yield "two applies at once", two_at_once(directory)
     with scratch() as directory:

@@ -30,6 +30,14 @@ def test_a_file_that_changes_while_it_is_replaced_stays_as_the_person_left_it(ho
     assert told(home, tmp_path, "meanwhile") == "conflicts; the file is 'mine\\n', others changed: []"
 
 
+def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp_path: Path) -> None:
+    found = told(home, tmp_path, "changed after a kill")
+    assert found == (
+        "kept ['docs/alone.txt', 'lines.txt'], 'mine\\n'; "
+        "changed ['person/docs', 'person/docs/alone.txt', 'person/lines.txt']"
+    )
+
+
 def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "two at once") == "applied, unchanged; applied 1 time"
 
