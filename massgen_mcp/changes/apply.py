@@ -137,10 +137,12 @@ def _is_there(place: Path) -> bool:
 
 
 def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) -> TreeId:
-    """The files of a place as they are now."""
+    """The files of a place as they are now. Where letters have no case, one that only the patch knows is no other
+    file than the one that it is renamed from, so those are not looked for.
+    """
     root = Path(place.path)
-    like = [repository.part(tree, place.name) for tree in (patch.base, patch.theirs)]
-    return repository.write_tree(root, like=like, ignore=place.rules, above=root.parts).tree
+    base = repository.part(patch.base, place.name)
+    return repository.write_tree(root, like=[base], ignore=place.rules, above=root.parts).tree
 
 
 def _absent(place: Path) -> set[str]:
