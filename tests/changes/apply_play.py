@@ -34,9 +34,9 @@ PERSON = "person"
 class Sizes:
     """`huge`: bytes of a huge file; `many`: files of a large tree; `some`: files of a large patch."""
 
-    huge: int = 4_000_000
-    many: int = 2_000
-    some: int = 500
+    huge: int = 1_000_000
+    many: int = 300
+    some: int = 100
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,13 @@ def check(case: Case, played: Played) -> None:
             assert f"{(played.stage.root / path).stat().st_mode & 0o777:04o}" == permissions
 
 
+TAKEN_BACK = CASES[::6]
+"""`python -m tests.changes.table` takes all of them back, and plays them in their full size."""
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_patch_is_applied_as_a_whole_or_not_at_all(case: Case, tmp_path: Path) -> None:
     played = play(case, tmp_path)
     check(case, played)
-    if played.application.state == "applied":
+    if case in TAKEN_BACK and played.application.state == "applied":
         assert undone(played) == played.before, "taken back, it is as it was"
