@@ -11,10 +11,10 @@ from pathlib import Path
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.held_directory import HeldDirectory
+from massgen_mcp.changes.intent import Part, planned
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.steps import Step, steps_between
-from massgen_mcp.changes.transaction import Part, planned
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.errors import MassgenError
 
@@ -119,17 +119,28 @@ def plan(
     found = merged(repository, before, chosen)
     parts: list[Part] = []
     refused = list(found.refused)
+    steps = _steps(repository, found, permissions or {})
     for place in patch.writable:
-        now, then = (repository.files(repository.part(tree, place.name)) for tree in (found.before, found.after))
-        steps = [_with_permissions(step, place.name, permissions or {}) for step in steps_between(now, then)]
-        if not steps:
+        if not (own := [_in_place(step, place) for step in steps if step.path.startswith(f"{place.name}/")]):
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            in_the_way = obstacles(held, steps, contents, _absent(Path(place.path)))
+            in_the_way = obstacles(held, own, contents, _absent(Path(place.path)))
         refused += [replace(one, path=f"{place.name}/{one.path}") for one in in_the_way]
         if not refused:
-            parts.append(planned(place.name, Path(place.path), steps))
+            parts.append(planned(place.name, Path(place.path), own))
     return replace(found, refused=tuple(refused)), () if refused else tuple(parts)
+
+
+def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str, int]) -> list[Step]:
+    """Those of all places, by the names of trees."""
+    if found.before == found.after:
+        return []
+    steps = steps_between(repository.files(found.before), repository.files(found.after))
+    return [replace(step, permissions=permissions.get(step.path)) for step in steps]
+
+
+def _in_place(step: Step, place: BaseDirectory) -> Step:
+    return replace(step, path=step.path.removeprefix(f"{place.name}/"))
 
 
 def _is_there(place: Path) -> bool:
@@ -175,10 +186,6 @@ def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
 
 def _is_at(path: bytes | None, wanted: bytes) -> bool:
     return path is not None and (path == wanted or path.startswith(wanted + b"/"))
-
-
-def _with_permissions(step: Step, name: str, permissions: Mapping[str, int]) -> Step:
-    return replace(step, permissions=permissions.get(f"{name}/{step.path}"))
 
 
 def _why(reason: str) -> str:

@@ -18,10 +18,11 @@ from massgen_mcp.changes.branch import make_branch, plan_branch
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
+from massgen_mcp.changes.intent import Intent, Part
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, Unsettled, perform, settle
+from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.state import RunState
