@@ -16,9 +16,9 @@ def known_levels(environ: Mapping[str, str]) -> Path:
 
 async def chosen_sandbox(config: Config, environ: Mapping[str, str]) -> Choice | None:
     """The level for the config's commands; None where it has none. Raises `MassgenError` for an unusable variable."""
-    commands = config.orchestrator.commands
-    if not commands.enabled:
+    if not config.has_commands:
         return None
+    commands = config.orchestrator.commands
     return await choose(commands.sandbox, known_levels(environ), network=commands.network, image=commands.image)
 
 

@@ -52,10 +52,11 @@ class WorkingCopies:
         )
 
     def write_patch(self, changes: Changes, into: Path) -> Changes:
-        """Write the whole difference to a file, if there is any. Returns the changes with that. Raises `GitFailed`,
-        `OSError`.
+        """Write the whole difference to a file; none is left there where nothing is changed. Returns the changes with
+        that. Raises `GitFailed`, `OSError`.
         """
         if not changes.files:
+            into.unlink(missing_ok=True)
             return changes
         size = self.kept.repository.write_patch(self.base.id, TreeId(changes.tree), into)
         kept = into.relative_to(self.run.path).as_posix()
