@@ -162,8 +162,12 @@ class PrivateRepository:
         for record in _records(self._git.run("ls-tree", "-r", "-d", "-z", "--full-tree", tree)):
             yield record.partition(b"\t")[0].decode().split(" ")[2]
 
+    def content(self, file: TreeFile) -> bytes:
+        """Of a file, or where a link leads."""
+        return self._git.run("cat-file", "blob", file.blob)
+
     def reading(self) -> AbstractContextManager[Callable[[TreeFile], bytes]]:
-        """Reads the contents of files, and where links lead, one after the other."""
+        """Reads the contents of files one after the other, quicker than `content`."""
         return reading(self._git)
 
     def check_out(self, tree: TreeId, into: Path) -> None:
