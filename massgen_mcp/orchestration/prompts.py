@@ -4,7 +4,8 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
@@ -62,7 +63,9 @@ FILES = """\
 You have a workspace for files; relative paths start there. Put large results into files and name them in the answer."""
 PEER_FILES = "You can read the files of an answer under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "You can read the caller's files under: {names}."
-WRITABLE_FILES = "Only you may also change the files under: {names}."
+OWN_COPIES = """\
+Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
+your answer, and the others read it. Do not repeat it in the text."""
 
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",
@@ -241,12 +244,23 @@ def briefing_block(answer: str, reason: str, instructions: str, nonce: str) -> s
     )
 
 
-def ballot_block(heading: str, answers: Sequence[tuple[str, str]], nonce: str, *, own: str | None = None) -> str:
-    """The answers as (neutral name, text). `own`: the name of the reader's own one, if it is among them."""
+def ballot_block(
+    heading: str,
+    answers: Sequence[tuple[str, str]],
+    nonce: str,
+    *,
+    own: str | None = None,
+    changes: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The answers as (neutral name, text), each with what it changes. `own`: the name of the reader's own one, if it is
+    among them.
+    """
     parts = [f"{heading}{'' if own is None else WITH_OWN}:"]
-    return "\n\n".join(
-        [*parts, *(marked("answer", text, nonce, name=name, yours=name == own) for name, text in answers)]
-    )
+    for name, text in answers:
+        parts.append(marked("answer", text, nonce, name=name, yours=name == own))
+        if name in changes:
+            parts.append(marked("changes", changes[name], nonce, name=name))
+    return "\n\n".join(parts)
 
 
 def working_notes_block(notes: str, nonce: str) -> str:

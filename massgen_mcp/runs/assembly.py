@@ -18,9 +18,10 @@ from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.agent_servers import ServerAccess
-from massgen_mcp.runs.directory import AnswerGallery
+from massgen_mcp.runs.answers import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.working_copies import WorkingCopies
 from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
@@ -90,10 +91,12 @@ def assemble(
     command_access: CommandAccess | None = None,
     server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
+    copies: WorkingCopies | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
     and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
-    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does.
+    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `copies`: those of the caller's
+    directories that lie in the workspaces.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -150,14 +153,14 @@ def assemble(
             enforcement_retries=orchestrator.max_enforcement_retries,
             steps_per_round=orchestrator.max_steps_per_round,
         ),
-        answer_store=AnswerGallery(run),
+        answer_store=AnswerGallery(run, copies),
         policy=orchestrator,
         shared_notes=board.text,
         caller_questions=caller_questions,
         nested_runs=nested_runs,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
-        writable_names=tuple(mount.name for mount in mounts if mount.writable),
+        copies=copies.names if copies is not None else (),
     )
 
 
@@ -197,8 +200,7 @@ def _member(
     workspace, commands, tools, notes = None, None, list[Tool](), tuple[str, ...]()
     if config.has_workspace(agent):
         context = [Path(context.path) for context in orchestrator.context_paths]
-        writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
-        workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
+        workspace = Workspace.create_or_open(run.workspace_of(name), context=context)
         if not agent.exclude_file_operation_mcps:
             tools += file_tools(workspace)
         own, scratch = run.workspace_of(name), run.scratch_of(name)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -28,6 +29,7 @@ from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
+    BaseTaken,
     LogRecord,
     RunFailed,
     RunStarted,
@@ -52,6 +54,7 @@ from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
+from massgen_mcp.runs.working_copies import prepare_copies
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -150,7 +153,10 @@ async def execute_run(
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
         where = servers_told(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
+        hidden = (find_home(environ).path,)
+        prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
+        copies, base_taken = await anyio.to_thread.run_sync(prepare)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies)
         run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
@@ -174,6 +180,7 @@ async def execute_run(
                     await conductor.resume()
                 else:
                     journal.record(_started(run_id, request, choices, where))
+                _tell_of_base(journal, state, base_taken)
                 losses.record_in(journal, state)
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
@@ -198,6 +205,11 @@ def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSp
     tasks.start_soon(publisher.publish)
     if run_spec.nested_runs is not None:
         tasks.start_soon(run_spec.nested_runs.attend)
+
+
+def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None) -> None:
+    if taken is not None and state.base is None:
+        journal.record(taken)
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
@@ -281,12 +293,10 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
 
 
 def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
-    """They are closed with the run. Who works alone is the winner from the start, and may not present at all."""
+    """They are closed with the run."""
     for member in run_spec.team:
         if member.workspace is not None:
             cleanup.callback(member.workspace.close)
-            if len(run_spec.team) == 1:
-                cleanup.enter_context(member.workspace.writing_context())
 
 
 def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:

@@ -202,7 +202,7 @@ class Commands:
 
     async def run(self, wanted: RunCommand) -> ToolResult:
         seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
-        policy, notes = await self._policy(seconds, writes=self._workspace.writes_context)
+        policy, notes = await self._policy(seconds)
         output = Output()
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
             too_much = await _take(process, output)
@@ -213,7 +213,7 @@ class Commands:
         if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
             raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
         seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
-        policy, notes = await self._policy(seconds, writes=False)
+        policy, notes = await self._policy(seconds)
         one = Background(f"c{secrets.token_hex(3)}", wanted.command)
         self._background[one.id] = one
         self._host.tasks.start_soon(self._keep, one, policy)
@@ -263,10 +263,10 @@ class Commands:
             one.ended = ended
             one.tell()
 
-    async def _policy(self, seconds: float, *, writes: bool) -> tuple[Policy, list[str]]:
-        return await anyio.to_thread.run_sync(self._policy_now, seconds, writes)
+    async def _policy(self, seconds: float) -> tuple[Policy, list[str]]:
+        return await anyio.to_thread.run_sync(self._policy_now, seconds)
 
-    def _policy_now(self, seconds: float, writes: bool) -> tuple[Policy, list[str]]:
+    def _policy_now(self, seconds: float) -> tuple[Policy, list[str]]:
         """What a command may see and change at this moment; and what it should know of that."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         for shelf in self._workspace.shelves:
@@ -280,7 +280,7 @@ class Commands:
                 notes.append(f"[{mount.name} is too large to be shown to commands]")
                 continue
             hidden += concealed
-            shown.append(Shown(mount.host, f"/{mount.name}", writable=writes and mount.writable))
+            shown.append(Shown(mount.host, f"/{mount.name}"))
         policy = Policy(
             workspace=self._place,
             scratch=self._scratch,

@@ -49,6 +49,12 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
+        case events.BaseTaken():
+            names = ", ".join(f"{one.name} ({one.files:,} files)" for one in event.directories) or "no directory"
+            notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
+            told = "; ".join([*notes, *event.refused])
+            level = "WARNING" if event.refused else "INFO"
+            return Sentence(f"every agent has its own copy of {names}", told, level, record="base_taken", live="quiet")
         case events.ServerLost():
             text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
             return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
@@ -62,7 +68,7 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
         case events.RunCompleted():
-            text = f"completed with the answer of {event.winner} ({_words(event.outcome)})"
+            text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
             if event.unkept:
                 return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
             return Sentence(text, event.answer, record="session_end")
@@ -156,7 +162,7 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
         case events.AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
-            text = f"new answer {event.label}{_in_form(event.form)}{voided}"
+            text = f"new answer {event.label}{_in_form(event.form)}{_changing(event.changes)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case events.VoteCast():
             again = " in the run-off" if event.run_off else ""
@@ -238,6 +244,10 @@ def _in_form(form: events.ActionForm) -> str:
             return " by a line of text"
         case _:
             assert_never(form)
+
+
+def _changing(changes: events.Changes | None) -> str:
+    return f"; {changes}" if changes is not None else ""
 
 
 def _best(winner: str | None) -> str:

@@ -49,6 +49,11 @@ class RunFiles(Protocol):
         """For temporary files of the agent's commands; it goes with its workspace."""
         ...
 
+    @property
+    def changes(self) -> Path:
+        """For the base of the caller's directories, and what answers make of it."""
+        ...
+
     def private_of(self, agent: str) -> Path:
         """For an agent that is a program of its own: its home, while it works."""
         ...
@@ -115,6 +120,10 @@ class FileStore(Protocol):
 
     def size(self, row: RunRow, part: Part) -> int:
         """In bytes."""
+        ...
+
+    def awaits_apply(self, row: RunRow) -> bool:
+        """Whether the run has a patch that may be applied, and was not yet."""
         ...
 
     def remove(self, row: RunRow, part: Part) -> None:

@@ -86,21 +86,23 @@ class Usage(Part):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How many characters of what led to an answer are told, and how many nested runs; None: all."""
+    """How many characters of what led to an answer are told, how many nested runs and files; None: all."""
 
     reason: int | None
     dissent: int | None
     message: int | None
     nested: int | None = None
     paths: bool = True
+    files: int | None = None
+    """How many changed files are listed."""
 
 
 ALL = Detail(None, None, None)
 DETAILS = (
-    Detail(500, 1_000, 300, 20),
-    Detail(200, 300, 200, 10),
-    Detail(80, 100, 80, 5),
-    Detail(20, 20, 20, 0, paths=False),
+    Detail(500, 1_000, 300, 20, files=40),
+    Detail(200, 300, 200, 10, files=20),
+    Detail(80, 100, 80, 5, files=10),
+    Detail(20, 20, 20, 0, paths=False, files=3),
 )
 
 

@@ -1,0 +1,193 @@
+"""What it takes to bring a patch into a person's directories as they are now: a three-way merge, what is in its way.
+
+A plan changes nothing. It is clean, or it names the files for which it cannot be carried out, and then none of it is.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from massgen_mcp.changes.base import BaseDirectory, path_text
+from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.held_directory import HeldDirectory
+from massgen_mcp.changes.intent import Part, planned
+from massgen_mcp.changes.obstacles import Obstacle, obstacles
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.changes.steps import Step, steps_between
+from massgen_mcp.changes.user_repository import UserRepository
+from massgen_mcp.errors import MassgenError
+
+READ_ONLY = "the run was given this directory to read only (permission write allows it)"
+_CONFLICTS = {
+    "content": "you and the run changed the same lines",
+    "add/add": "you and the run added different files of this name",
+    "modify/delete": "one of you and the run changed it, the other deleted it",
+    "binary": "you and the run changed this binary file",
+    "rename/delete": "one of you and the run renamed it, the other deleted it",
+    "rename/rename": "you and the run gave it different names",
+    "file/directory": "one of you and the run made a file of it, the other a directory",
+    "distinct types": "one of you and the run made a file of it, the other a link",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """What to bring in: the difference of two trees, which hold each of the `places` under its name."""
+
+    places: tuple[BaseDirectory, ...]
+    base: TreeId
+    theirs: TreeId
+
+    @property
+    def writable(self) -> tuple[BaseDirectory, ...]:
+        return tuple(place for place in self.places if place.writable)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The writable places with the changes that were chosen. `left_out`: changed files of other places."""
+
+    base: TreeId
+    theirs: TreeId
+    left_out: tuple[bytes, ...]
+    refused: tuple[Obstacle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`before`: the writable places without the patch, `after`: with it, `changes`: what differs. Paths begin with the
+    name of the place. `left_out`: files that the patch changes in places that are not writable.
+    """
+
+    before: TreeId
+    after: TreeId
+    changes: tuple[FileChange, ...] = ()
+    refused: tuple[Obstacle, ...] = ()
+    left_out: tuple[bytes, ...] = ()
+
+
+def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) -> Chosen:
+    """The changes of a patch at or below `paths`, which are named as in replies or absolute; without any: all of it.
+
+    Raises `MassgenError` invalid_action for a patch that nothing may be applied of, invalid_arguments for a path at
+    which it changes nothing.
+    """
+    if not patch.writable:
+        told = "the run was given no directory with permission write, so nothing of it may be applied"
+        raise MassgenError("invalid_action", told)
+    changes = _at(repository.changes(patch.base, patch.theirs), patch.places, paths)
+    base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
+    files = repository.files(base)
+    names = {os.fsencode(place.name) for place in patch.writable}
+    left_out: list[bytes] = []
+    for change in changes:
+        if change.path.split(b"/")[0] not in names:
+            left_out.append(change.path)
+            continue
+        files.pop(change.earlier_path or change.path, None)
+        if change.after is not None:
+            files[change.path] = change.after
+    refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out) if paths else ()
+    return Chosen(base, repository.tree_of(files), tuple(left_out), refused)
+
+
+def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> Plan:
+    """The chosen changes on top of `before`, or the conflicts. Raises `GitFailed`."""
+    found = repository.merge(chosen.base, before, chosen.theirs)
+    refused = chosen.refused + tuple(Obstacle(os.fsdecode(one.path), _why(one.reason)) for one in found.conflicts)
+    if refused:
+        return Plan(before, before, (), refused, chosen.left_out)
+    return Plan(before, found.tree, repository.changes(before, found.tree), (), chosen.left_out)
+
+
+def plan(
+    repository: PrivateRepository,
+    patch: Patch,
+    *,
+    paths: Sequence[str] = (),
+    permissions: Mapping[str, int] | None = None,
+) -> tuple[Plan, tuple[Part, ...]]:
+    """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
+    are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
+    """
+    if gone := [place for place in patch.writable if not _is_there(Path(place.path))]:
+        refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
+        return Plan(patch.base, patch.base, refused=refused), ()
+    chosen = choose(repository, patch, paths)
+    before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
+    found = merged(repository, before, chosen)
+    parts: list[Part] = []
+    refused = list(found.refused)
+    steps = _steps(repository, found, permissions or {})
+    for place in patch.writable:
+        if not (own := [_in_place(step, place) for step in steps if step.path.startswith(f"{place.name}/")]):
+            continue
+        with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
+            absent = _absent(Path(place.path)) if any(step.old is None for step in own) else ()
+            in_the_way = obstacles(held, own, contents, absent)
+        refused += [replace(one, path=f"{place.name}/{one.path}") for one in in_the_way]
+        if not refused:
+            parts.append(planned(place.name, Path(place.path), own))
+    return replace(found, refused=tuple(refused)), () if refused else tuple(parts)
+
+
+def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str, int]) -> list[Step]:
+    """Those of all places, by the names of trees."""
+    if found.before == found.after:
+        return []
+    steps = steps_between(repository.files(found.before), repository.files(found.after))
+    return [replace(step, permissions=permissions.get(step.path)) for step in steps]
+
+
+def _in_place(step: Step, place: BaseDirectory) -> Step:
+    return replace(step, path=step.path.removeprefix(f"{place.name}/"))
+
+
+def _is_there(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
+
+
+def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) -> TreeId:
+    """The files of a place as they are now. Where letters have no case, one that only the patch knows is no other
+    file than the one that it is renamed from, so those are not looked for.
+    """
+    root = Path(place.path)
+    base = repository.part(patch.base, place.name)
+    return repository.write_tree(root, like=[base], ignore=place.rules, above=root.parts).tree
+
+
+def _absent(place: Path) -> set[str]:
+    """What a sparse checkout leaves out there."""
+    around = UserRepository.around(place)
+    return set(map(os.fsdecode, around.tracked(place).absent)) if around is not None else set()
+
+
+def _at(changes: Sequence[FileChange], places: Sequence[BaseDirectory], paths: Sequence[str]) -> list[FileChange]:
+    if not paths:
+        return list(changes)
+    chosen: dict[bytes, FileChange] = {}
+    for path in paths:
+        wanted = _named(path, places)
+        found = [one for one in changes if _is_at(one.path, wanted) or _is_at(one.earlier_path, wanted)]
+        if not found:
+            changed = ", ".join(path_text(one.path) for one in changes[:10])
+            raise MassgenError("invalid_arguments", f"the run changed nothing at {path[:200]!r}; it changed: {changed}")
+        chosen |= {one.path: one for one in found}
+    return list(chosen.values())
+
+
+def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
+    """A path as trees name it."""
+    for place in places:
+        if Path(path).is_relative_to(place.path):
+            return os.fsencode(Path(place.name) / Path(path).relative_to(place.path))
+    return os.fsencode(os.path.normpath(path))
+
+
+def _is_at(path: bytes | None, wanted: bytes) -> bool:
+    return path is not None and (path == wanted or path.startswith(wanted + b"/"))
+
+
+def _why(reason: str) -> str:
+    return _CONFLICTS.get(reason, f"what you and the run changed cannot be merged ({reason})")

@@ -1,0 +1,283 @@
+"""Trees of files in a private repository: written from a directory, laid out in another, compared and merged.
+
+The bytes of a file are its content: no line ending is converted and no filter is applied, so what is laid out is what
+was taken. Every method blocks; call them from a worker thread. They may run at the same time.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NewType
+
+from massgen_mcp.changes.contents import reading, store
+from massgen_mcp.changes.differences import FileChange, parse_changes
+from massgen_mcp.changes.files import (
+    REGULAR,
+    USUAL_LIMITS,
+    Found,
+    KnownFiles,
+    LeftOut,
+    TooLarge,
+    TreeFile,
+    TreeLimits,
+    read_files,
+)
+from massgen_mcp.changes.git import Git
+
+TreeId = NewType("TreeId", str)
+"""What git calls a tree."""
+EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+_COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_CONFLICT = re.compile(r"CONFLICT \((.+?)\)")
+_MOVED_ASIDE = re.compile(rb"~[0-9a-f]{40}(_\d+)?$")
+"""What git adds to the name of a file that something else has taken the place of."""
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+_EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A tree that was written from a directory."""
+
+    tree: TreeId
+    files: int
+    left_out: LeftOut
+    ignored: tuple[bytes, ...] = ()
+    """What git ignores, as paths of files and of whole directories, these with a slash at the end."""
+    lfs_pointers: tuple[bytes, ...] = ()
+    """Files that Git LFS keeps somewhere else, and that are not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path on which two trees cannot be merged, and why: as `content`, `modify/delete`, `binary`."""
+
+    path: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`tree` is the outcome; with `conflicts` it holds markers in the files that they name."""
+
+    tree: TreeId
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class PrivateRepository:
+    """A bare repository in a run's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._git = Git(directory)
+        self.directory = directory
+
+    @classmethod
+    def create(cls, directory: Path, *, alternates: Iterable[Path] = ()) -> "PrivateRepository":
+        """A new one; what lies in the object stores `alternates` is not stored again, and never changed."""
+        Git.create(directory, alternates=alternates)
+        return cls(directory)
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def write_tree(
+        self,
+        directory: Path,
+        *,
+        like: Iterable[TreeId] = (),
+        tracked: Iterable[bytes] = (),
+        ignore: bytes = b"",
+        limits: TreeLimits = USUAL_LIMITS,
+        known: KnownFiles | None = None,
+        above: tuple[str, ...] = (),
+    ) -> Written:
+        """The tree of a directory: everything in it that git would not ignore, and, ignored or not, the files that are
+        `tracked` or in a tree `like` it. `ignore`: lines as in a `.gitignore`, of lower rank than those in the
+        directory. `above`: the names that lead to the directory for a person, where it is a person's.
+
+        A file that cannot be read is taken from the first tree `like` it. Raises `GitFailed`, `TooLarge`, `OSError`.
+        """
+        before: dict[bytes, TreeFile] = {}
+        for tree in like:
+            before = {**self.files(tree), **before}
+        named = {*before, *tracked}
+        left_out = LeftOut()
+        others, ignored = self._others(directory, named, ignore, limits.files)
+        for path in others:
+            if path.endswith(b"/"):
+                left_out.repositories.append(path.removesuffix(b"/"))
+        wanted = [*named, *(path for path in others if not path.endswith(b"/"))]
+        found = read_files(directory, wanted, left_out, limits=limits, known=known, above=above)
+        passing = _Passing(found)
+        files = store(self._git, passing)
+        for path in (*left_out.unreadable, *left_out.too_large):
+            if path in before:
+                files[path] = before[path]
+        pointers = tuple(passing.lfs_pointers)
+        return Written(self.tree_of(files), len(files), left_out, tuple(ignored), pointers)
+
+    def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
+        """The tree of these files, whose contents are there."""
+        with self._temporary_index() as index:
+            self._fill(index, files)
+            return _id(self._git.run("write-tree", "--missing-ok", index=index))
+
+    def combined(self, trees: Mapping[str, TreeId]) -> TreeId:
+        """One tree with each of these as a directory of its name."""
+        lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
+        return _id(self._git.run("mktree", "-z", given=b"".join(lines)))
+
+    def own(self, objects: Iterable[str]) -> None:
+        """Keep these objects here, too, whatever becomes of the alternates."""
+        given = "".join(f"{one}\n" for one in objects).encode()
+        if given and (self.directory / "objects" / "info" / "alternates").exists():
+            self._git.run("pack-objects", "--quiet", "--window=0", "objects/pack/pack", given=given)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def files(self, tree: TreeId) -> dict[bytes, TreeFile]:
+        """All files and links of a tree, by their path."""
+        found: dict[bytes, TreeFile] = {}
+        for record in _records(self._git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            mode, _, blob = about.decode().split(" ")
+            found[path] = TreeFile(mode, blob)
+        return found
+
+    def part(self, tree: TreeId, name: str) -> TreeId:
+        """The directory `name` right below a tree; the empty tree if it is not there."""
+        for record in _records(self._git.run("ls-tree", "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            if path == os.fsencode(name) and about.startswith(b"040000"):
+                return TreeId(about.decode().split(" ")[2])
+        return EMPTY_TREE
+
+    def trees(self, tree: TreeId) -> Iterator[str]:
+        """Ids of a tree and of all directories in it."""
+        yield tree
+        for record in _records(self._git.run("ls-tree", "-r", "-d", "-z", "--full-tree", tree)):
+            yield record.partition(b"\t")[0].decode().split(" ")[2]
+
+    def content(self, file: TreeFile) -> bytes:
+        """Of a file, or where a link leads."""
+        return self._git.run("cat-file", "blob", file.blob)
+
+    def reading(self) -> AbstractContextManager[Callable[[TreeFile], bytes]]:
+        """Reads the contents of files one after the other, quicker than `content`."""
+        return reading(self._git)
+
+    def check_out(self, tree: TreeId, into: Path) -> None:
+        """Lay the files of a tree out in the directory `into`, which is made if it is not there. What is there already
+        is kept, unless a file of the tree has its name.
+        """
+        into.mkdir(mode=0o700, exist_ok=True)
+        with self._temporary_index() as index:
+            self._git.run("read-tree", tree, index=index)
+            self._git.run("checkout-index", "--all", "--force", "--quiet", index=index, work_tree=into)
+
+    def changes(self, before: TreeId, after: TreeId) -> tuple[FileChange, ...]:
+        """What differs between two trees, file by file, sorted by path."""
+        return parse_changes(self._git.run(*_COMPARED, "-z", "--raw", "--numstat", before, after))
+
+    def write_patch(self, before: TreeId, after: TreeId, into: Path) -> int:
+        """Write the difference of two trees to the file `into`, as `git apply` takes it: texts, binary files, modes,
+        renames. Returns its size in bytes.
+        """
+        return self._git.write(*_COMPARED, "--patch", "--binary", before, after, into=into)
+
+    def merge(self, base: TreeId, ours: TreeId, theirs: TreeId) -> Merged:
+        """What becomes of `ours` with all that differs between `base` and `theirs`."""
+        begin = self._commit(base)
+        code, out = self._git.outcome(
+            *("merge-tree", "--write-tree", "-z", "--messages", "--allow-unrelated-histories"),
+            *(self._commit(ours, begin), self._commit(theirs, begin)),
+            accepted=(0, 1),
+        )
+        tree, _, rest = out.partition(b"\0")
+        return Merged(TreeId(tree.decode()), () if code == 0 else _conflicts(rest))
+
+    def packed_commit(self, commit: bytes, *, without: str) -> tuple[str, bytes]:
+        """The id of a commit of this text, and a pack with all that it needs beyond the commit `without`."""
+        made = _id(self._git.run("hash-object", "-t", "commit", "-w", "--stdin", given=commit))
+        wanted = f"{made}\n^{without}\n".encode()
+        return made, self._git.run("pack-objects", "--revs", "--stdout", "-q", given=wanted)
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def _fill(self, index: Path, files: Mapping[bytes, TreeFile]) -> None:
+        lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
+        self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
+
+    def _commit(self, tree: TreeId, *parents: str) -> str:
+        of = [argument for parent in parents for argument in ("-p", parent)]
+        return _id(self._git.run("commit-tree", tree, *of, "-m", "massgen"))
+
+    def _others(
+        self, directory: Path, named: Collection[bytes], ignore: bytes, most: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """What lies in a directory beside the files that are named: what git would not ignore, and what it ignores.
+        Raises `TooLarge` if there is more than `most` of either.
+        """
+        with self._temporary_index() as index:
+            # Git lists what is in no index; of what is in it only the names matter here.
+            self._fill(index, dict.fromkeys(named, TreeFile(REGULAR, _EMPTY_BLOB)))
+            rules = index.with_name("ignore")
+            rules.write_bytes(ignore)
+            options = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "-X", rules)
+            others = self._git.listed(*options, most=most, index=index, work_tree=directory)
+            folded = (*options, "--ignored", "--directory")
+            ignored = self._git.listed(*folded, most=most, index=index, work_tree=directory)
+        if others is None or ignored is None:
+            raise TooLarge(f"holds more than {most:,} files")
+        return others, ignored
+
+    @contextmanager
+    def _temporary_index(self) -> Generator[Path]:
+        """The name of an index that is not there yet, in a directory that goes with the block."""
+        with tempfile.TemporaryDirectory(prefix="index.", dir=self.directory) as directory:
+            yield Path(directory) / "index"
+
+
+class _Passing:
+    """Files as they pass by, and what is noticed of them."""
+
+    def __init__(self, found: Iterable[Found]) -> None:
+        self._found = found
+        self.lfs_pointers: list[bytes] = []
+
+    def __iter__(self) -> Iterator[Found]:
+        for one in self._found:
+            if one.content is not None and one.content.startswith(_LFS_POINTER):
+                self.lfs_pointers.append(one.path)
+            yield one
+
+
+def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
+    """What `git merge-tree -z --messages` printed after the tree: entries of files, an empty one, then messages. Of
+    several about one path the first says what is at the bottom of it.
+    """
+    entries, _, messages = printed.partition(b"\0\0")
+    reasons: dict[bytes, str] = {}
+    parts = iter(messages.split(b"\0"))
+    for count in parts:
+        if not count:
+            break
+        paths = [_MOVED_ASIDE.sub(b"", next(parts)) for _ in range(int(count))]
+        kind, told = (next(parts).decode(errors="replace") for _ in range(2))
+        if reason := _CONFLICT.match(told) or _CONFLICT.match(kind):
+            reasons = dict.fromkeys(paths, reason[1]) | reasons
+    named = (_MOVED_ASIDE.sub(b"", entry.split(b"\t", 1)[1]) for entry in _records(entries))
+    reasons = dict.fromkeys(named, "content") | reasons
+    return tuple(Conflict(path, reason) for path, reason in sorted(reasons.items()))
+
+
+def _records(printed: bytes) -> Iterator[bytes]:
+    return (record for record in printed.split(b"\0") if record)
+
+
+def _id(printed: bytes) -> TreeId:
+    return TreeId(printed.decode().strip())
