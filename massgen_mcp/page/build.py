@@ -84,7 +84,8 @@ class _Builder:
             facts=tuple(self._facts()),
             reason=reason,
             answer=answer,
-            answered_by=run.author,
+            final=run.final_answer is not None,
+            decided_at=None if self.history.decided is None else self._since(self.history.decided),
             decided=tuple(decided_beyond_votes(run.winner)) if run.winner else (),
             agents=self._agents(),
             time_line=self._time_line(),
@@ -148,6 +149,8 @@ class _Builder:
                 model=agent.info.model,
                 status=agent.status,
                 dropped=agent.dropped.reason if agent.dropped else "",
+                dropped_at=None if agent.dropped_at is None else self._since(agent.dropped_at),
+                author=self.run.end is not None and self.run.end.winner == name,
             )
             for name, agent in self.run.agents.items()
         )

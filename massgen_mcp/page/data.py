@@ -43,6 +43,9 @@ class Lane(Part):
     status: str
     dropped: str = ""
     """Why it takes part no more."""
+    dropped_at: float | None = None
+    author: bool = False
+    """It wrote the answer that the run ended with."""
 
 
 class Call(Part):
@@ -186,7 +189,9 @@ class RunPage(Part):
     """Why it ended otherwise than completed."""
     answer: Text | None
     """The final answer, or else the best one that it ended with."""
-    answered_by: str | None
+    final: bool
+    """The answer is the final one of a completed run."""
+    decided_at: float | None
     decided: tuple[str, ...]
     """What decided beyond the votes."""
     agents: tuple[Lane, ...]

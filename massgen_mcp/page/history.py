@@ -89,7 +89,10 @@ class History:
     nested: dict[str, tuple[float, float | None]] = field(default_factory=dict[str, tuple[float, float | None]])
     """From when to when a nested run went on, by its id."""
     by_phase: dict[Phase, Spending] = field(default_factory=dict[Phase, Spending])
+    decided: float | None = None
+    """When the winner of the last attempt was chosen."""
     last: float = 0.0
+    """When the last thing happened."""
     _attempt: int = 1
     _models: dict[str, str] = field(default_factory=dict[str, str])
     _alone: set[str] = field(default_factory=set[str])
@@ -116,7 +119,9 @@ class History:
             case events.RunStarted():
                 self._models = {agent.name: agent.model for agent in event.agents}
             case events.AttemptStarted():
-                self._attempt, self._standing = event.attempt, {}
+                self._attempt, self._standing, self.decided = event.attempt, {}, None
+            case events.WinnerChosen():
+                self.decided = at
             case events.RoundStarted() | events.BallotChanged() | events.MessagesShown():
                 self._send(at, event)
             case events.PresentationStarted():
