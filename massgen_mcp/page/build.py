@@ -37,22 +37,25 @@ MOST_DEPTH = 4
 
 T = TypeVar("T")
 
-Records = Callable[[str], Iterable[LogRecord] | None]
-"""The records of another run, by its id; None where they cannot be read."""
+Told = tuple[RunState, Iterable[LogRecord]]
+"""A run at one moment, and its records, those after that moment, too."""
+
+NestedRuns = Callable[[str], Told | None]
+"""Another run by its id; None where it cannot be read."""
 
 
-def run_page(records: Iterable[LogRecord], nested: Records = lambda _: None, *, redacted: bool = False) -> RunPage:
-    """The page of the run with these records. `redacted`: without anything that was written by people, models and tools.
-    `nested` reads the records of runs that were started inside it.
+def run_page(told: Told, nested: NestedRuns = lambda _: None, *, redacted: bool = False) -> RunPage:
+    """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
+    runs that were started inside it.
     """
-    return _page(records, nested, TextRoom(redacted=redacted), MOST_DEPTH)
+    return _page(told, nested, TextRoom(redacted=redacted), MOST_DEPTH)
 
 
-def _page(records: Iterable[LogRecord], nested: Records, room: TextRoom, depth: int) -> RunPage:
-    run, history = RunState(), History()
-    for record in records:
-        run.apply(record)
-        history.add(record)
+def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:
+    run, history = told[0], History()
+    for record in told[1]:
+        if record.seq <= run.seq:
+            history.add(record)
     return _Builder(run, history, nested, room, depth).page()
 
 
@@ -60,7 +63,7 @@ def _page(records: Iterable[LogRecord], nested: Records, room: TextRoom, depth: 
 class _Builder:
     run: RunState
     history: History
-    nested_records: Records
+    nested_runs: NestedRuns
     room: TextRoom
     depth: int
     notes: list[str] = field(default_factory=list[str])
@@ -110,8 +113,8 @@ class _Builder:
 
     def _facts(self) -> Iterable[str]:
         run, winner = self.run, self.run.winner
-        if winner is not None and len(run.agents) > 1:
-            votes, cast = sum(winner.votes.get(label, 0) for label in run.agreed), sum(winner.votes.values())
+        if winner is not None and (cast := sum(winner.votes.values())):
+            votes = sum(winner.votes.get(label, 0) for label in run.agreed)
             yield f"{self._id(winner.agent)} won {votes} of {cast} votes"
         dropped = f", {len(run.dropped)} dropped" if run.dropped else ""
         yield f"{len(run.agents)} agent{'' if len(run.agents) == 1 else 's'}{dropped}"
@@ -298,7 +301,7 @@ class _Builder:
     def _nested(self, run_id: str) -> Nested:
         started, ended = self.run.nested_runs[run_id], self.run.nested_ends.get(run_id)
         since, until = self.history.nested[run_id]
-        records = self.nested_records(run_id) if self.depth > 1 else None
+        told = self.nested_runs(run_id) if self.depth > 1 else None
         return Nested(
             run_id=run_id,
             agent=started.agent,
@@ -306,7 +309,7 @@ class _Builder:
             end=None if until is None else self._since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=None if records is None else _page(records, self.nested_records, self.room, self.depth - 1),
+            run=None if told is None else _page(told, self.nested_runs, self.room, self.depth - 1),
         )
 
 

@@ -164,6 +164,8 @@ def _closing(run: RunState, directory: RunFiles, options: Options) -> tuple[list
     lines.append(f"COST: {spent_text(run.spent)}")
     if winner and not options.no_logs and not run.unkept:
         lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
+    if not options.no_logs:
+        lines.append(f"REPORT: {directory.report}")
     if run.best_answer is not None:
         lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
         if options.output_file is not None:

@@ -8,6 +8,7 @@ function draw(run, into) {
   const chip = (text, tone) => h('span', {class: `chip ${tone || ''}`}, text);
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
+  const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
   function header() {
@@ -35,36 +36,36 @@ function draw(run, into) {
     const holder = h('div', {class: 'line'}), opened = new Set(), moments = run.moments, last = moments.length;
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
     const slide = h('input', {type: 'range', min: 0, max: last, value: last, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
-    let show = () => {}, at = last, timer = null, wide = 0;
+    let show = () => {}, now = last, timer = null, wide = 0;
     const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
       moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];
     function seek(to) {
-      at = to;
+      now = to;
       const moment = moments[to];
       show(moment ? moment.at : null);
       slide.value = to;
-      time.textContent = clock(moment ? moment.at : run.time_line.end);
-      say.replaceChildren(...(moment ? [`${clock(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
-        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. Thin bars are tools. Press Replay, or step through the moments with the arrow keys.')]));
+      time.textContent = at(moment ? moment.at : run.time_line.end);
+      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
+        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool. Press Replay, or step through the moments with the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
     function step() {
-      if (at >= last) return stop();
-      seek(at + 1);
+      if (now >= last) return stop();
+      seek(now + 1);
       timer = setTimeout(step, Math.min(1500, Math.max(150, 15000 / last)));
     }
     function toggle() {
       if (timer !== null) return stop();
       go.textContent = 'Pause';
-      seek(at >= last ? 0 : at);
+      seek(now >= last ? 0 : now);
       timer = setTimeout(step, 400);
     }
     function redraw() {
       const line = timeline(run, Math.max(300, holder.clientWidth), opened, (owner, key) => { if (owner === run) openAnswer(key); });
       holder.replaceChildren(line.picture);
       show = line.show;
-      seek(at);
+      seek(now);
     }
     const openers = run.nested.filter(nested => nested.run).map(nested => {
       const button = h('button', {type: 'button', 'aria-expanded': 'false', onclick: () => {
@@ -84,12 +85,12 @@ function draw(run, into) {
     return section('How they got there', holder, say, h('div', {class: 'play'}, go, slide, time),
       openers.length ? h('div', {class: 'nested'}, openers) : null,
       drawer(`All ${count(last, 'moment')} in words`, h('ol', {class: 'events'},
-        moments.map(moment => h('li', {}, h('span', {class: 'clock'}, clock(moment.at)), ' ', sentence(moment))))));
+        moments.map(moment => h('li', {}, h('span', {class: 'clock'}, at(moment.at)), ' ', sentence(moment))))));
   }
 
   const oneVote = vote => h('div', {class: 'vote', style: {borderColor: colour(agents[vote.agent].place)}},
     h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null,
-      vote.void_at === null ? null : chip(`void from ${clock(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
+      vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
     h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
@@ -104,13 +105,16 @@ function draw(run, into) {
 
   function sums() {
     const {sums: all} = run, bars = all.measure === 'cost' ? 'of the cost' : 'of the tokens';
-    const table = (name, rows, paint) => rows.length ? h('table', {class: 'sums'},
-      h('thead', {}, h('tr', {}, [name, '', 'Cost', 'Tokens', 'Calls'].map((head, k) => k === 1 ? h('td', {}, h('span', {class: 'sr'}, `Share ${bars}`)) : h('th', {scope: 'col'}, head)))),
-      h('tbody', {}, rows.map((row, k) => h('tr', {}, h('th', {scope: 'row', title: row.name}, bdi(row.name)),
-        h('td', {class: 'bar'}, row.share ? h('i', {style: {width: `${Math.max(2, 100 * row.share)}%`, background: paint(k)}}) : null),
-        [row.cost, row.tokens, String(row.calls)].map(cell => h('td', {}, cell)))))) : null;
-    return section('Cost and tokens', table('Agent', all.by_agent, k => k < run.agents.length ? colour(k) : 'var(--dim)'),
-      table('Model', all.by_model, () => 'var(--c6)'), table('Phase', all.by_phase, () => 'var(--c6)'),
+    const group = (name, rows, paint) => rows.length ? h('tbody', {},
+      h('tr', {class: 'h'}, h('th', {scope: 'rowgroup'}, name), h('td', {}, h('span', {class: 'sr'}, `Share ${bars}`)),
+        ['Cost', 'Tokens', 'Calls'].map(head => h('th', {scope: 'col'}, head))),
+      rows.map((row, k) => h('tr', {}, h('th', {scope: 'row'}, bdi(row.name)),
+        h('td', {}, row.share ? h('i', {style: {width: `${Math.max(2, 100 * row.share)}%`, background: paint(k)}}) : null),
+        [row.cost, row.tokens, String(row.calls)].map(cell => h('td', {}, cell))))) : null;
+    return section('Cost and tokens', h('table', {class: 'sums'},
+      h('colgroup', {}, ['n', '', 'u', 'k', 'c'].map(name => h('col', {class: name}))),
+      group('By agent', all.by_agent, k => k < run.agents.length ? colour(k) : ''),
+      group('By model', all.by_model, () => ''), group('By phase', all.by_phase, () => '')),
       all.notes.map(note => h('p', {class: 'dim'}, note)));
   }
 
@@ -126,7 +130,7 @@ function draw(run, into) {
     const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text.text])];
     if (run.final && run.answer) options.push(['final', 'the final answer', run.answer.text]);
     const list = run.answers.map(one => {
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${clock(one.at)}`];
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`];
       const made = drawer(words, written(one.text), one.earlier
         ? drawer(`What changed against ${one.earlier}`, later(() => difference(answers[one.earlier].text.text, one.text.text))) : null);
       drawers.set(one.key, made);
@@ -155,7 +159,7 @@ function draw(run, into) {
 
   function trouble() {
     const lines = kind => run.moments.filter(moment => moment.kind === kind).map(moment => h('li', {},
-      h('span', {class: 'clock'}, clock(moment.at)), ' ', moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null,
+      h('span', {class: 'clock'}, at(moment.at)), ' ', moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null,
       visible(moment.say), moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null));
     const failures = lines('failure'), steering = lines('steering');
     return [failures.length ? section('Failures and refusals', h('ol', {class: 'events'}, failures)) : null,
@@ -166,7 +170,7 @@ function draw(run, into) {
     return section('What each agent was shown', run.agents.map(agent => {
       const sent = run.shown.filter(one => one.agent === agent.name);
       return sent.length ? drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
-        h('span', {class: 'clock'}, clock(one.at)), ` ${one.what}`,
+        h('span', {class: 'clock'}, at(one.at)), ` ${one.what}`,
         one.ballot.length ? h('ul', {}, one.ballot.map(entry => h('li', {}, `${entry.name} was `, ofAnswer(entry.answer)))) : one.what.startsWith('Round') ? ': the question, no answers' : null,
         one.texts.map(plain))))) : null;
     }));
@@ -175,7 +179,7 @@ function draw(run, into) {
   function tools() {
     if (!run.tools.length) return null;
     return section('Tools and commands', drawer(count(run.tools.length, 'call'), h('ol', {class: 'events'}, run.tools.map(tool => h('li', {},
-      h('span', {class: 'clock'}, clock(tool.start)), ' ', agents[tool.agent] ? [who(tool.agent), ' '] : null, h('code', {}, visible(tool.name)),
+      h('span', {class: 'clock'}, at(tool.start)), ' ', agents[tool.agent] ? [who(tool.agent), ' '] : null, h('code', {}, visible(tool.name)),
       tool.failed ? chip('failed', 'bad') : null, tool.shown ? [' ', h('span', {class: 'dim'}, bdi(tool.shown))] : null)))));
   }
 

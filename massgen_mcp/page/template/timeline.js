@@ -64,7 +64,7 @@ function timeline(run, width, opened, onAnswer) {
     const x = left + (width - left - right) * share, at = timeAt(line, share);
     back.push(s('line', {class: 'grid', x1: x, x2: x, y1: top - 6, y2: bottom}),
       s('text', {class: 'd', x, y: whole - 6, 'text-anchor': share === 0 ? 'start' : share === 1 ? 'end' : 'middle'},
-        line.end < 10 ? `${at.toFixed(1)} s` : clock(at)));
+        line.end < 60 ? `${at.toFixed(1)} s` : clock(at)));
   }
   lanes.forEach((lane, k) => {
     const y = Y(k), indent = (phone ? 8 : 6) + 14 * lane.depth;
@@ -96,6 +96,7 @@ function timeline(run, width, opened, onAnswer) {
     ].map(item => ({...item, x: X(item.at)})).sort((a, b) => a.at - b.at);
     spread(marks, 21, left, width - right + 10);
     for (const item of marks) {
+      item.late = item.x > width - 110;
       if (item.answer) answers[lane.prefix + item.answer.key] = {x: item.x, y};
       front.push(mark(item.at, signOf(item, y, paint, own, agent, onAnswer)));
     }
@@ -151,7 +152,8 @@ function signOf(item, y, paint, run, agent, onAnswer) {
       s('text', {x, y: y + 4, 'text-anchor': 'middle', 'font-size': 11}, '✓'));
   }
   if (item.dropped)
-    return s('text', {class: 'x', x: x - 5, y: y + 5}, '✗ ', s('tspan', {'font-weight': 400, 'font-size': 11}, item.dropped.replace(/_/g, ' ')));
+    return s('text', {class: 'x', x: item.late ? x + 5 : x - 5, y: y + 5, 'text-anchor': item.late ? 'end' : 'start'}, '✗ ',
+      s('tspan', {'font-weight': 400, 'font-size': 11}, item.dropped.replace(/_/g, ' ')));
   return s('g', {}, s('title', {}, flat(`${item.moment.say}: ${item.moment.detail}`, 400)),
     s('circle', {class: 'card', cx: x, cy: y, r: 7, style: {stroke: 'var(--busy)'}}), s('text', {class: 'b', x, y: y + 5, 'text-anchor': 'middle'}, '!'));
 }

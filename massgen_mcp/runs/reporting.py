@@ -1,0 +1,40 @@
+"""The page of a run, from its own record and those of the runs inside it, and its `report.html`.
+
+Imported when there is a page to draw, never when a process starts.
+"""
+
+from collections.abc import Callable
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.page.build import Told, run_page
+from massgen_mcp.page.data import RunPage
+from massgen_mcp.page.report import report
+from massgen_mcp.run_state.state import RunState, folded
+from massgen_mcp.runs.engine import DamagedJournal, RunFiles
+
+FilesOf = Callable[[str], RunFiles]
+"""The files of another run, by its id. Raises `MassgenError`."""
+
+
+def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacted: bool = False) -> RunPage:
+    """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
+    nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
+    """
+
+    def nested(run_id: str) -> Told | None:
+        try:
+            records = files_of(run_id).event_log.read(text=False) if files_of else []
+            return folded(records), records
+        except (MassgenError, LookupError):  # it is not there any more, or cannot be read
+            return None
+
+    try:
+        records = run.event_log.read(text=False)
+    except DamagedJournal as damage:
+        records = damage.intact
+    return run_page((state, records), nested, redacted=redacted)
+
+
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
+    """Raises `MassgenError` store_unavailable, `OSError`."""
+    run.write_report(report(page_of(run, state, files_of)))
