@@ -10,11 +10,14 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
+from tests.commands import ROOT
+
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 60
 """Seconds that a page may take for what a test waits for."""
@@ -94,6 +97,11 @@ class Browser:
         result: Json = reply["result"]
         return result
 
+    def wait_for(self, method: str, session: str) -> None:
+        """Until the browser tells an event that it has not told before."""
+        while (event := self._read()).get("method") != method or event.get("sessionId") != session:
+            self.events.append(event)
+
     @contextmanager
     def tab(
         self, file: Path, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
@@ -139,7 +147,6 @@ class Tab:
     session: str
     width: int
     height: int
-    requested: list[str] = field(default_factory=list[str])
 
     def call(self, method: str, **params: Any) -> Json:
         return self.browser.call(method, self.session, **params)
@@ -181,15 +188,36 @@ class Tab:
                 **({"text": text} if text and kind == "keyDown" else {}),
             )
 
+    def pass_time(self, seconds: float) -> None:
+        """Let this much time pass for the page, as fast as the machine can."""
+        self.call("Emulation.setVirtualTimePolicy", policy="advance", budget=1000 * seconds)
+        self.browser.wait_for("Emulation.virtualTimeBudgetExpired", self.session)
+
+    def open_all(self) -> None:
+        """Open everything that can be opened, also what is drawn only then."""
+        for _ in range(3):
+            self.js("document.querySelectorAll('details').forEach(one => one.open = true)")
+            self.drawn()
+
+    def drawn(self) -> None:
+        """Wait until the browser has drawn twice."""
+        self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+
     def text(self) -> str:
         """What a person can read when everything is opened."""
-        self.js("document.querySelectorAll('details').forEach(one => one.open = true)")
+        self.open_all()
         return str(self.js("document.body.innerText"))
+
+    def violations_of_accessibility(self) -> list[str]:
+        """What axe finds, by its rules of every level and best practice."""
+        self.js(AXE.read_text())
+        found = self.js("axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)")
+        return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:5]]}" for one in found]
 
     def picture(self, file: Path, *, whole: bool = True, most: int = 6000) -> None:
         if whole:
             self.resize(self.width, min(most, int(self.js("document.documentElement.scrollHeight"))))
-            self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.drawn()
         file.write_bytes(b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def network(self) -> list[str]:

@@ -11,12 +11,15 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
 from massgen_mcp.page.report import report
+from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.runs.directory import replace_file
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.reply import as_json
 
 
 async def run(options: argparse.Namespace) -> int:
+    if options.output is not None:
+        OutputFile(options.output.absolute(), "--output").check()
     with run_service() as service:
         view = await service.look(await service.find(options.run_id))
         html = report(await service.page(view, redacted=options.redact))
