@@ -40,7 +40,7 @@ _FLAGS = (
 )
 _WATCH = """
 window.violations = [];
-document.addEventListener('securitypolicyviolation', event => violations.push(event.violatedDirective + ' ' + event.blockedURI));
+document.addEventListener('securitypolicyviolation', event => violations.push(event.violatedDirective));
 window.executed = [];
 window.alert = what => executed.push(String(what));
 """
@@ -68,8 +68,10 @@ class Browser:
         replies, write = os.pipe()
         with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
             process = subprocess.Popen(
-                [*before, "bash", "-c", f'exec "$0" "$@" 3<&{read} 4>&{write}', CHROMIUM, *_FLAGS]
-                + [f"--user-data-dir={profile}", "about:blank"],
+                [
+                    *(*before, "bash", "-c", f'exec "$0" "$@" 3<&{read} 4>&{write}'),
+                    *(CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", "about:blank"),
+                ],
                 pass_fds=(read, write),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -172,7 +174,11 @@ class Tab:
         """Wait until an expression is true in the page; it is looked at anew with every frame."""
         looks = f"""new Promise((yes, no) => {{
           const end = Date.now() + {PATIENCE * 1000};
-          const look = () => ({condition}) ? yes(true) : Date.now() > end ? no(new Error('in vain')) : setTimeout(look, 20);
+          const look = () => {{
+            if ({condition}) yes(true);
+            else if (Date.now() > end) no(new Error('in vain'));
+            else setTimeout(look, 20);
+          }};
           look();
         }})"""
         assert self.js(looks)

@@ -116,16 +116,15 @@ class _Builder:
         if winner is not None and (cast := sum(winner.votes.values())):
             votes = sum(winner.votes.get(label, 0) for label in run.agreed)
             yield f"{self._id(winner.agent)} won {votes} of {cast} votes"
-        dropped = f", {len(run.dropped)} dropped" if run.dropped else ""
-        yield f"{len(run.agents)} agent{'' if len(run.agents) == 1 else 's'}{dropped}"
+        yield _counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
         yield clock(run.elapsed(run.updated_at or 0.0))
         spent = run.spent
         if spent.calls + spent.lost_calls:
-            yield f"{spent.calls + spent.lost_calls} calls"
+            yield _counted(spent.calls + spent.lost_calls, "call")
             yield f"{count(spent.input_tokens)} tokens in, {count(spent.output_tokens)} out"
             yield cost_of(spent)
         if run.resumed:
-            yield f"continued {run.resumed} time{'' if run.resumed == 1 else 's'}"
+            yield f"continued {_counted(run.resumed, 'time')}"
         if run.parent:
             yield f"nested in {run.parent}"
 
@@ -141,7 +140,7 @@ class _Builder:
         if self.room.redacted:
             yield "Everything that people, models and tools wrote was left out of this page on purpose."
         elif self.room.shortened:
-            yield f"{self.room.shortened} texts are shortened here; the run directory has them whole."
+            yield f"{_counted(self.room.shortened, 'text')} shortened here; the run directory has all of it."
         yield from self.notes
 
     def _agents(self) -> tuple[Lane, ...]:
@@ -230,7 +229,9 @@ class _Builder:
         def less_important(past: PastAnswer) -> tuple[bool, bool, float]:
             return not self._won(past), past.event.label not in standing, -past.at
 
-        texts = {_key(past): self.room.take(past.event.content) for past in sorted(self.history.answers, key=less_important)}
+        texts = {
+            _key(past): self.room.take(past.event.content) for past in sorted(self.history.answers, key=less_important)
+        }
         answers: list[Answer] = []
         latest: dict[str, str] = {}
         for past in self.history.answers:
@@ -290,9 +291,7 @@ class _Builder:
             at=self._since(sent.at),
             agent=event.agent,
             what=what,
-            ballot=tuple(
-                ShownAnswer(name=entry.name, answer=_key_of(sent.attempt, entry.label)) for entry in ballot
-            ),
+            ballot=tuple(ShownAnswer(name=entry.name, answer=_key_of(sent.attempt, entry.label)) for entry in ballot),
             texts=tuple(self.room.take(text) for text in texts if text),
         )
 
@@ -311,6 +310,10 @@ class _Builder:
             say=self.room.beginning(started.question, DETAIL),
             run=None if told is None else _page(told, self.nested_runs, self.room, self.depth - 1),
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _key(past: PastAnswer) -> str:

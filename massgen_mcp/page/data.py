@@ -1,7 +1,7 @@
 """What the page of a run is given to draw: one model, whoever draws it and wherever it comes from.
 
-Times are seconds since the run began. Texts of models, tools and people are in it as they were written: it is for whoever
-draws them to show them as text. An amount of money is in words, so that an unknown one cannot be taken for nothing.
+Times are seconds since the run began. Texts of models, tools and people are in it as they were written: whoever draws
+them has to show them as text. An amount of money is in words, so that an unknown one cannot be taken for nothing.
 """
 
 from typing import Literal
@@ -20,7 +20,7 @@ CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
 Phase = Literal["First answers", "Reading, improving, voting", "Final answer", "Judging it", "Nested runs"]
 
 MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
-"""What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of the caller, or for it."""
+"""What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
 
 
 class Part(BaseModel):

@@ -1,7 +1,7 @@
 """A run's page as one file that needs nothing else: no network, no other file, no program but a browser.
 
-The policy in it allows its own style and script by their hashes and nothing besides, so that nothing that was written in
-a run can be executed, and nothing in the file can ask anybody for anything.
+The policy in it allows its own style and script by their hashes and nothing besides, so that nothing that was written
+in a run can be executed, and nothing in the file can ask anybody for anything.
 """
 
 import base64
@@ -27,7 +27,7 @@ def report(page: RunPage) -> bytes:
 @cache
 def _template() -> tuple[str, str]:
     """What stands before the data, and after it."""
-    folder = files(__package__) / "template"
+    folder = files("massgen_mcp.page") / "template"
     style = (folder / "run.css").read_text("utf-8").strip()
     parts = "\n".join((folder / name).read_text("utf-8").strip() for name in SCRIPTS)
     script = f"(() => {{\n'use strict';\n{parts}\n}})();"

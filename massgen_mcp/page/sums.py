@@ -25,7 +25,7 @@ def sums_of(run: RunState, by_phase: Mapping[Phase, Spending]) -> Sums:
                 name=name,
                 calls=spent.calls + spent.lost_calls,
                 tokens=count(spent.tokens),
-                cost=cost_of(spent) if spent.calls + spent.lost_calls else "–",
+                cost=cost_of(spent) if spent.calls + spent.lost_calls else "none",
                 share=size / most if most else 0.0,
             )
             for (name, spent), size in zip(spent_by.items(), sizes, strict=True)

@@ -1,6 +1,7 @@
 """Where a moment of a run lies on a line from 0 to 1, with stretches in which nobody worked drawn shorter."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from massgen_mcp.page.data import Place, TimeLine
 
@@ -15,7 +16,7 @@ def time_line(work: Iterable[tuple[float, float]], end: float) -> TimeLine:
     spans = _joined([(0.0, 0.0), *work, (end, end)])
     worked = sum(until - since for since, until in spans)
     longest = max(SHORTEST_IDLE, LONGEST_IDLE * worked)
-    idle = [(before, after) for (_, before), (after, _) in zip(spans, spans[1:], strict=False)]
+    idle = [(before, after) for (_, before), (after, _) in pairwise(spans)]
     idle = [(before, after) for before, after in idle if after - before > longest]
     stops, drawn, last = [(0.0, 0.0)], 0.0, 0.0
     for before, after in idle:

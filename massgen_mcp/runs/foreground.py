@@ -340,7 +340,10 @@ def _listing(engine: Engine, service: RunService, environ: Mapping[str, str], ru
     def nested_host(request: Request) -> NestedHost:
         return NestedRunHost(engine, service, environ, run_id, request)
 
-    return _Listing(engine.store, service.sessions, news, nested_host, lambda id: engine.files.of(engine.store.get(id)))
+    def files_of(run_id: str) -> RunFiles:
+        return engine.files.of(engine.store.get(run_id))
+
+    return _Listing(engine.store, service.sessions, news, nested_host, files_of)
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:

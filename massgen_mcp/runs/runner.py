@@ -219,7 +219,8 @@ class Runner:
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
             await self._set_aside(run_id)
-            return self._leave(run_id)
+            self._leave(run_id)
+            return
         except Exception as error:
             if (fault := storage_fault(error)) is not None:
                 logger.warning("run %s has to wait: %s", run_id, fault)

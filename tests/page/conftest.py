@@ -9,7 +9,9 @@ from tests.harness import home
 
 __all__ = ["home"]
 
-MISSING = [name for name, there in (("chromium", CHROMIUM is not None), ("axe-core (npm ci)", AXE.is_file())) if not there]
+MISSING = [
+    name for name, there in (("chromium", CHROMIUM is not None), ("axe-core (npm ci)", AXE.is_file())) if not there
+]
 
 collect_ignore = ["test_in_a_browser.py"] if MISSING else []
 

@@ -52,7 +52,13 @@ async def disagreeing(path: Path) -> Ended:
     """Three agents: ada votes for herself, bo's second answer voids that, ada comes round to bo, cleo dissents."""
     return await reported(
         path,
-        agent("ada", {"answer": "Rewrite it."}, {"vote": "own", "reason": "Mine."}, {"vote": "piece", "reason": "Safer."}, **price(2)),
+        agent(
+            "ada",
+            {"answer": "Rewrite it."},
+            {"vote": "own", "reason": "Mine."},
+            {"vote": "piece", "reason": "Safer."},
+            **price(2),
+        ),
         agent(
             "bo",
             {"answer": "Replace it\n\n- in nine months, slowly\n- piece by piece"},
@@ -61,7 +67,9 @@ async def disagreeing(path: Path) -> Ended:
             presentation="**Neither**: replace it piece by piece.",
             **price(5),
         ),
-        agent("cleo", {"answer": "Mend it."}, {"vote": "Mend", "reason": "Less work.", "delay_seconds": 0.4}, **price(1)),
+        agent(
+            "cleo", {"answer": "Mend it."}, {"vote": "Mend", "reason": "Less work.", "delay_seconds": 0.4}, **price(1)
+        ),
     )
 
 

@@ -112,7 +112,7 @@ async def test_a_large_run_leaves_texts_out_the_least_important_first_and_says_s
     data = data_of(ended.directory.report)
     assert data["answer"] == {"text": "short", "left_out": 0}
     assert (len(data["question"]["text"]), data["question"]["left_out"]) == (1_000, 2_499_000)
-    assert "1 texts are shortened here; the run directory has them whole." in data["notes"]
+    assert "1 text shortened here; the run directory has all of it." in data["notes"]
     assert ended.directory.report.stat().st_size < MOST_TEMPLATE_BYTES
 
 
@@ -135,7 +135,9 @@ async def test_a_record_that_is_damaged_is_drawn_as_far_as_it_is_whole(tmp_path:
     assert 0 < len(page.moments) < len(lines)
 
 
-@pytest.mark.parametrize("module", ["massgen_mcp.runs.runner", "massgen_mcp.runs.foreground", "massgen_mcp.server.build"])
+@pytest.mark.parametrize(
+    "module", ["massgen_mcp.runs.runner", "massgen_mcp.runs.foreground", "massgen_mcp.server.build"]
+)
 def test_nothing_starts_with_what_draws_pages(module: str) -> None:
     code = f"import sys, {module}; print([name for name in sys.modules if name.startswith('massgen_mcp.page')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

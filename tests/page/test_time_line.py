@@ -29,6 +29,8 @@ def test_nobody_works_in_what_is_drawn_shorter(work: list[tuple[float, float]]) 
 
 def test_a_night_between_two_minutes_of_work_takes_a_twentieth_of_the_line() -> None:
     line = time_line([(0, 60), (30_060, 30_120)], 30_120)
-    ((before, after),) = [(place.place, later.place) for place, later in zip(line.places, line.places[1:], strict=False) if place.at == 60]
+    ((before, after),) = [
+        (place.place, later.place) for place, later in zip(line.places, line.places[1:], strict=False) if place.at == 60
+    ]
     assert line.idle == ((60, 30_060),)
     assert 0 < after - before < 0.05

@@ -51,7 +51,7 @@ function timeline(run, width, opened, onAnswer) {
   const bottom = top + height * lanes.length, whole = bottom + 22;
   const X = at => left + (width - left - right) * placeOf(line, at);
   const Y = k => top + height * k + (phone ? 36 : height / 2);
-  const back = [], bars = [], arrows = [], front = [], answers = {};
+  const back = [], bars = [], arrows = [], names = [], front = [], answers = {};
   const mark = (at, made) => { made.dataset.at = at; return made; };
   const title = text => s('title', {}, flat(text, 400));
 
@@ -71,9 +71,9 @@ function timeline(run, width, opened, onAnswer) {
     if (lane.nested) return nestedLane(lane, k, y, indent);
     const {agent, run: own, offset} = lane, paint = colour(lane.place), name = `${lane.place + 1} ${agent.id}`;
     const star = agent.author ? ' ★' : '';
-    back.push(phone
+    names.push(phone
       ? s('text', {class: 't', x: indent, y: y - 16, style: {fill: paint}}, short(name, 26) + star,
-        s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(agent.model, 26)))
+        s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(agent.model, 44 - Math.min(26, name.length))))
       : [s('text', {class: 't', x: indent, y: y - 2, style: {fill: paint}}, short(name, 19 - 2 * lane.depth) + star, title(`${agent.id} (${agent.name})`)),
         s('text', {class: 'd', x: indent, y: y + 12}, short(agent.model, 23 - 2 * lane.depth), title(agent.model))]);
     const mine = list => list.filter(item => item.agent === agent.name);
@@ -91,7 +91,7 @@ function timeline(run, width, opened, onAnswer) {
     const marks = [
       ...mine(own.answers).map(answer => ({answer, at: offset + answer.at})),
       ...mine(own.votes).map(vote => ({vote, at: offset + vote.at})),
-      ...mine(own.moments).filter(moment => moment.kind === 'failure' && moment.at !== agent.dropped_at).map(moment => ({moment, at: offset + moment.at})),
+      ...mine(own.moments).filter(moment => moment.kind === 'failure' && (agent.dropped_at === null || moment.at < agent.dropped_at - .5)).map(moment => ({moment, at: offset + moment.at})),
       ...(agent.dropped ? [{dropped: agent.dropped, at: offset + (agent.dropped_at || 0)}] : []),
     ].map(item => ({...item, x: X(item.at)})).sort((a, b) => a.at - b.at);
     spread(marks, 21, left, width - right + 10);
@@ -121,7 +121,7 @@ function timeline(run, width, opened, onAnswer) {
   const picture = s('svg', {viewBox: `0 0 ${width} ${whole}`, role: 'img', 'aria-label':
     'Time line of the agents. A circle is an answer, a square a vote with an arrow to the answer it was cast for, dashed if it became void. The list of all moments below tells the same in words.'},
   s('defs', {}, [...Array(8).keys()].map(k => s('marker', {id: `head${k}`, viewBox: '0 0 8 8', refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto'},
-    s('path', {d: 'M0,0L8,4L0,8z', style: {fill: `var(--c${k})`}})))), back, bars, arrows, front, now);
+    s('path', {d: 'M0,0L8,4L0,8z', style: {fill: `var(--c${k})`}})))), back, bars, arrows, names, front, now);
   const show = at => {
     // What comes after the moment is faint; null shows everything.
     for (const one of picture.querySelectorAll('[data-at]')) one.classList.toggle('future', at !== null && Number(one.dataset.at) > at);
@@ -132,7 +132,7 @@ function timeline(run, width, opened, onAnswer) {
 
   function nestedLane(lane, k, y, indent) {
     const {nested, offset} = lane, x = X(offset + nested.start), until = nested.end === null ? line.end : offset + nested.end;
-    back.push(s('text', {class: 'd', x: indent, y: phone ? y - 16 : y + 4}, `↳ ${short(nested.run_id, phone ? 40 : 20)}`, title(nested.say)));
+    names.push(s('text', {class: 'd n', x: indent, y: phone ? y - 16 : y + 4}, `↳ ${short(nested.run_id, phone ? 40 : 20)}`, title(nested.say)));
     bars.push(mark(offset + nested.start, s('rect', {x, y: y - 5, width: Math.max(3, X(until) - x), height: 10, rx: 5, class: 'tool', style: {opacity: .45}},
       title(`Nested run ${nested.run_id}: ${nested.state}. ${nested.say}`))));
   }
@@ -152,8 +152,8 @@ function signOf(item, y, paint, run, agent, onAnswer) {
       s('text', {x, y: y + 4, 'text-anchor': 'middle', 'font-size': 11}, '✓'));
   }
   if (item.dropped)
-    return s('text', {class: 'x', x: item.late ? x + 5 : x - 5, y: y + 5, 'text-anchor': item.late ? 'end' : 'start'}, '✗ ',
-      s('tspan', {'font-weight': 400, 'font-size': 11}, item.dropped.replace(/_/g, ' ')));
+    return s('g', {}, s('text', {class: 'x', x, y: y + 5, 'text-anchor': 'middle'}, '✗'), s('text', {class: 'r', x: item.late ? x + 6 : x + 10,
+      y: item.late ? y - 11 : y + 4, 'text-anchor': item.late ? 'end' : 'start'}, item.dropped.replace(/_/g, ' ')));
   return s('g', {}, s('title', {}, flat(`${item.moment.say}: ${item.moment.detail}`, 400)),
     s('circle', {class: 'card', cx: x, cy: y, r: 7, style: {stroke: 'var(--busy)'}}), s('text', {class: 'b', x, y: y + 5, 'text-anchor': 'middle'}, '!'));
 }

@@ -32,7 +32,9 @@ async def run(options: argparse.Namespace) -> int:
             raise storage_error(f"cannot write {target}", error) from error
 
     await anyio.to_thread.run_sync(write)
-    print_line(as_json({"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}) if options.json else str(target))
+    print_line(
+        as_json({"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}) if options.json else str(target)
+    )
     if options.open:
         await anyio.to_thread.run_sync(webbrowser.open, target.as_uri())
     return EXIT_OK
