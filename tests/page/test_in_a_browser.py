@@ -221,7 +221,7 @@ async def test_a_report_shows_everything_where_there_is_no_network(tmp_path: Pat
     ended = await disagreeing(tmp_path)
     cut_off = ("unshare", "--map-root-user", "--net")
     routes = await anyio.run_process([*cut_off, "cat", "/proc/net/route"])
-    assert len(routes.stdout.splitlines()) == 1, "the head alone"
+    assert len(routes.stdout.splitlines()) <= 1, "there is at most the head of the table"
     with Browser.start(*cut_off) as alone, alone.tab(ended.directory.report) as tab:
         text = tab.text()
         assert "Neither: replace it piece by piece." in text
