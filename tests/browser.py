@@ -5,6 +5,7 @@ One process for all tests of a worker; each page is opened in a tab of its own.
 
 import json
 import os
+import select
 import shutil
 import subprocess
 from base64 import b64decode
@@ -124,6 +125,8 @@ class Browser:
 
     def _read(self) -> Json:
         while b"\0" not in self._buffer:
+            heard, _, _ = select.select([self._replies], [], [], 2 * PATIENCE)
+            assert heard, "the browser says nothing"
             piece = os.read(self._replies, 1 << 20)
             assert piece, "the browser has ended"
             self._buffer += piece

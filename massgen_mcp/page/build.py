@@ -15,18 +15,17 @@ from massgen_mcp.page.data import (
     RunPage,
     Shown,
     ShownAnswer,
-    Text,
     TimeLine,
     ToolCall,
     Vote,
 )
+from massgen_mcp.page.head import counted, facts, headline, why_it_ended
 from massgen_mcp.page.history import History, PastAnswer, PastVote, Sent
 from massgen_mcp.page.sums import sums_of
 from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.page.time_line import time_line
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.sentences import decided_beyond_votes
-from massgen_mcp.views.spent import clock, cost_of, count
 
 MOST_MARKS = 4_000
 """Of calls, tools and moments each: a longer run shows the last ones."""
@@ -44,7 +43,7 @@ NestedRuns = Callable[[str], Told | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns = lambda _: None, *, redacted: bool = False) -> RunPage:
+def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
@@ -73,18 +72,19 @@ class _Builder:
         run, room = self.run, self.room
         answer = None if run.best_answer is None else room.take(run.best_answer)
         question = room.take(run.question)
-        reason = self._reason()
+        why = why_it_ended(run)
+        reason = None if why is None else room.take(why)
         answers = self._answers()
         votes = tuple(self._vote(vote) for vote in self.history.votes)
-        shown = tuple(self._shown(sent) for sent in self.history.sent)
+        shown = tuple(self._shown(sent) for sent in self._last(self.history.sent, "ballots and messages"))
         moments = self._moments()
         page = RunPage(
             run_id=run.run_id,
             state=run.state,
             started_at=run.started_at,
             question=question,
-            headline=self._headline(),
-            facts=tuple(self._facts()),
+            headline=headline(run),
+            facts=tuple(facts(run)),
             reason=reason,
             answer=answer,
             final=run.final_answer is not None,
@@ -107,40 +107,11 @@ class _Builder:
 
     # -- the run --------------------------------------------------------------------------------------------------
 
-    def _headline(self) -> str:
-        outcome = self.run.outcome
-        return (outcome if self.run.state == "completed" and outcome else self.run.state).replace("_", " ")
-
-    def _facts(self) -> Iterable[str]:
-        run, winner = self.run, self.run.winner
-        if winner is not None and (cast := sum(winner.votes.values())):
-            votes = sum(winner.votes.get(label, 0) for label in run.agreed)
-            yield f"{self._id(winner.agent)} won {votes} of {cast} votes"
-        yield _counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
-        yield clock(run.elapsed(run.updated_at or 0.0))
-        spent = run.spent
-        if spent.calls + spent.lost_calls:
-            yield _counted(spent.calls + spent.lost_calls, "call")
-            yield f"{count(spent.input_tokens)} tokens in, {count(spent.output_tokens)} out"
-            yield cost_of(spent)
-        if run.resumed:
-            yield f"continued {_counted(run.resumed, 'time')}"
-        if run.parent:
-            yield f"nested in {run.parent}"
-
-    def _reason(self) -> Text | None:
-        match self.run.end:
-            case events.RunFailed() | events.RunTimedOut() as end:
-                return self.room.take(end.message)
-            case _:
-                asked = self.run.input_required
-                return self.room.take(asked.text) if asked else None
-
     def _notes(self) -> Iterable[str]:
         if self.room.redacted:
             yield "Everything that people, models and tools wrote was left out of this page on purpose."
         elif self.room.shortened:
-            yield f"{_counted(self.room.shortened, 'text')} shortened here; the run directory has all of it."
+            yield f"{counted(self.room.shortened, 'text')} shortened here; the run directory has all of it."
         yield from self.notes
 
     def _agents(self) -> tuple[Lane, ...]:
@@ -149,7 +120,6 @@ class _Builder:
                 name=name,
                 id=agent.info.id,
                 model=agent.info.model,
-                status=agent.status,
                 dropped=agent.dropped.reason if agent.dropped else "",
                 dropped_at=None if agent.dropped_at is None else self._since(agent.dropped_at),
                 author=self.run.end is not None and self.run.end.winner == name,
@@ -240,13 +210,11 @@ class _Builder:
                 Answer(
                     key=key,
                     label=past.event.label,
-                    attempt=past.attempt,
                     agent=agent,
                     at=self._since(past.at),
                     text=texts[key],
                     earlier=latest.get(agent),
                     won=self._won(past),
-                    form=past.event.form,
                 )
             )
             latest[agent] = key
@@ -278,15 +246,16 @@ class _Builder:
             case events.RoundStarted():
                 what = f"Round {event.round}" + (" of the run-off" if event.run_off else "")
                 ballot = event.ballot
-                texts = [*(f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons), event.notes]
+                texts = [*_reasons(event), event.notes, *self._messages(event.heard)]
             case events.BallotChanged():
                 what, ballot = "Newer answers", event.ballot
-                texts = [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
+                texts = _reasons(event)
             case events.MessagesShown():
                 what = "Messages of the caller"
-                texts = list(self.run.caller.messages[: event.heard])
+                texts = self._messages(event.heard)
             case events.PresentationStarted():
                 what = "All answers and votes, to write the final answer"
+                texts = self._messages(event.heard)
         return Shown(
             at=self._since(sent.at),
             agent=event.agent,
@@ -294,6 +263,9 @@ class _Builder:
             ballot=tuple(ShownAnswer(name=entry.name, answer=_key_of(sent.attempt, entry.label)) for entry in ballot),
             texts=tuple(self.room.take(text) for text in texts if text),
         )
+
+    def _messages(self, heard: int) -> list[str]:
+        return [f"Message of the caller: {message}" for message in self.run.caller.messages[:heard]]
 
     # -- nested runs ----------------------------------------------------------------------------------------------
 
@@ -312,8 +284,8 @@ class _Builder:
         )
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _reasons(event: events.RoundStarted | events.BallotChanged) -> list[str]:
+    return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
 
 
 def _key(past: PastAnswer) -> str:

@@ -8,11 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from massgen_mcp.events import ActionForm
 from massgen_mcp.run_state.status import RunStatus
-
-PAGE_VERSION = 1
-"""Of this model, for a page and data that may come from different versions."""
 
 CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
 """How a model call ended. `lost`: with the process that waited for it; `open`: it has not ended."""
@@ -40,7 +36,6 @@ class Lane(Part):
     name: str
     id: str
     model: str
-    status: str
     dropped: str = ""
     """Why it takes part no more."""
     dropped_at: float | None = None
@@ -75,14 +70,12 @@ class Answer(Part):
 
     key: str
     label: str
-    attempt: int
     agent: str
     at: float
     text: Text
     earlier: str | None = None
     """Key of the same agent's answer before it."""
     won: bool = False
-    form: ActionForm
 
 
 class Vote(Part):
@@ -176,7 +169,6 @@ class Nested(Part):
 
 
 class RunPage(Part):
-    v: int = PAGE_VERSION
     run_id: str
     state: RunStatus
     started_at: float | None

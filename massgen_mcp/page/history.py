@@ -69,7 +69,7 @@ class PastMoment:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What an agent was sent. `heard`: how many messages of the caller it knew then."""
+    """What an agent was sent."""
 
     at: float
     attempt: int

@@ -3,14 +3,18 @@
 Imported when there is a page to draw, never when a process starts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import LogRecord
 from massgen_mcp.page.build import Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.report import report
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import DamagedJournal, RunFiles
+
+BATCH = 2000
+"""So many records are in memory at once."""
 
 FilesOf = Callable[[str], RunFiles]
 """The files of another run, by its id. Raises `MassgenError`."""
@@ -23,18 +27,24 @@ def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacte
 
     def nested(run_id: str) -> Told | None:
         try:
-            records = files_of(run_id).event_log.read(text=False) if files_of else []
-            return folded(records), records
+            files = files_of and files_of(run_id)
+            return files and (folded(_records(files)), _records(files))
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
-    try:
-        records = run.event_log.read(text=False)
-    except DamagedJournal as damage:
-        records = damage.intact
-    return run_page((state, records), nested, redacted=redacted)
+    return run_page((state, _records(run)), nested, redacted=redacted)
 
 
 def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
     """Raises `MassgenError` store_unavailable, `OSError`."""
     run.write_report(report(page_of(run, state, files_of)))
+
+
+def _records(run: RunFiles) -> Iterator[LogRecord]:
+    """The whole ones before a damage, if there is one."""
+    reader = run.event_log.follow(text=False)
+    try:
+        while records := reader.read(BATCH):
+            yield from records
+    except DamagedJournal as damage:
+        yield from damage.intact

@@ -5,7 +5,7 @@ from typing import Any
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.runs.reporting import write_report
-from tests.teams import Ended, run_team
+from tests.teams import Act, Ended, run_team
 
 QUESTION = "Rewrite it, or mend it?"
 
@@ -40,10 +40,12 @@ def price(usd: float) -> dict[str, Any]:
     return {"price": {"input_usd_per_million": usd, "output_usd_per_million": 5 * usd}}
 
 
-async def reported(path: Path, *agents: dict[str, Any], question: str = QUESTION, **settings: Any) -> Ended:
+async def reported(
+    path: Path, *agents: dict[str, Any], question: str = QUESTION, act: Act | None = None, **settings: Any
+) -> Ended:
     """Play a run to its end, and write its report as whoever executes a run does."""
     config = config_from_data({"agents": agents, **settings}, "test", environ={})
-    ended = await run_team(path, config, question=question)
+    ended = await run_team(path, config, question=question, act=act)
     write_report(ended.directory, ended.snapshot, None)
     return ended
 

@@ -9,11 +9,14 @@ import anyio
 import pytest
 
 from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
+from massgen_mcp.page.data import Text
+from massgen_mcp.page.report import report
+from massgen_mcp.runs.reporting import page_of
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
 from tests.page import samples
 from tests.page.samples import disagreeing, failing, hostile, reported
-from tests.teams import Ended
+from tests.teams import Act, Ended
 
 Sample = Callable[[Path], Awaitable[Ended]]
 
@@ -123,6 +126,30 @@ async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Brows
         assert re.search(rf"{entry.name} was \w+ {re.escape(entry.label)}", shown)
 
 
+async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, tmp_path: Path) -> None:
+    waits = {"answer": "two", "delay_seconds": 60}
+    act = Act(AnswerSubmitted, "finish_now")
+    ended = await reported(tmp_path, samples.agent("ada", {"answer": "one"}), samples.agent("bo", waits), act=act)
+    with browser.tab(ended.directory.report) as tab:
+        assert (
+            tab.js("[...document.querySelectorAll('svg text')].filter(one => one.textContent.startsWith('▾')).length")
+            == 1
+        )
+        text = tab.text()
+    assert re.search(r"steering\s+[\d.]+ s request to finish with the existing answers", text, re.IGNORECASE)
+
+
+async def test_a_patch_is_drawn_line_by_line(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n same\n-old <b>\n+new <b>\n"
+    page = page_of(ended.directory, ended.snapshot, None).model_copy(update={"patch": Text(text=diff)})
+    ended.directory.report.write_bytes(report(page))
+    with browser.tab(ended.directory.report) as tab:
+        lines = "tag => [...document.querySelectorAll(`pre.diff ${tag}`)].map(one => one.textContent)"
+        assert tab.js(f"({lines})('del')") == ["-old <b>"]
+        assert tab.js(f"({lines})('ins')") == ["+new <b>"]
+
+
 async def test_a_failed_run_tells_why_and_what_happened_to_whom(browser: Browser, tmp_path: Path) -> None:
     ended = await failing(tmp_path)
     with browser.tab(ended.directory.report) as tab:
@@ -195,9 +222,9 @@ async def test_the_lanes_of_a_nested_run_open_and_close(browser: Browser, home: 
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         assert (await call(client, "wait_run", run_id=run_id))["status"] == "completed"
         result = await call(client, "get_result", run_id=run_id)
-    report = Path(result["paths"]["report"])
-    poll_until(report.exists)
-    with browser.tab(report) as tab:
+    file = Path(result["paths"]["report"])
+    poll_until(file.exists)
+    with browser.tab(file) as tab:
         lanes = "document.querySelectorAll('svg text.t').length"
         assert tab.js(lanes) == 1
         for opened, count in ((True, 2), (False, 1)):

@@ -33,8 +33,8 @@ from massgen_mcp.views.spent import money_notes, spent_text
 
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
-OPENING_LINES = 7
-"""Those before the agents begin, at most."""
+OPENING_LINES = 6
+"""Those before the agents begin, without a note on the config."""
 
 
 async def run_once(options: Options) -> int:
@@ -53,7 +53,7 @@ async def run_once(options: Options) -> int:
         if commands := await sandbox_note(request.config, os.environ):
             print_error(commands)
         snapshot = await execute_shown(run, options)
-        return _report(snapshot, run.directory, options, run.note)
+        return _report(snapshot, run.directory, options, run.note, OPENING_LINES + bool(request.team.note))
 
 
 async def resume_run(options: Options) -> int:
@@ -138,14 +138,14 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunState, directory: RunFiles, options: Options, note: str) -> int:
-    """Tell how it ended, and write the output file. `note` comes first among the warnings."""
+def _report(run: RunState, directory: RunFiles, options: Options, note: str, before: int = OPENING_LINES) -> int:
+    """Tell how it ended, and write the output file. `note` comes first among the warnings; `before`: lines so far."""
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
         write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
     closing, code = _closing(run, directory, options)
     notes = [note] if note else []
-    for warning in [*notes, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(notes))]:
+    for warning in [*notes, *_warnings(run, MAX_LINES - before - len(closing) - len(notes))]:
         print_line(f"WARNING: {warning}")
     for line in closing:
         print_line(line)

@@ -47,6 +47,10 @@ function changedLines(gone, come) {
     : [run.gone.length ? h('del', {}, visible(run.gone.join(''))) : null, run.come.length ? h('ins', {}, visible(run.come.join(''))) : null]))];
 }
 const sign = (mark, word) => [h('span', {class: 'sign', 'aria-hidden': 'true'}, mark), h('span', {class: 'sr'}, word)];
+function compared(before, after) {
+  return [difference(before.text, after.text),
+    before.left_out || after.left_out ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null];
+}
 function difference(before, after) {
   if (before === after) return h('p', {class: 'dim'}, 'They are the same, to the letter.');
   const rows = [], code = /^\s*(```|~~~)/m.test(before + '\n' + after);

@@ -52,8 +52,8 @@ function draw(run, into) {
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
     function step() {
       if (now >= last) return stop();
-      seek(now + 1);
-      timer = setTimeout(step, Math.min(1500, Math.max(150, 15000 / last)));
+      seek(Math.min(last, now + Math.ceil(last / 500)));
+      timer = setTimeout(step, Math.min(1500, Math.max(60, 15000 / last)));
     }
     function toggle() {
       if (timer !== null) return stop();
@@ -127,12 +127,12 @@ function draw(run, into) {
     found.querySelector('summary').focus();
   }
   function answerList() {
-    const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text.text])];
-    if (run.final && run.answer) options.push(['final', 'the final answer', run.answer.text]);
+    const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text])];
+    if (run.final && run.answer) options.push(['final', 'the final answer', run.answer]);
     const list = run.answers.map(one => {
       const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`];
-      const made = drawer(words, written(one.text), one.earlier
-        ? drawer(`What changed against ${one.earlier}`, later(() => difference(answers[one.earlier].text.text, one.text.text))) : null);
+      const made = drawer(words, written(one.text), one.earlier && !run.redacted
+        ? drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier].text, one.text))) : null);
       drawers.set(one.key, made);
       return made;
     });
@@ -141,7 +141,7 @@ function draw(run, into) {
   // Drawn when its drawer is opened for the first time.
   function later(make) {
     const holder = h('div');
-    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(make()), {once: true}));
+    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().filter(Boolean)), {once: true}));
     return holder;
   }
   function compare(options) {
@@ -151,7 +151,7 @@ function draw(run, into) {
       options.map(([key, words]) => h('option', {value: key, selected: key === chosen}, words)));
     const from = choice('Compare this answer', first), to = choice('with this answer', second), holder = h('div');
     const text = key => options.find(option => option[0] === key)[2];
-    function update() { holder.replaceChildren(difference(text(from.value), text(to.value))); }
+    function update() { holder.replaceChildren(...compared(text(from.value), text(to.value)).filter(Boolean)); }
     const box = drawer('Compare two answers', h('div', {class: 'compare'}, from, h('span', {}, '→'), to), holder);
     box.addEventListener('toggle', update, {once: true});
     return box;
@@ -195,8 +195,8 @@ function draw(run, into) {
   into.replaceChildren(...[header(), answer(), play(), h('div', {class: 'two'}, votes(), sums()), answerList(),
     run.patch ? section('Changes in files', run.patch.text ? patch(run.patch.text) : null, leftOut(run.patch)) : null,
     trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
-  // On paper everything is open.
-  addEventListener('beforeprint', () => into.querySelectorAll('details').forEach(one => { one.dataset.was = one.open; one.open = true; }));
-  addEventListener('afterprint', () => into.querySelectorAll('details').forEach(one => { one.open = one.dataset.was === 'true'; }));
 }
+// On paper everything is open.
+addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.dataset.was = one.open; one.open = true; }));
+addEventListener('afterprint', () => document.querySelectorAll('details').forEach(one => { one.open = one.dataset.was === 'true'; }));
 draw(JSON.parse(document.getElementById('data').textContent), document.getElementById('run'));
