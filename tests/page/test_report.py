@@ -53,7 +53,7 @@ async def test_a_background_run_has_a_report_and_its_result_names_it(home: TempH
     assert f"report: {named}" in verb(home, "result", run_id)
 
 
-async def test_a_report_that_cannot_be_written_fails_no_run_and_is_not_named_for_ever(home: TempHome) -> None:
+async def test_a_report_that_cannot_be_written_fails_no_run_and_is_told_in_the_log(home: TempHome) -> None:
     config = home.config("slow", agent("ada", {"answer": "one", "delay_seconds": 0.5}))
     async with home.client() as client:
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]

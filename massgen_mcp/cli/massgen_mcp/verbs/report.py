@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.output import print_line
+from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
 from massgen_mcp.page.report import report
@@ -35,8 +35,8 @@ async def run(options: argparse.Namespace) -> int:
     print_line(
         as_json({"run_id": view.row.run_id, "report": str(target), "bytes": len(html)}) if options.json else str(target)
     )
-    if options.open:
-        await anyio.to_thread.run_sync(webbrowser.open, target.as_uri())
+    if options.open and not await anyio.to_thread.run_sync(webbrowser.open, target.as_uri()):
+        print_error("no browser could be started")
     return EXIT_OK
 
 
