@@ -47,7 +47,7 @@ const short = (text, most) => flat(text, Math.max(2, most));
 
 function timeline(run, width, opened, onAnswer) {
   const lanes = lanesOf(run, opened), phone = width < 620, line = run.time_line;
-  const left = phone ? 8 : 158, right = 22, top = 24, height = phone ? 58 : lanes.length > 6 ? 42 : 52;
+  const left = phone ? 8 : 178, right = 22, top = 24, height = phone ? 58 : lanes.length > 6 ? 42 : 52;
   const bottom = top + height * lanes.length, whole = bottom + 22;
   const X = at => left + (width - left - right) * placeOf(line, at);
   const Y = k => top + height * k + (phone ? 36 : height / 2);
@@ -70,12 +70,12 @@ function timeline(run, width, opened, onAnswer) {
     const y = Y(k), indent = (phone ? 8 : 6) + 14 * lane.depth;
     if (lane.nested) return nestedLane(lane, k, y, indent);
     const {agent, run: own, offset} = lane, paint = colour(lane.place), name = `${lane.place + 1} ${agent.id}`;
-    const star = agent.author ? ' ★' : '';
+    const star = agent.author ? ' ★' : '', below = agent.id === agent.name ? agent.model : `${agent.name} · ${agent.model}`;
     names.push(phone
       ? s('text', {class: 't', x: indent, y: y - 16, style: {fill: paint}}, short(name, 26) + star,
-        s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(agent.model, 44 - Math.min(26, name.length))))
-      : [s('text', {class: 't', x: indent, y: y - 2, style: {fill: paint}}, short(name, 19 - 2 * lane.depth) + star, title(`${agent.id} (${agent.name})`)),
-        s('text', {class: 'd', x: indent, y: y + 12}, short(agent.model, 23 - 2 * lane.depth), title(agent.model))]);
+        s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(below, 46 - Math.min(26, name.length))))
+      : [s('text', {class: 't', x: indent, y: y - 2, style: {fill: paint}}, short(name, 21 - 2 * lane.depth) + star, title(`${agent.id} (${agent.name})`)),
+        s('text', {class: 'd', x: indent, y: y + 12}, short(below, 28 - 2 * lane.depth), title(agent.model))]);
     const mine = list => list.filter(item => item.agent === agent.name);
     for (const call of mine(own.calls)) {
       const x = X(offset + call.start), strong = call.phase === 'Final answer' || call.phase === 'Judging it';
