@@ -26,9 +26,11 @@ def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacte
     """
 
     def nested(run_id: str) -> Told | None:
+        if files_of is None:
+            return None
         try:
-            files = files_of and files_of(run_id)
-            return files and (folded(_records(files)), _records(files))
+            files = files_of(run_id)
+            return folded(_records(files)), _records(files)
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
