@@ -55,10 +55,11 @@ function timeline(run, width, opened, onAnswer) {
   const mark = (at, made) => { made.dataset.at = at; return made; };
   const title = text => s('title', {}, flat(text, 400));
 
+  const longest = Math.max(...line.idle.map(([from, to]) => to - from));
   for (const [from, to] of line.idle) {
     back.push(s('rect', {class: 'idle', x: X(from), y: top - 8, width: Math.max(1, X(to) - X(from)), height: bottom - top + 8},
       title(`Nobody worked for ${clock(to - from)}; drawn shorter`)),
-    s('text', {class: 'd', x: (X(from) + X(to)) / 2, y: top - 11, 'text-anchor': 'middle'}, '⋯'));
+    to - from === longest ? s('text', {class: 'd', x: (X(from) + X(to)) / 2, y: top - 11, 'text-anchor': 'middle'}, `⋯ ${clock(to - from)}`) : '');
   }
   for (const share of phone ? [0, .5, 1] : [0, .25, .5, .75, 1]) {
     const x = left + (width - left - right) * share, at = timeAt(line, share);
