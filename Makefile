@@ -71,8 +71,8 @@ $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-# Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, and the
-# conformance suite of the protocol.
+# Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, the conformance
+# suite of the protocol, and axe.
 node_modules/installed: package.json package-lock.json
 	npm ci --silent --no-audit --no-fund
 	touch $@

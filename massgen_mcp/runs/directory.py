@@ -34,6 +34,7 @@ class RunDirectory:
         self.path = path
         self.status = path / "status.json"
         self.log = path / "massgen.log"
+        self.report = path / "report.html"
         self.event_log = JournalLog(path)
         self.request = path / "config.json"
 
@@ -126,6 +127,9 @@ class RunDirectory:
     def write_record(self, events: dict[str, Any], table: str) -> None:
         replace_file(self.path / "coordination_events.json", json.dumps(events, indent=2).encode())
         replace_file(self.path / "coordination_table.txt", table.encode("utf-8", "replace"))
+
+    def write_report(self, html: bytes) -> None:
+        replace_file(self.report, html)
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         import yaml  # the server process never writes it

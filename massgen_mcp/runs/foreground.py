@@ -5,9 +5,10 @@ is interrupted, and goes on as soon as somebody resumes it: in a runner, or in a
 know how a run is shown.
 """
 
+import logging
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -43,6 +44,8 @@ from massgen_mcp.runs.sessions import SessionTurns
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.workspace.snapshot import remove_tree
 
+logger = logging.getLogger("massgen_mcp.run")
+
 CONTROL_INTERVAL = 5.0
 """Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
 ADMISSION_INTERVAL = 0.1
@@ -59,6 +62,8 @@ class _Listing:
     sessions: SessionTurns
     news: NewsHost
     nested_host: Callable[[Request], NestedHost]
+    files_of: Callable[[str], RunFiles]
+    """Of any run, by its id."""
     outer: RunView | None = None
     """The run inside which this one is started, and which has to admit it."""
 
@@ -76,6 +81,8 @@ class ForegroundRun:
     session: SessionRecords | None = None
     _listing: _Listing | None = None
     _temporary: Path | None = None
+    _snapshots: list[RunState] = field(default_factory=list[RunState])
+    """How the run ended, once it has."""
 
     @property
     def listed(self) -> bool:
@@ -85,6 +92,23 @@ class ForegroundRun:
         """Remove the files that nobody keeps, for a process that leaves in a hurry."""
         if self._temporary is not None:
             remove_tree(self._temporary)
+
+    def _report(self) -> None:
+        """Write the report, when whoever waited for the run has its answer. Without one the run is none the worse."""
+        from massgen_mcp.runs.reporting import write_report  # nothing starts with it
+
+        try:
+            for snapshot in self._snapshots:
+                write_report(self.directory, snapshot, self._listing and self._listing.files_of)
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            logger.warning("the run has no report: %s", error)
+
+    @contextmanager
+    def reported(self) -> Generator["ForegroundRun"]:
+        """The run, and after what is done with it its report, where its files are kept."""
+        yield self
+        if self._temporary is None:
+            self._report()
 
     async def execute(
         self,
@@ -186,6 +210,7 @@ class ForegroundRun:
 
     def _note_end(self, snapshot: RunState) -> None:
         """If the store cannot be told now, or the turn not be written down, whoever looks next does it."""
+        self._snapshots.append(snapshot)
         with suppress(MassgenError):
             if self._listing is not None:
                 self._listing.store.end(self.run_id, snapshot)
@@ -236,7 +261,8 @@ def run_here(request: RunRequest) -> Generator[ForegroundRun]:
                 if error.code == "session_busy" or enclosing_run(request.team.environ):
                     raise
                 note = f"this run is in no list: {error}"
-        yield run or _unlisted(request, project, note)
+        run = run or _unlisted(request, project, note)
+        yield cleanup.enter_context(run.reported())
 
 
 def _require_utf8(project: Path) -> None:
@@ -274,7 +300,8 @@ def continue_here(row: RunRow, *, environ: Mapping[str, str]) -> Generator[Foreg
         records = SessionRecords(own_place(project, SESSIONS) / row.session_id) if row.session_id else None
         news = engine.liveness.foreground_news(directory, row.run_id, environ)
         listing = _listing(engine, RunService(engine, environ), environ, row.run_id, news)
-        yield ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
+        run = ForegroundRun(row.run_id, directory, environ, session=records, _listing=listing)
+        yield cleanup.enter_context(run.reported())
 
 
 @contextmanager
@@ -327,7 +354,10 @@ def _listing(engine: Engine, service: RunService, environ: Mapping[str, str], ru
     def nested_host(request: Request) -> NestedHost:
         return NestedRunHost(engine, service, environ, run_id, request)
 
-    return _Listing(engine.store, service.sessions, news, nested_host)
+    def files_of(run_id: str) -> RunFiles:
+        return engine.files.of(engine.store.get(run_id))
+
+    return _Listing(engine.store, service.sessions, news, nested_host, files_of)
 
 
 def _entered(store: RunStore, run: NewRun, directory: RunDirectory, *, begins_session: bool) -> bool:

@@ -74,6 +74,9 @@ class Runner:
         self._held_back: frozenset[str] = frozenset()
         """Runs that wait because of the limits of their providers."""
         self._claimed_at = -math.inf
+        self._reports = anyio.CapacityLimiter(1)
+        self._unreported = 0
+        """Runs that have ended and have no report yet."""
 
     async def work(self, listening: Waking) -> None:
         """Execute runs until there has been nothing to do for the idle time."""
@@ -92,7 +95,7 @@ class Runner:
                     await self._heed_controls()
                 except MassgenError as error:  # a store that is full or locked away: what runs goes on
                     logger.warning("%s", error)
-                if self._active or self._ended:
+                if self._active or self._ended or self._unreported:
                     idle_since = time.monotonic()
                 left = self._engine.home.runner_idle_seconds - (time.monotonic() - idle_since)
                 if left <= 0:
@@ -216,6 +219,8 @@ class Runner:
         except JournalNewer as error:
             logger.warning("run %s is left as it is: %s", run_id, error)
             await self._set_aside(run_id)
+            self._leave(run_id)
+            return
         except Exception as error:
             if (fault := storage_fault(error)) is not None:
                 logger.warning("run %s has to wait: %s", run_id, fault)
@@ -224,7 +229,25 @@ class Runner:
             logger.exception("run %s broke", run_id)
             told = f"{type(error).__name__}: {error}"
             self._ended[run_id] = await break_off(directory, "internal", told, self._environ)
+        snapshot = self._ended[run_id]
         self._leave(run_id)
+        await self._report(run_id, directory, snapshot)
+
+    async def _report(self, run_id: str, directory: RunFiles, snapshot: RunState) -> None:
+        """Write the report of a run whose end is known; one at a time, so that other runs are not slowed."""
+
+        def write() -> None:
+            from massgen_mcp.runs.reporting import write_report  # no runner starts with it
+
+            write_report(directory, snapshot, lambda nested: self._engine.files.of(self._store.get(nested)))
+
+        self._unreported += 1
+        try:
+            await anyio.to_thread.run_sync(write, limiter=self._reports)
+        except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
+            logger.warning("run %s has no report: %s", run_id, error)
+        finally:
+            self._unreported -= 1
 
     def _leave(self, run_id: str) -> None:
         """The run goes on here no more."""

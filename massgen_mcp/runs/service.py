@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 import anyio.to_thread
@@ -37,6 +37,9 @@ from massgen_mcp.runs.sessions import History, SessionTurns
 from massgen_mcp.runs.starting import Within, enqueue
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
 from massgen_mcp.workspace.guard import safe_id
+
+if TYPE_CHECKING:
+    from massgen_mcp.page.data import RunPage
 
 Until = Literal["terminal", "phase", "change"]
 
@@ -263,6 +266,19 @@ class RunService:
         return await anyio.to_thread.run_sync(
             lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
         )
+
+    async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
+        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
+        Raises `MassgenError` store_unavailable.
+        """
+        from massgen_mcp.runs.reporting import page_of  # no server starts with it
+
+        def made() -> "RunPage":
+            return page_of(
+                view.directory, view.snapshot, lambda run_id: self._files.of(self._store.get(run_id)), redacted=redacted
+            )
+
+        return await anyio.to_thread.run_sync(made)
 
     async def recent(
         self,

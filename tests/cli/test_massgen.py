@@ -71,6 +71,7 @@ def test_automation_prints_the_lines_of_the_contract_in_their_order(home: TempHo
         r"DURATION: \d+\.\d+s",
         r"COST: \$0\.00 for \d+ calls, [\d,]+ tokens",
         re.escape(f"ANSWER_FILE: {directory / 'final' / 'agent_b' / 'answer.txt'}"),
+        re.escape(f"REPORT: {directory / 'report.html'}"),
         "ANSWER_PREVIEW: Neither: replace it piece by piece.*",
         r"COMPLETED: 3 agents, \d+\.\d+s total",
     ]
@@ -95,7 +96,7 @@ async def test_escapes_of_a_model_never_reach_the_output(home: TempHome, aimock:
     assert "a second line" in output
     assert without_escapes(output), repr(output)
     if automation:
-        assert len(output.splitlines()) == 12, "a line of the answer is not a line of the contract"
+        assert len(output.splitlines()) == 13, "a line of the answer is not a line of the contract"
 
 
 def test_a_failing_team_stays_within_twenty_lines(home: TempHome) -> None:
@@ -220,7 +221,7 @@ def test_the_output_file_gets_the_final_answer(home: TempHome) -> None:
     target = home.work / "answer.md"
     assert value_of(done.stdout, "OUTPUT_FILE") == str(target)
     assert target.read_text() == Path(value_of(done.stdout, "ANSWER_FILE")).read_text()
-    assert len(done.stdout.splitlines()) == 13
+    assert len(done.stdout.splitlines()) == 14
 
 
 def test_three_runs_of_one_config_at_once_do_not_collide(home: TempHome) -> None:

@@ -34,8 +34,8 @@ from massgen_mcp.views.spent import money_notes, spent_text
 
 MAX_LINES = 20
 """What --automation prints, whatever happens."""
-OPENING_LINES = 7
-"""Those before the agents begin, at most."""
+OPENING_LINES = 6
+"""Those before the agents begin, without a note on the config."""
 
 
 async def run_once(options: Options) -> int:
@@ -54,7 +54,7 @@ async def run_once(options: Options) -> int:
         if commands := await sandbox_note(request.config, os.environ):
             print_error(commands)
         snapshot = await execute_shown(run, options)
-        return await _conclude(run, snapshot, options)
+        return await _conclude(run, snapshot, options, OPENING_LINES + bool(request.team.note))
 
 
 async def resume_run(options: Options) -> int:
@@ -74,11 +74,11 @@ async def resume_run(options: Options) -> int:
         return await _conclude(run, snapshot, options)
 
 
-async def _conclude(run: ForegroundRun, ended: RunState, options: Options) -> int:
-    """Tell how it ended, and bring what it changed into the person's files. Returns the exit code."""
+async def _conclude(run: ForegroundRun, ended: RunState, options: Options, before: int = OPENING_LINES) -> int:
+    """Tell how it ended, and bring what it changed into their files. Returns the exit code. `before`: lines so far."""
     asked = asks_first(options)
     applied = [] if asked else await apply_at_end(run, ended, options)
-    code = _report(ended, run.directory, options, run.note, applied)
+    code = _report(ended, run.directory, options, run.note, applied, before)
     for line in await apply_at_end(run, ended, options) if asked else ():
         print_line(line)
     return code
@@ -149,9 +149,9 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunState, directory: RunFiles, options: Options, note: str, applied: list[str]) -> int:
+def _report(run: RunState, directory: RunFiles, options: Options, note: str, applied: list[str], before: int) -> int:
     """Tell how it ended, and write the output file. `note` comes first among the warnings. `applied`: what became of
-    the changed files.
+    the changed files. `before`: lines so far.
     """
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
@@ -159,7 +159,7 @@ def _report(run: RunState, directory: RunFiles, options: Options, note: str, app
     (*closing, last), code = _closing(run, directory, options)
     closing += [*applied, last]
     notes = [note] if note else []
-    for warning in [*notes, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(notes))]:
+    for warning in [*notes, *_warnings(run, MAX_LINES - before - len(closing) - len(notes))]:
         print_line(f"WARNING: {warning}")
     for line in closing:
         print_line(line)
@@ -178,6 +178,8 @@ def _closing(run: RunState, directory: RunFiles, options: Options) -> tuple[list
     lines.append(f"COST: {spent_text(run.spent)}")
     if winner and not options.no_logs and not run.unkept:
         lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
+    if not options.no_logs:
+        lines.append(f"REPORT: {directory.report}")
     if run.best_answer is not None:
         lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
         if options.output_file is not None:

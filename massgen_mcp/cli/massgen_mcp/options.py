@@ -147,6 +147,12 @@ def make_parser() -> argparse.ArgumentParser:
     apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
     apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
     apply.add_argument("--undo", action="store_true", help="take back what was applied last")
+    report = about_run("report", "write a run's report.html anew, and name it")
+    report.add_argument("--open", action="store_true", help="open it in the browser")
+    report.add_argument("--output", metavar="FILE", type=Path, help="write it to this file")
+    report.add_argument(
+        "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
+    )
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")

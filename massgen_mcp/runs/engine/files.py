@@ -33,6 +33,11 @@ class RunFiles(Protocol):
         ...
 
     @property
+    def report(self) -> Path:
+        """`report.html`, the page of the run; there a moment after the end."""
+        ...
+
+    @property
     def event_log(self) -> EventLog: ...
 
     def read_request(self) -> Request:
@@ -69,6 +74,8 @@ class RunFiles(Protocol):
     def write_record(self, events: dict[str, Any], table: str) -> None:
         """`coordination_events.json` and `coordination_table.txt`."""
         ...
+
+    def write_report(self, html: bytes) -> None: ...
 
     def write_metadata(self, metadata: dict[str, Any]) -> None:
         """`execution_metadata.yaml`: what ran, for people who compare runs."""

@@ -1,6 +1,7 @@
 """`get_result`: the answer first, and on its first page what led to it; later pages are the text and nothing else."""
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
@@ -40,6 +41,8 @@ View = Literal["summary", "full", "votes", "diff", "agent"]
 
 ANSWER_BYTES = 6_000
 """An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
+REPORT_SECONDS = 30
+"""So long after the end of a run its report may still be on its way."""
 LEAST_BYTES = 400
 """Whatever else there is, a page has so much room for its text."""
 
@@ -286,13 +289,15 @@ class _Pages:
 
 
 def _paths(view: RunView, agent: str | None) -> dict[str, str]:
-    """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
+    """Absolute paths of what exists: the run directory, the final answer, the report, and the asked agent's answer."""
     run, directory = view.snapshot, view.directory
     paths = {"run_directory": str(directory.path)}
     if run.winner and run.final_answer and not run.unkept:
         paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
     if run.best_changes is not None and run.best_changes.patch is not None:
         paths["patch"] = str(directory.path / run.best_changes.patch)
+    if run.ended_at is not None and (directory.report.exists() or time.time() < run.ended_at + REPORT_SECONDS):
+        paths["report"] = str(directory.report)
     if agent is not None and (path := run.agents[agent].answers[-1].path):
         paths["agent_answer"] = str(directory.path / path)
     return paths

@@ -1,0 +1,204 @@
+"""What the page of a run is given to draw: one model, whoever draws it and wherever it comes from.
+
+Times are seconds since the run began. Texts of models, tools and people are in it as they were written: whoever draws
+them has to show them as text. An amount of money is in words, so that an unknown one cannot be taken for nothing.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from massgen_mcp.run_state.status import RunStatus
+
+CallEnd = Literal["replied", "failed", "stopped", "lost", "open"]
+"""How a model call ended. `lost`: with the process that waited for it; `open`: it has not ended."""
+
+Phase = Literal["First answers", "Reading, improving, voting", "Final answer", "Judging it", "Nested runs"]
+
+MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
+"""What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Text(Part):
+    """Something that somebody wrote. `left_out`: so many characters of it are not here."""
+
+    text: str
+    left_out: int = 0
+
+
+class Lane(Part):
+    """One agent. `name` is the one in the records, `id` the config's."""
+
+    name: str
+    id: str
+    model: str
+    dropped: str = ""
+    """Why it takes part no more."""
+    dropped_at: float | None = None
+    author: bool = False
+    """It wrote the answer that the run ended with."""
+
+
+class Call(Part):
+    """A model call. `say`: how it ended, in words."""
+
+    agent: str
+    start: float
+    end: float
+    phase: Phase
+    ended: CallEnd
+    say: str
+
+
+class ToolCall(Part):
+    """A tool that ran for an agent. `shown`: what it was to do, where that is known."""
+
+    agent: str
+    start: float
+    end: float
+    name: str
+    shown: str
+    failed: bool
+
+
+class Answer(Part):
+    """`key` tells it from every other answer of the run; a label is used again by a further attempt."""
+
+    key: str
+    label: str
+    agent: str
+    at: float
+    text: Text
+    earlier: str | None = None
+    """Key of the same agent's answer before it."""
+    won: bool = False
+
+
+class Vote(Part):
+    """`answer`: key of the answer it was cast for. `void_at`: when something made it void."""
+
+    agent: str
+    answer: str
+    at: float
+    reason: Text
+    void_at: float | None = None
+    run_off: bool
+    stands: bool
+    """It is counted now."""
+    dissent: bool
+    """It stands, and is for an answer that says something else than the winner's."""
+
+
+class Moment(Part):
+    """One thing that happened, in a plain sentence. `detail`: the beginning of what was written with it."""
+
+    at: float
+    agent: str | None
+    say: str
+    detail: str
+    kind: MomentKind
+
+
+class ShownAnswer(Part):
+    """`name` is the neutral one that the viewer saw."""
+
+    name: str
+    answer: str
+
+
+class Shown(Part):
+    """What an agent was sent at one moment besides the question."""
+
+    at: float
+    agent: str
+    what: str
+    ballot: tuple[ShownAnswer, ...] = ()
+    texts: tuple[Text, ...] = ()
+    """Reasons of votes, messages of the caller, and notes of the team, as far as they were shown."""
+
+
+class Sum(Part):
+    """What was spent on one agent, model or phase. `share`: of the largest one, from 0 to 1."""
+
+    name: str
+    calls: int
+    tokens: str
+    cost: str
+    share: float
+
+
+class Sums(Part):
+    """`measure`: what the shares are of; tokens, where the price of a call is unknown."""
+
+    measure: Literal["cost", "tokens"]
+    by_agent: tuple[Sum, ...]
+    by_model: tuple[Sum, ...]
+    by_phase: tuple[Sum, ...]
+    notes: tuple[str, ...]
+
+
+class Place(Part):
+    """`place`, from 0 to 1, is where the time `at` lies on the time line; between two of them it lies in proportion."""
+
+    at: float
+    place: float
+
+
+class TimeLine(Part):
+    """`idle`: stretches in which nobody worked, drawn shorter than they were."""
+
+    end: float
+    places: tuple[Place, ...]
+    idle: tuple[tuple[float, float], ...]
+
+
+class Nested(Part):
+    """A run that was started inside this one. `run`: it as a page of its own, where its record can be read."""
+
+    run_id: str
+    agent: str | None
+    start: float
+    end: float | None
+    state: str
+    say: str
+    run: "RunPage | None" = None
+
+
+class RunPage(Part):
+    run_id: str
+    state: RunStatus
+    started_at: float | None
+    """Seconds since the epoch."""
+    question: Text
+    headline: str
+    """How it stands or ended, in two or three words."""
+    facts: tuple[str, ...]
+    reason: Text | None
+    """Why it ended otherwise than completed."""
+    answer: Text | None
+    """The final answer, or else the best one that it ended with."""
+    final: bool
+    """The answer is the final one of a completed run."""
+    decided_at: float | None
+    decided: tuple[str, ...]
+    """What decided beyond the votes."""
+    agents: tuple[Lane, ...]
+    time_line: TimeLine
+    calls: tuple[Call, ...]
+    tools: tuple[ToolCall, ...]
+    answers: tuple[Answer, ...]
+    votes: tuple[Vote, ...]
+    moments: tuple[Moment, ...]
+    shown: tuple[Shown, ...]
+    sums: Sums
+    nested: tuple[Nested, ...]
+    patch: Text | None = None
+    """What the run changed in files, as a unified diff."""
+    notes: tuple[str, ...]
+    """What is left out here."""
+    redacted: bool
+    """The texts are left out on purpose."""

@@ -1,0 +1,217 @@
+"""When what happened in a run, in the order of time: what its state, which tells of one moment, does not keep.
+
+Reads every record once. Who may vote, what counts and who wins is not decided here: the state is asked for it.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from massgen_mcp import events
+from massgen_mcp.events import LogRecord
+from massgen_mcp.money.spending import Spending
+from massgen_mcp.page.data import CallEnd, MomentKind, Phase
+from massgen_mcp.views.sentences import Sentence, sentence_of
+
+_STEERING = (
+    events.CallerSaid,
+    events.FinishRequested,
+    events.InputRequired,
+    events.InputGiven,
+    events.BudgetRaised,
+    events.RunCancelled,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """`ended` and `end` change once."""
+
+    agent: str
+    call_id: str
+    start: float
+    phase: Phase
+    end: float = 0.0
+    ended: CallEnd = "open"
+    say: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTool:
+    agent: str
+    start: float
+    end: float
+    name: str
+    shown: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PastAnswer:
+    at: float
+    attempt: int
+    event: events.AnswerSubmitted
+
+
+@dataclass(frozen=True, slots=True)
+class PastVote:
+    at: float
+    attempt: int
+    event: events.VoteCast
+    void_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastMoment:
+    at: float
+    agent: str | None
+    sentence: Sentence
+    kind: MomentKind
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What an agent was sent."""
+
+    at: float
+    attempt: int
+    event: events.RoundStarted | events.BallotChanged | events.MessagesShown | events.PresentationStarted
+
+
+@dataclass
+class History:
+    """Mutable while records are added; treat it as read-only. Times are those of the records, in seconds."""
+
+    calls: list[PastCall] = field(default_factory=list[PastCall])
+    tools: list[PastTool] = field(default_factory=list[PastTool])
+    answers: list[PastAnswer] = field(default_factory=list[PastAnswer])
+    votes: list[PastVote] = field(default_factory=list[PastVote])
+    moments: list[PastMoment] = field(default_factory=list[PastMoment])
+    sent: list[Sent] = field(default_factory=list[Sent])
+    nested: dict[str, tuple[float, float | None]] = field(default_factory=dict[str, tuple[float, float | None]])
+    """From when to when a nested run went on, by its id."""
+    by_phase: dict[Phase, Spending] = field(default_factory=dict[Phase, Spending])
+    decided: float | None = None
+    """When the winner of the last attempt was chosen."""
+    last: float = 0.0
+    """When the last thing happened."""
+    _attempt: int = 1
+    _models: dict[str, str] = field(default_factory=dict[str, str])
+    _alone: set[str] = field(default_factory=set[str])
+    """Agents in a round that began without answers of others."""
+    _open_calls: dict[str, int] = field(default_factory=dict[str, int])
+    """Place in `calls`, by id."""
+    _standing: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Places in `votes` of those of an agent that nothing has made void."""
+    _shown_tools: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, record: LogRecord) -> None:
+        event = record.event
+        if isinstance(event, events.TextDelta):
+            return
+        if isinstance(event, events.RunResumed):
+            for call_id in list(self._open_calls):
+                self._end_call(call_id, self.last, "lost", "lost with its process")
+        self.last = max(self.last, record.time)
+        self._add_moment(record.time, event)
+        self._add(record.time, event)
+
+    def _add(self, at: float, event: events.AnyEvent | events.UnknownEvent) -> None:  # noqa: C901 - one case per event, nothing else
+        match event:
+            case events.RunStarted():
+                self._models = {agent.name: agent.model for agent in event.agents}
+            case events.AttemptStarted():
+                self._attempt, self._standing, self.decided = event.attempt, {}, None
+            case events.WinnerChosen():
+                self.decided = at
+            case events.RoundStarted() | events.BallotChanged() | events.MessagesShown():
+                self._send(at, event)
+            case events.PresentationStarted():
+                self._send(at, event)
+            case events.ModelCallStarted():
+                self._begin_call(at, event)
+            case events.ModelReplied():
+                self._spending(event.call_id).add_reply(event)
+                self._end_call(event.call_id, at, "replied", sentence_of(event).text)
+            case events.ModelCallRetried():
+                self._lose(event)
+            case events.ModelCallFailed():
+                self._lose(event)
+                self._end_call(event.call_id, at, "failed", sentence_of(event).text)
+            case events.ModelCallAborted():
+                self._lose(event)
+                self._end_call(event.call_id, at, "stopped", sentence_of(event).text)
+            case events.ToolStarted():
+                self._shown_tools[event.call_id] = event.shown
+            case events.ToolFinished():
+                shown = self._shown_tools.pop(event.call_id, "")
+                self.tools.append(PastTool(event.agent, at - event.seconds, at, event.name, shown, event.is_error))
+            case events.AnswerSubmitted():
+                self.answers.append(PastAnswer(at, self._attempt, event))
+                for voter in event.voided_votes:
+                    self._void(voter, at)
+            case events.VoteCast():
+                self._standing.setdefault(event.agent, []).append(len(self.votes))
+                self.votes.append(PastVote(at, self._attempt, event))
+            case events.AgentDropped():
+                self._void(event.agent, at)
+            case events.NestedRunStarted():
+                self.nested[event.run_id] = (at, None)
+            case events.NestedRunEnded():
+                self.nested[event.run_id] = (self.nested.get(event.run_id, (at, None))[0], at)
+            case _:
+                pass
+
+    def _add_moment(self, at: float, event: events.AnyEvent | events.UnknownEvent) -> None:
+        """One for everything that the records or the live view tell, or that is a warning."""
+        said = sentence_of(event)
+        bad = said.level in ("WARNING", "ERROR")
+        if not (said.record or said.live or bad):
+            return
+        kind: MomentKind = "step"
+        if isinstance(event, events.AnswerSubmitted):
+            kind = "answer"
+        elif isinstance(event, events.VoteCast):
+            kind = "vote"
+        elif isinstance(event, _STEERING):
+            kind = "steering"
+        elif bad:
+            kind = "failure"
+        self.moments.append(PastMoment(at, getattr(event, "agent", None), said, kind))
+
+    def _send(
+        self,
+        at: float,
+        event: events.RoundStarted | events.BallotChanged | events.MessagesShown | events.PresentationStarted,
+    ) -> None:
+        self.sent.append(Sent(at, self._attempt, event))
+        if isinstance(event, events.RoundStarted | events.BallotChanged):
+            (self._alone.discard if event.ballot else self._alone.add)(event.agent)
+
+    def _begin_call(self, at: float, event: events.ModelCallStarted) -> None:
+        match event.purpose:
+            case "coordinate":
+                alone = event.agent in self._alone
+                phase: Phase = "First answers" if alone else "Reading, improving, voting"
+            case "present":
+                phase = "Final answer"
+            case "evaluate":
+                phase = "Judging it"
+        self._open_calls[event.call_id] = len(self.calls)
+        self.calls.append(PastCall(event.agent, event.call_id, at, phase))
+        self._lose(event)
+
+    def _end_call(self, call_id: str, at: float, ended: CallEnd, say: str) -> None:
+        if (place := self._open_calls.pop(call_id, None)) is not None:
+            self.calls[place] = replace(self.calls[place], end=at, ended=ended, say=say)
+
+    def _void(self, voter: str, at: float) -> None:
+        for place in self._standing.pop(voter, []):
+            self.votes[place] = replace(self.votes[place], void_at=at)
+
+    def _spending(self, call_id: str) -> Spending:
+        place = self._open_calls.get(call_id)
+        phase: Phase = self.calls[place].phase if place is not None else "Reading, improving, voting"
+        return self.by_phase.setdefault(phase, Spending())
+
+    def _lose(self, event: events.LostTry) -> None:
+        """What a try without a reply has to be paid for; before the call is noted as ended."""
+        self._spending(event.call_id).add_lost(event, self._models.get(event.agent, ""))

@@ -1,0 +1,32 @@
+// Elements are made by name and text is set as text: nothing that anybody wrote is ever read as markup.
+const SVG = 'http://www.w3.org/2000/svg';
+const put = (element, attributes, children) => {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (name === 'style') Object.assign(element.style, value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
+  return element;
+};
+const h = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
+const s = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
+
+// Characters that would be invisible, or would turn the direction of the text around them, are shown.
+const visible = text => text
+  .replace(/[\x00-\x08\x0b-\x1f\x7f]/g, c => String.fromCharCode(c === '\x7f' ? 0x2421 : 0x2400 + c.charCodeAt(0)))
+  .replace(/[\u202a-\u202e\u2066-\u2069]/g, c => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase()}⟩`);
+const flat = (text, most) => {
+  const line = visible(text.slice(0, 4 * most).replace(/\s+/g, ' ').trim());
+  return line.length > most ? line.slice(0, most - 1) + '…' : line;
+};
+const bdi = text => h('bdi', {}, visible(text));
+const leftOut = text => text.left_out
+  ? h('p', {class: 'note'}, `${text.left_out.toLocaleString('en')} characters are left out here.`) : null;
+const plain = text => [text.text && h('div', {class: 'plain'}, visible(text.text)), leftOut(text)];
+const clock = seconds => {
+  const whole = Math.floor(Math.max(0, seconds)), two = number => String(number).padStart(2, '0');
+  const hours = Math.floor(whole / 3600);
+  return (hours ? `${hours}:` : '') + two(Math.floor(whole / 60) % 60) + ':' + two(whole % 60);
+};

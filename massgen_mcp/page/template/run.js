@@ -1,0 +1,202 @@
+// Draws one run as it is given; knows nothing of where the data came from.
+function draw(run, into) {
+  const agents = Object.fromEntries(run.agents.map((agent, place) => [agent.name, {...agent, place}]));
+  const answers = Object.fromEntries(run.answers.map(answer => [answer.key, answer]));
+  const who = name => h('strong', {style: {color: colour(agents[name].place)}}, bdi(agents[name].id));
+  const dot = name => h('span', {class: 'dot', 'aria-hidden': 'true', style: {background: colour(agents[name].place)}});
+  const ofAnswer = key => answers[key] ? [who(answers[key].agent), ` ${key}`] : key;
+  const chip = (text, tone) => h('span', {class: `chip ${tone || ''}`}, text);
+  const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {}, h('h2', {}, heading), body) : null;
+  const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
+  const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
+  const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
+
+  function header() {
+    const long = run.question.text.length > 300, question = run.question.text ? flat(run.question.text, 300) : 'A question that is left out here';
+    const tone = run.state === 'completed' ? 'good' : run.state === 'failed' || run.state === 'timed_out' ? 'bad' : 'busy';
+    document.title = `${flat(run.question.text, 60) || run.run_id} · massgen`;
+    return h('header', {}, h('h1', {}, h('bdi', {}, question)),
+      long ? drawer('The whole question', plain(run.question)) : null,
+      h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : '') + run.headline),
+        run.facts.map(fact => h('span', {}, bdi(fact)))),
+      run.notes.map(note => h('p', {class: 'note'}, note)));
+  }
+
+  function answer() {
+    const author = run.agents.find(agent => agent.author);
+    return [
+      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
+      h('section', {}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
+        run.answer ? written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
+        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
+    ];
+  }
+
+  function play() {
+    const holder = h('div', {class: 'line'}), opened = new Set(), moments = run.moments, last = moments.length;
+    const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
+    const slide = h('input', {type: 'range', min: 0, max: last, value: last, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
+    let show = () => {}, now = last, timer = null, wide = 0;
+    const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
+      moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];
+    function seek(to) {
+      now = to;
+      const moment = moments[to];
+      show(moment ? moment.at : null);
+      slide.value = to;
+      time.textContent = at(moment ? moment.at : run.time_line.end);
+      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
+        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool. Press Replay, or step through the moments with the arrow keys.')]));
+      slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
+    }
+    function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
+    function step() {
+      if (now >= last) return stop();
+      seek(Math.min(last, now + Math.ceil(last / 500)));
+      timer = setTimeout(step, Math.min(1500, Math.max(60, 15000 / last)));
+    }
+    function toggle() {
+      if (timer !== null) return stop();
+      go.textContent = 'Pause';
+      seek(now >= last ? 0 : now);
+      timer = setTimeout(step, 400);
+    }
+    function redraw() {
+      const line = timeline(run, Math.max(300, holder.clientWidth), opened, (owner, key) => { if (owner === run) openAnswer(key); });
+      holder.replaceChildren(line.picture);
+      show = line.show;
+      seek(now);
+    }
+    const openers = run.nested.filter(nested => nested.run).map(nested => {
+      const button = h('button', {type: 'button', 'aria-expanded': 'false', onclick: () => {
+        if (!opened.delete(nested.run_id)) opened.add(nested.run_id);
+        button.setAttribute('aria-expanded', String(opened.has(nested.run_id)));
+        redraw();
+      }}, `Lanes of ${nested.run_id} (${nested.state})`);
+      return button;
+    });
+    new ResizeObserver(() => { if (holder.clientWidth !== wide) { wide = holder.clientWidth; redraw(); } }).observe(holder);
+    addEventListener('beforeprint', () => { stop(); seek(last); });
+    requestAnimationFrame(() => {
+      redraw();
+      const asked = /^#moment=(\d+)$/.exec(location.hash);
+      if (asked) seek(Math.min(last, Number(asked[1])));
+    });
+    return section('How they got there', holder, say, h('div', {class: 'play'}, go, slide, time),
+      openers.length ? h('div', {class: 'nested'}, openers) : null,
+      drawer(`All ${count(last, 'moment')} in words`, h('ol', {class: 'events'},
+        moments.map(moment => h('li', {}, h('span', {class: 'clock'}, at(moment.at)), ' ', sentence(moment))))));
+  }
+
+  const oneVote = vote => h('div', {class: 'vote', style: {borderColor: colour(agents[vote.agent].place)}},
+    h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null,
+      vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
+    h('div', {class: 'dim'}, plain(vote.reason)));
+  function votes() {
+    const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, 'Nobody voted.')) : null;
+    const dissent = standing.filter(vote => vote.dissent);
+    return section('Votes',
+      dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,
+      run.decided.map(line => h('p', {class: 'dim'}, line)),
+      standing.map(oneVote),
+      rest.length ? drawer(`${count(rest.length, 'vote')} that did not count in the end`, rest.map(oneVote)) : null);
+  }
+
+  function sums() {
+    const {sums: all} = run, bars = all.measure === 'cost' ? 'of the cost' : 'of the tokens';
+    const group = (name, rows, paint) => rows.length ? h('tbody', {},
+      h('tr', {class: 'h'}, h('th', {scope: 'rowgroup'}, name), h('td', {}, h('span', {class: 'sr'}, `Share ${bars}`)),
+        ['Cost', 'Tokens', 'Calls'].map(head => h('th', {scope: 'col'}, head))),
+      rows.map((row, k) => h('tr', {}, h('th', {scope: 'row'}, bdi(row.name)),
+        h('td', {}, row.share ? h('i', {style: {width: `${Math.max(2, 100 * row.share)}%`, background: paint(k)}}) : null),
+        [row.cost, row.tokens, String(row.calls)].map(cell => h('td', {}, cell))))) : null;
+    return section('Cost and tokens', h('table', {class: 'sums'},
+      h('colgroup', {}, ['n', '', 'u', 'k', 'c'].map(name => h('col', {class: name}))),
+      group('By agent', all.by_agent, k => k < run.agents.length ? colour(k) : ''),
+      group('By model', all.by_model, () => ''), group('By phase', all.by_phase, () => '')),
+      all.notes.map(note => h('p', {class: 'dim'}, note)));
+  }
+
+  const drawers = new Map();
+  function openAnswer(key) {
+    const found = drawers.get(key);
+    if (!found) return;
+    found.open = true;
+    found.scrollIntoView({block: 'nearest'});
+    found.querySelector('summary').focus();
+  }
+  function answerList() {
+    const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text])];
+    if (run.final && run.answer) options.push(['final', 'the final answer', run.answer]);
+    const list = run.answers.map(one => {
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`];
+      const made = drawer(words, written(one.text), one.earlier && !run.redacted
+        ? drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier].text, one.text))) : null);
+      drawers.set(one.key, made);
+      return made;
+    });
+    return section('Answers', options.length > 1 && !run.redacted ? compare(options) : null, list);
+  }
+  // Drawn when its drawer is opened for the first time.
+  function later(make) {
+    const holder = h('div');
+    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().filter(Boolean)), {once: true}));
+    return holder;
+  }
+  function compare(options) {
+    const won = run.answers.find(one => one.won), first = won ? (won.earlier || won.key) : options[0][0];
+    const second = options[options.length - 1][0] === first ? options[0][0] : options[options.length - 1][0];
+    const choice = (label, chosen) => h('select', {'aria-label': label, onchange: update},
+      options.map(([key, words]) => h('option', {value: key, selected: key === chosen}, words)));
+    const from = choice('Compare this answer', first), to = choice('with this answer', second), holder = h('div');
+    const text = key => options.find(option => option[0] === key)[2];
+    function update() { holder.replaceChildren(...compared(text(from.value), text(to.value)).filter(Boolean)); }
+    const box = drawer('Compare two answers', h('div', {class: 'compare'}, from, h('span', {}, '→'), to), holder);
+    box.addEventListener('toggle', update, {once: true});
+    return box;
+  }
+
+  function trouble() {
+    const lines = kind => run.moments.filter(moment => moment.kind === kind).map(moment => h('li', {},
+      h('span', {class: 'clock'}, at(moment.at)), ' ', moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null,
+      visible(moment.say), moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null));
+    const failures = lines('failure'), steering = lines('steering');
+    return [failures.length ? section('Failures and refusals', h('ol', {class: 'events'}, failures)) : null,
+      steering.length ? section('Steering', h('ol', {class: 'events'}, steering)) : null];
+  }
+
+  function shown() {
+    return section('What each agent was shown', run.agents.map(agent => {
+      const sent = run.shown.filter(one => one.agent === agent.name);
+      return sent.length ? drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
+        h('span', {class: 'clock'}, at(one.at)), ` ${one.what}`,
+        one.ballot.length ? h('ul', {}, one.ballot.map(entry => h('li', {}, `${entry.name} was `, ofAnswer(entry.answer)))) : one.what.startsWith('Round') ? ': the question, no answers' : null,
+        one.texts.map(plain))))) : null;
+    }));
+  }
+
+  function tools() {
+    if (!run.tools.length) return null;
+    return section('Tools and commands', drawer(count(run.tools.length, 'call'), h('ol', {class: 'events'}, run.tools.map(tool => h('li', {},
+      h('span', {class: 'clock'}, at(tool.start)), ' ', agents[tool.agent] ? [who(tool.agent), ' '] : null, h('code', {}, visible(tool.name)),
+      tool.failed ? chip('failed', 'bad') : null, tool.shown ? [' ', h('span', {class: 'dim'}, bdi(tool.shown))] : null)))));
+  }
+
+  function nestedRuns() {
+    return section('Nested runs', run.nested.map(nested => drawer([h('strong', {}, nested.run_id), ` · ${nested.state}`,
+      nested.agent && agents[nested.agent] ? [' · started by ', who(nested.agent)] : null],
+    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not here.'))));
+  }
+
+  const about = () => h('footer', {class: 'facts'}, h('span', {}, run.run_id),
+    run.started_at === null ? null : h('time', {datetime: new Date(run.started_at * 1000).toISOString()}, new Date(run.started_at * 1000).toLocaleString()));
+
+  into.replaceChildren(...[header(), answer(), play(), h('div', {class: 'two'}, votes(), sums()), answerList(),
+    run.patch ? section('Changes in files', run.patch.text ? patch(run.patch.text) : null, leftOut(run.patch)) : null,
+    trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
+}
+// On paper everything is open.
+addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.dataset.was = one.open; one.open = true; }));
+addEventListener('afterprint', () => document.querySelectorAll('details').forEach(one => { one.open = one.dataset.was === 'true'; }));
+draw(JSON.parse(document.getElementById('data').textContent), document.getElementById('run'));

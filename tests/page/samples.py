@@ -1,0 +1,92 @@
+"""Runs to look at, played by scripted agents in this process, and their reports as the product writes them."""
+
+from pathlib import Path
+from typing import Any
+
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.runs.reporting import write_report
+from tests.teams import Act, Ended, run_team
+
+QUESTION = "Rewrite it, or mend it?"
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "</script><script>alert(3)</script>",
+    "<!-- <script>",
+    "abc\u202egnp.exe\u202c\u2066\u2069",
+    "\x1b[31mred\x1b]0;title\x07\x00",
+    "[press me](javascript:alert(4))",
+    "[press me](data:text/html,<script>alert(5)</script>)",
+    "![picture](http://127.0.0.1:9/picture.png)",
+    "<svg onload=alert(6)><iframe src=javascript:alert(7)></iframe>",
+    "\"'><base href=http://127.0.0.1:9/><style>*{display:none}</style>",
+    "| a | b |\n|---|---|\n| <b onclick=alert(8)>x</b> | `<u>` |",
+    "```html\n<script>alert(9)</script>\n```",
+    "[" * 3_000 + "*" * 3_000 + "`" * 3_001,
+    "> " * 500 + "deep",
+    "\n".join("  " * depth + "- item" for depth in range(60)),
+    "\u2028\u2029${alert(10)}",
+)
+"""Texts that want to be something else than text."""
+
+
+def agent(name: str, *script: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    backend = {"type": "scripted", "model": f"model-of-{name}", "script": list(script), **settings}
+    return {"id": name, "backend": backend}
+
+
+def price(usd: float) -> dict[str, Any]:
+    return {"price": {"input_usd_per_million": usd, "output_usd_per_million": 5 * usd}}
+
+
+async def reported(
+    path: Path, *agents: dict[str, Any], question: str = QUESTION, act: Act | None = None, **settings: Any
+) -> Ended:
+    """Play a run to its end, and write its report as whoever executes a run does."""
+    config = config_from_data({"agents": agents, **settings}, "test", environ={})
+    ended = await run_team(path, config, question=question, act=act)
+    write_report(ended.directory, ended.snapshot, None)
+    return ended
+
+
+async def disagreeing(path: Path) -> Ended:
+    """Three agents: ada votes for herself, bo's second answer voids that, ada comes round to bo, cleo dissents."""
+    return await reported(
+        path,
+        agent(
+            "ada",
+            {"answer": "Rewrite it."},
+            {"vote": "own", "reason": "Mine."},
+            {"vote": "piece", "reason": "Safer."},
+            **price(2),
+        ),
+        agent(
+            "bo",
+            {"answer": "Replace it\n\n- in nine months, slowly\n- piece by piece"},
+            {"answer": "Replace it\n\n- in six months, slowly\n- piece by piece\n- with tests", "delay_seconds": 0.2},
+            {"vote": "own", "reason": "It can stop after any step."},
+            presentation="**Neither**: replace it piece by piece.",
+            **price(5),
+        ),
+        agent(
+            "cleo", {"answer": "Mend it."}, {"vote": "Mend", "reason": "Less work.", "delay_seconds": 0.4}, **price(1)
+        ),
+    )
+
+
+async def failing(path: Path) -> Ended:
+    """Nobody is left, and there is no answer."""
+    broken = {"fail": "auth"}
+    return await reported(path, agent("ada", broken), agent("bo", broken), agent("cleo", {"say": "Hm."}, *[broken] * 9))
+
+
+async def hostile(path: Path) -> Ended:
+    """Whatever can be said is said by somebody who means harm; the question is a word of a million letters."""
+    text = "\n\n".join(HOSTILE)
+    return await reported(
+        path,
+        agent("ada", {"answer": text}, {"vote": "own", "reason": text}, {"vote": "own", "reason": text}),
+        agent("bo", {"answer": f"{text} too"}, {"vote": "own", "reason": f"\u202e{text}"}),
+        question=f"<script>alert(11)</script>\u202e{'q' * 1_000_000}",
+    )

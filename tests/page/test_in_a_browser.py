@@ -1,0 +1,258 @@
+"""The page of a run as a person meets it: in a real browser, from the file that a run leaves behind."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import pytest
+
+from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
+from massgen_mcp.page.data import Text
+from massgen_mcp.page.report import report
+from massgen_mcp.runs.reporting import page_of
+from tests.browser import Browser, Tab
+from tests.harness import TempHome, agent, call, poll_until
+from tests.page import samples
+from tests.page.samples import disagreeing, failing, hostile, reported
+from tests.teams import Act, Ended
+
+Sample = Callable[[Path], Awaitable[Ended]]
+
+
+def sentence(tab: Tab) -> str:
+    return str(tab.js("document.querySelector('.say').innerText"))
+
+
+async def test_the_page_tells_the_answer_the_votes_the_dissent_and_the_cost(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        assert tab.js("document.title") == f"{samples.QUESTION} · massgen"
+        assert tab.js("document.querySelector('h2').innerText.toLowerCase()") == "final answer"
+        assert tab.js("document.querySelector('section strong').innerText") == "Neither"
+        text = tab.text()
+    assert "bo won 2 of 3 votes" in text
+    assert "Dissent: cleo for cleo agent3.1" in text
+    for answer in ended.of(AnswerSubmitted):
+        assert answer.label in text
+    for vote in ended.of(VoteCast):
+        assert vote.reason in text
+    assert "ada\n" in text
+    assert f"{ended.snapshot.spent.usd:.4f}"[:6] in text
+
+
+async def test_an_arrow_leads_to_the_very_answer_of_the_vote_and_is_dashed_when_that_became_void(
+    browser: Browser, tmp_path: Path
+) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        circles = tab.js(
+            "Object.fromEntries([...document.querySelectorAll('g.go')].map(one => "
+            "[one.querySelector('title').textContent.split(': ')[1], +one.querySelector('circle').getAttribute('cx')]))"
+        )
+        arrows = tab.js(
+            "[...document.querySelectorAll('path.arrow')].map(one => "
+            "[+one.dataset.at, +one.getAttribute('d').split(/[ ,]/).at(-2), one.classList.contains('void')])"
+        )
+    began = ended.records[0].time
+    expected = sorted(
+        [round(record.time - began, 3), circles[record.event.label], record.event.label == "agent1.1"]
+        for record in ended.records
+        if isinstance(record.event, VoteCast)
+    )
+    assert sorted(arrows) == expected
+    assert [void for *_, void in arrows].count(True) == 1
+
+
+async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        last = int(tab.js("document.querySelector('input').max"))
+        tab.press("Tab", 9)
+        assert tab.js("document.activeElement.innerText") == "Replay"
+        tab.press("Tab", 9)
+        tab.press("Home", 36)
+        assert "the run starts with" in sentence(tab)
+        assert tab.js("document.querySelectorAll('.future').length") > 10
+        told = [sentence(tab)]
+        for _ in range(last):
+            tab.press("ArrowRight", 39)
+            assert tab.js("document.activeElement.getAttribute('aria-valuetext')")
+            told.append(sentence(tab))
+        assert any("ada votes for agent1.1: Mine." in one for one in told)
+        assert any("bo new answer agent2.2; voids the votes of agent_a" in one for one in told)
+        assert any("bo wins with agent2.2" in one for one in told)
+        assert tab.js("document.querySelectorAll('.future').length") == 0
+        tab.press("ArrowLeft", 37)
+        assert "completed with the answer of agent_b" in sentence(tab)
+
+
+async def test_replay_is_started_by_a_key_plays_to_the_end_and_stops(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        tab.js(
+            "say = document.querySelector('.say'); seen = new Set(); "
+            "new MutationObserver(() => seen.add(say.innerText)).observe(say, {childList: true})"
+        )
+        tab.press("Tab", 9)
+        tab.press("Enter", 13, text="\r")
+        assert tab.js("document.activeElement.innerText") == "Pause"
+        tab.pass_time(30)
+        assert tab.js("document.activeElement.innerText") == "Replay"
+        assert tab.js("seen.size") >= int(tab.js("document.querySelector('input').max"))
+
+
+async def test_two_answers_are_compared_word_by_word(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        tab.open_all()
+        for place, key in enumerate(("agent2.1", "agent2.2")):
+            choice = f"document.querySelectorAll('select')[{place}]"
+            tab.js(f"{choice}.value = '{key}'; {choice}.dispatchEvent(new Event('change'))")
+        words = "(tag) => [...document.querySelectorAll(`.compare + div ${tag}`)].map(one => one.innerText).join(' ')"
+        assert (tab.js(f"({words})('del')"), tab.js(f"({words})('ins')")) == ("nine", "six - with tests")
+        assert "What changed against agent2.1" in tab.text()
+
+
+async def test_what_each_agent_was_shown_is_told_ballot_by_ballot(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        text = tab.text()
+    shown = text[text.lower().index("what each agent was shown") :]
+    assert "Round 1: the question, no answers" in shown
+    (ballot, *_) = [sent.ballot for sent in ended.of(RoundStarted, "agent_c") if sent.ballot]
+    for entry in ballot:
+        assert re.search(rf"{entry.name} was \w+ {re.escape(entry.label)}", shown)
+
+
+async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, tmp_path: Path) -> None:
+    waits = {"answer": "two", "delay_seconds": 60}
+    act = Act(AnswerSubmitted, "finish_now")
+    ended = await reported(tmp_path, samples.agent("ada", {"answer": "one"}), samples.agent("bo", waits), act=act)
+    with browser.tab(ended.directory.report) as tab:
+        assert (
+            tab.js("[...document.querySelectorAll('svg text')].filter(one => one.textContent.startsWith('▾')).length")
+            == 1
+        )
+        text = tab.text()
+    assert re.search(r"steering\s+[\d.]+ s request to finish with the existing answers", text, re.IGNORECASE)
+
+
+async def test_a_patch_is_drawn_line_by_line(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n same\n-old <b>\n+new <b>\n"
+    page = page_of(ended.directory, ended.snapshot, None).model_copy(update={"patch": Text(text=diff)})
+    ended.directory.report.write_bytes(report(page))
+    with browser.tab(ended.directory.report) as tab:
+        lines = "tag => [...document.querySelectorAll(`pre.diff ${tag}`)].map(one => one.textContent)"
+        assert tab.js(f"({lines})('del')") == ["-old <b>"]
+        assert tab.js(f"({lines})('ins')") == ["+new <b>"]
+
+
+async def test_a_failed_run_tells_why_and_what_happened_to_whom(browser: Browser, tmp_path: Path) -> None:
+    ended = await failing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        assert tab.js("document.querySelector('.pill').innerText") == "✗ failed"
+        assert tab.js("document.querySelector('h2').innerText.toLowerCase()") == "why it ended"
+        assert tab.js("document.querySelectorAll('text.r').length") == 3
+        text = tab.text()
+    assert "There is no answer." in text
+    assert text.count("dropped (auth): scripted failure: auth") >= 3
+
+
+async def test_an_unknown_price_is_never_drawn_as_nothing(browser: Browser, tmp_path: Path) -> None:
+    unknown = samples.agent("ada", {"answer": "one"}, price=None)
+    ended = await reported(tmp_path, unknown, samples.agent("bo", {"answer": "two"}, **samples.price(3)))
+    alone = await reported(tmp_path / "alone", unknown)
+    with browser.tab(ended.directory.report) as tab:
+        text = tab.text()
+        assert re.search(r"ada\s+cost n/a", text)
+        assert re.search(r"\$0\.0\d+\+", text)
+        assert "no known price" in text
+    with browser.tab(alone.directory.report) as tab:
+        assert "$" not in tab.text()
+
+
+@pytest.mark.parametrize("sample", [disagreeing, failing, hostile])
+async def test_nothing_is_executed_asked_for_or_complained_about(
+    browser: Browser, tmp_path: Path, sample: Sample
+) -> None:
+    ended = await sample(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        tab.open_all()
+        for text in ("javascript", "data"):
+            assert tab.js(f"document.querySelectorAll('[href^=\"{text}:\"]').length") == 0
+        assert tab.js("document.querySelectorAll('iframe, img, base, object, embed, link, form').length") == 0
+        assert tab.js("[...document.scripts].length") == 2
+        for width in (1200, 390):
+            tab.resize(width, 900)
+            tab.drawn()
+            assert tab.js("document.documentElement.scrollWidth") <= width
+        assert (tab.complaints(), tab.js("executed"), tab.network()) == ([], [], [])
+
+
+async def test_what_wants_to_be_markup_is_shown_as_it_was_written(browser: Browser, tmp_path: Path) -> None:
+    ended = await hostile(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        text = tab.text()
+    for line in ("<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "[press me](javascript:alert(4))"):
+        assert line in text
+    assert "abc⟨U+202E⟩gnp.exe" in text
+    assert "␛[31mred" in text
+    assert "\u202e" not in text
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 390)])
+@pytest.mark.parametrize("sample", [disagreeing, failing])
+async def test_axe_finds_nothing_closed_or_open(
+    browser: Browser, tmp_path: Path, sample: Sample, scheme: Literal["light", "dark"], width: int
+) -> None:
+    ended = await sample(tmp_path)
+    with browser.tab(ended.directory.report, width=width, scheme=scheme) as tab:
+        assert tab.violations_of_accessibility() == []
+        tab.open_all()
+        assert tab.violations_of_accessibility() == []
+
+
+async def test_the_lanes_of_a_nested_run_open_and_close(browser: Browser, home: TempHome) -> None:
+    inner = {"call": "delegate", "arguments": {"question": "Is it so?"}}
+    wait = {"call": "get_status", "arguments": {"wait_seconds": 40}}
+    config = home.config("outer", agent("solo", inner, wait, {"answer": "They say: so."}), nested={"max_depth": 1})
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
+        assert (await call(client, "wait_run", run_id=run_id))["status"] == "completed"
+        result = await call(client, "get_result", run_id=run_id)
+    file = Path(result["paths"]["report"])
+    poll_until(file.exists)
+    with browser.tab(file) as tab:
+        lanes = "document.querySelectorAll('svg text.t').length"
+        assert tab.js(lanes) == 1
+        for opened, count in ((True, 2), (False, 1)):
+            tab.js("document.querySelector('.nested button').focus()")
+            tab.press("Enter", 13, text="\r")
+            assert tab.js("document.activeElement.getAttribute('aria-expanded')") == str(opened).lower()
+            assert tab.js(lanes) == count
+
+
+async def test_a_printed_page_has_everything_open(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        closed = "document.querySelectorAll('details:not([open])').length"
+        tab.js(f"addEventListener('beforeprint', () => window.closed_ones = {closed})")
+        tab.call("Page.printToPDF")
+        assert tab.js("closed_ones") == 0
+        assert tab.js("document.querySelectorAll('details[open]').length") == 0
+
+
+async def test_a_report_shows_everything_where_there_is_no_network(tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    cut_off = ("unshare", "--map-root-user", "--net")
+    routes = await anyio.run_process([*cut_off, "cat", "/proc/net/route"])
+    assert len(routes.stdout.splitlines()) <= 1, "there is at most the head of the table"
+    with Browser.start(*cut_off) as alone, alone.tab(ended.directory.report) as tab:
+        text = tab.text()
+        assert "Neither: replace it piece by piece." in text
+        assert "Dissent: cleo for cleo agent3.1" in text
+        assert tab.js("document.querySelectorAll('g.go').length") == len(ended.of(AnswerSubmitted))
+        assert tab.complaints() == []
