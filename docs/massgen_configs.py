@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from massgen_mcp.config.massgen_backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
+from massgen_mcp.config.massgen_commands import IGNORED as COMMANDS_IGNORED
+from massgen_mcp.config.massgen_commands import MEANINGS
+from massgen_mcp.config.massgen_commands import REFUSED as COMMANDS_REFUSED
 from massgen_mcp.config.massgen_features import FEATURES, NEEDLESS, Section, keys_of
 from massgen_mcp.config.massgen_files import GRACE_SECONDS
 
@@ -66,6 +69,7 @@ TAKEN = (
     ),
     ("`broadcast: human`", "`allow_questions: true`"),
     ("a context path that is only text", "a path that may be read"),
+    *MEANINGS,
 )
 IGNORED = """
 ## Ignored, with a note
@@ -86,12 +90,14 @@ note, where nothing asks for their feature.
 def page() -> str:
     lines = ["| why | keys |", "| --- | --- |"]
     lines += [f"| {needless.why} | {_keys(needless.keys)} |" for needless in NEEDLESS]
+    lines += [f"| {why} | {_shown(_with(COMMANDS_IGNORED, why))} |" for why in dict.fromkeys(COMMANDS_IGNORED.values())]
     refused = ["| feature | what the message says | keys that ask for it | keys without a meaning of their own |"]
     refused += ["| --- | --- | --- | --- |"]
     for feature in FEATURES:
         asking = [_keys(feature.switches), *_values(feature.values)]
         told = ", ".join(filter(None, asking)) or "`memory.persistent_memory`"
         refused.append(f"| {feature.name} | {feature.message} | {told} | {_keys(feature.details)} |")
+    refused += [f"| commands | {why} | `{key}` |  |" for key, why in COMMANDS_REFUSED.items()]
     taken = [f"| {written} | {meaning} |" for written, meaning in TAKEN]
     parts = (HEAD, *_lines(taken), IGNORED, *_lines(lines), REFUSED, *_lines(refused))
     return "".join(parts)
@@ -103,6 +109,10 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 def _keys(table: Mapping[Section, str]) -> str:
     return ", ".join(dict.fromkeys(f"`{key}`" for section in table for key in keys_of(table, section)))
+
+
+def _with(table: Mapping[str, str], why: str) -> Iterator[str]:
+    return (key for key, reason in table.items() if reason == why)
 
 
 def _values(table: Mapping[Section, Mapping[str, str]]) -> Iterator[str]:

@@ -531,6 +531,16 @@ def _secret_by_name_only(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _regular_expression(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+CONTAINERS = ("docker", "podman")
+
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 ToolNames = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...], Field(max_length=200)
@@ -581,6 +591,64 @@ class HttpServer(McpServerSettings, frozen=True):
 McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type")]
 
 
+CommandPatterns = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_regular_expression)], ...],
+    Field(max_length=200),
+]
+"""Regular expressions, each held against the beginning of a command."""
+
+
+class CommandsConfig(Settings, frozen=True):
+    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+
+    enabled: bool = False
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+    """Of the container, with `sandbox: docker` or `podman`."""
+    image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
+    """An image on this machine: a directory in OCI layout, or a file as `docker save` writes it. Its programs take the
+    place of this machine's where there is no container, in bubblewrap. Absolute after loading.
+    """
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What commands may connect to, as host:port. Nothing without it."""
+    open_network: bool = False
+    """True: commands reach every host. Only in a container."""
+    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
+    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    allowed: CommandPatterns = ()
+    """The only commands that are run, if there are any. A rule for agents, and no protection: that is the sandbox."""
+    blocked: CommandPatterns = ()
+    """Commands that are not run, as far as their text tells."""
+    timeout_seconds: float = Field(default=120, gt=0, le=3600)
+    """For a command that does not ask for another time."""
+    max_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """The most that a command can ask for; one in the background has it."""
+    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    max_cpus: float | None = Field(default=None, gt=0, le=1_000)
+    """Processors that a command may use; outside of a container rounded up to whole ones. None: all."""
+    max_processes: int = Field(default=256, ge=16, le=10_000)
+    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
+    """In the agent's workspace and its directory for temporary files together."""
+
+    @model_validator(mode="after")
+    def _what_the_sandbox_has(self) -> Self:
+        in_container = self.sandbox in CONTAINERS
+        if self.image is not None and not in_container:
+            raise ValueError("image is of a container; set sandbox to docker or podman")
+        if self.open_network and not in_container:
+            raise ValueError(
+                "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
+            )
+        if self.network and self.sandbox in ("bubblewrap", *CONTAINERS):
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
+        if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
+            raise ValueError(f"{self.sandbox} has this machine's programs; use sandbox: bubblewrap, docker or podman")
+        if self.image_archive is not None and self.network:
+            raise ValueError("an image runs in bubblewrap, which lets no command reach named hosts only")
+        return self
+
+
 class MessageTemplates(Settings, frozen=True):
     """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
 
@@ -603,9 +671,11 @@ class AgentConfig(Settings, frozen=True):
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
     exclude_file_operation_mcps: bool = False
-    """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
-    commands: bool | None = None
-    """Whether this agent runs commands. None: as the whole team does. In a file it stands under `backend`."""
+    """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under
+    `backend`.
+    """
+    commands: CommandsConfig | bool | None = None
+    """This agent's own, in place of the team's. True, False: the team's, enabled or not. None: as the team has them."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
@@ -676,36 +746,6 @@ class CoordinationConfig(Settings, frozen=True):
     def planning_instruction(self) -> str | None:
         """In planning mode: what agents are told until the winner presents."""
         return self.planning_mode_instruction if self.enable_planning_mode else None
-
-
-class CommandsConfig(Settings, frozen=True):
-    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
-
-    enabled: bool = False
-    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
-    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
-    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """Of the container, with `sandbox: docker` or `podman`."""
-    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
-    """What commands may connect to, as host:port. Nothing without it."""
-    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
-    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
-    timeout_seconds: float = Field(default=120, gt=0, le=3600)
-    """For a command that does not ask for another time."""
-    max_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """The most that a command can ask for; one in the background has it."""
-    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
-    max_processes: int = Field(default=256, ge=16, le=10_000)
-    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """In the agent's workspace and its directory for temporary files together."""
-
-    @model_validator(mode="after")
-    def _image_where_containers_are(self) -> Self:
-        if self.image is not None and self.sandbox not in ("docker", "podman"):
-            raise ValueError("image is of a container; set sandbox to docker or podman")
-        if self.network and self.sandbox in ("bubblewrap", "docker", "podman"):
-            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
-        return self
 
 
 class OrchestratorConfig(Settings, frozen=True):
@@ -819,36 +859,41 @@ class Config(Settings, frozen=True):
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
 
+    def commands_of(self, agent: AgentConfig) -> CommandsConfig:
+        """What holds for the commands of this agent."""
+        own, team = agent.commands, self.orchestrator.commands
+        if isinstance(own, CommandsConfig):
+            return own
+        enabled = team.enabled or agent.backend.runs_code if own is None else own
+        return team if enabled == team.enabled else team.model_copy(update={"enabled": enabled})
+
+    @property
+    def all_commands(self) -> tuple[CommandsConfig, ...]:
+        """What holds for the commands of the agents that have any, without repetitions."""
+        found = map(self.commands_of, self.agents)
+        return tuple(dict.fromkeys(commands for commands in found if commands.enabled))
+
+    def has_workspace(self, agent: AgentConfig) -> bool:
+        """Whether the agent has a directory of its own; without file tools it has one for its commands."""
+        if not self.orchestrator.enable_filesystem:
+            return False
+        return not agent.exclude_file_operation_mcps or self.commands_of(agent).enabled
+
+    @model_validator(mode="after")
+    def _a_workspace_for_commands(self) -> Self:
+        if self.all_commands and not self.orchestrator.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        return self
+
     @model_validator(mode="after")
     def _files_of_every_agent(self) -> Self:
         coordination = self.orchestrator.coordination
         if coordination.enable_memory_filesystem_mode or coordination.task_planning_filesystem_mode:
-            without = [agent.id for agent in self.agents if agent.exclude_file_operation_mcps]
+            without = [agent.id for agent in self.agents if not self.has_workspace(agent)]
             if without:
                 named = ", ".join(without)
                 raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
         return self
-
-    @model_validator(mode="after")
-    def _workspaces_for_commands(self) -> Self:
-        if self.has_commands and not self.orchestrator.enable_filesystem:
-            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
-        asking = [agent for agent in self.agents if agent.commands or agent.backend.runs_code]
-        if without := [agent.id for agent in asking if agent.exclude_file_operation_mcps]:
-            named = ", ".join(without)
-            raise ValueError(f"commands run in workspaces, but exclude_file_operation_mcps is true for {named}")
-        return self
-
-    def runs_commands(self, agent: AgentConfig) -> bool:
-        """Whether this agent of the team is to have commands, or a part of it is to run code."""
-        if agent.commands is not None:
-            return agent.commands
-        return self.orchestrator.commands.enabled or agent.backend.runs_code
-
-    @property
-    def has_commands(self) -> bool:
-        """Whether any agent is to have commands."""
-        return any(map(self.runs_commands, self.agents))
 
     @field_validator("agents")
     @classmethod

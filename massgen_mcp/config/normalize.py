@@ -66,6 +66,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     _take_massgens(shaped)
     _shape_agents(shaped, environ)
     _show_worked_on(shaped)
+    _find_archives(shaped, environ, base_dir)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
         if isinstance(entries := plain.get("context_paths"), list):
@@ -219,6 +220,23 @@ def _check_distinct(agents: Plain, shaped: Shaped) -> None:
             message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
             shaped.problems.append(Problem(("agents", number, "id"), message))
         first.setdefault(agent_id, number)
+
+
+def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    """Where commands have an image of this machine, it has to be there; its path becomes absolute."""
+    agents = shaped.data.get("agents")
+    holders: list[tuple[Plain, Place]] = [(shaped.data.get("orchestrator"), ("orchestrator",))]
+    holders += [(agent, ("agents", number)) for number, agent in enumerate(agents if isinstance(agents, list) else ())]
+    for holder, place in holders:
+        commands = holder.get("commands") if isinstance(holder, dict) else None
+        named = commands.get("image_archive") if isinstance(commands, dict) else None
+        if not isinstance(holder, dict) or not isinstance(commands, dict) or not isinstance(named, str) or not named:
+            continue
+        real = _existing(named, environ, base_dir)
+        if real is None:
+            at = shaped.as_written((*place, "commands", "image_archive"))
+            shaped.problems.append(Problem(at, "no such file or directory, or it may not be read"))
+        holder["commands"] = {**commands, "image_archive": real or named}
 
 
 def _context_paths(entries: list[Plain], shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> list[Plain]:

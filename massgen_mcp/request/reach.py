@@ -14,7 +14,9 @@ from massgen_mcp.config.agent_clis import API_KEY, TOKEN
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
+    CONTAINERS,
     ClaudeCodeBackendConfig,
+    CommandsConfig,
     Config,
     HttpBackendConfig,
     HttpServer,
@@ -99,8 +101,9 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    if config.has_commands:
-        reads += [Path(path).resolve() for path in orchestrator.commands.readable]
+    for commands in config.all_commands:
+        reads += [Path(path).resolve() for path in commands.readable]
+        reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -161,13 +164,19 @@ def _commands(config: Config) -> Iterator[str]:
     clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
     for own in dict.fromkeys(cli.use_login for cli in clis):
         yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
-    if not config.has_commands:
-        return
-    commands = config.orchestrator.commands
+    told = [line for commands in config.all_commands for line in _commands_of(commands)]
+    yield from dict.fromkeys(told)
+
+
+def _commands_of(commands: CommandsConfig) -> Iterator[str]:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
+    where = f"a {commands.sandbox} container{image}" if commands.sandbox in CONTAINERS else "a sandbox"
+    if commands.image_archive:
+        where += f" with the programs of {on_one_line(commands.image_archive)}"
     yield f"{COMMANDS}{where}"
     yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
+    if commands.open_network:
+        yield f"{COMMANDS}{where} {NETWORK}every host"
 
 
 def _settings(config: Config) -> Iterator[str]:

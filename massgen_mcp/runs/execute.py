@@ -7,7 +7,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +24,7 @@ from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
-from massgen_mcp.config.models import BackendConfig, Config, server_variables
+from massgen_mcp.config.models import BackendConfig, CommandsConfig, Config, server_variables
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
@@ -33,6 +33,7 @@ from massgen_mcp.events import (
     LogRecord,
     RunFailed,
     RunStarted,
+    ServerLost,
     public_agent_name,
 )
 from massgen_mcp.home import find_home, inside_run
@@ -42,10 +43,12 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.agent_servers import opened_servers
-from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
-from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
+from massgen_mcp.runs.assembly import CommandAccess, assemble
+from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
@@ -57,6 +60,8 @@ from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
+MAX_LOSS = 2000
+"""Characters of why an MCP server was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +147,11 @@ async def execute_run(
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        choice = await chosen_sandbox(config, environ)
-        access = await _command_access(run, config, choice, environ, cleanup)
-        servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
+        choices = await chosen_sandboxes(config, environ)
+        access = await _command_access(run, choices, environ, cleanup)
+        losses = _Losses(log)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
+        where = servers_told(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
@@ -155,7 +162,7 @@ async def execute_run(
 
         def begun() -> tuple[RunState, _Recorded]:
             with _told_in(log):
-                run.write_metadata(_metadata(run_id, request, choice))
+                run.write_metadata(_metadata(run_id, request, choices, where))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -172,8 +179,9 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, request, choice))
+                    journal.record(_started(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken)
+                losses.record_in(journal, state)
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -299,6 +307,32 @@ def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: R
         write_status(run, state)
 
 
+class _Losses:
+    """The MCP servers that could not be started or were lost. They start before the run's first event is written."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self._events: list[ServerLost] = []
+        self._written: tuple[EventWriter, RunState] | None = None
+
+    def heard(self, server: str, agents: tuple[str, ...], why: str) -> None:
+        self._log.note(f"MCP server {server}: {why}")
+        self._events.append(ServerLost(server=server, agents=agents, message=why[:MAX_LOSS]))
+        self._write()
+
+    def record_in(self, journal: EventWriter, state: RunState) -> None:
+        """From now on they are a part of the run, as long as it goes on."""
+        self._written = journal, state
+        self._write()
+
+    def _write(self) -> None:
+        if self._written is None:
+            return
+        journal, state = self._written
+        while self._events and state.end is None:
+            journal.record(self._events.pop(0))
+
+
 class _Recorded:
     """The events that the coordination's records tell of, `past` included."""
 
@@ -311,14 +345,13 @@ class _Recorded:
 
 
 async def _command_access(
-    run: RunFiles, config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+    run: RunFiles, choices: Mapping[CommandsConfig, Choice], environ: Mapping[str, str], cleanup: AsyncExitStack
 ) -> CommandAccess | None:
     """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
-    if choice is None or choice.level is None:
+    if not any(choice.level for choice in choices.values()):
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
-    return CommandAccess(rules, host, choice.notes)
+    return CommandAccess(host, choices, (find_home(environ).path, run.path))
 
 
 def _limiters(
@@ -333,7 +366,9 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted:
+def _started(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> RunStarted:
     config = request.config
     return RunStarted(
         run_id=run_id,
@@ -342,7 +377,8 @@ def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
-        sandbox=told_of(choice),
+        sandbox=told_of(choices.values()),
+        servers=servers,
     )
 
 
@@ -353,11 +389,23 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, request: Request, choice: Choice | None) -> dict[str, object]:
+def _sandbox(choices: Collection[Choice]) -> dict[str, object]:
+    """What the agents' commands run in; of several sandboxes all that is to be said."""
+    return {
+        "level": ", ".join(dict.fromkeys(choice.level for choice in choices if choice.level)) or None,
+        "why": "; ".join(dict.fromkeys(choice.why for choice in choices if choice.why)),
+        "notes": [*dict.fromkeys(note for choice in choices for note in choice.notes)],
+    }
+
+
+def _metadata(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> dict[str, object]:
     nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
-    sandbox = {"sandbox": {"level": choice.level, "why": choice.why, "notes": [*choice.notes]}} if choice else {}
+    sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}
     return {
         **sandbox,
+        **({"mcp_servers": [*servers]} if servers else {}),
         "run_id": run_id,
         **nesting,
         "query": request.question,

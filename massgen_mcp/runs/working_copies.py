@@ -90,7 +90,7 @@ def prepare_copies(
     workspaces = [
         run.workspace_of(public_agent_name(place))
         for place, agent in enumerate(config.agents)
-        if not agent.exclude_file_operation_mcps
+        if config.has_workspace(agent)
     ]
     given, files = _directories(config, (*hidden, run.path)) if workspaces else ([], [])
     if begun or not (given or files):

@@ -53,6 +53,7 @@ from massgen_mcp.events import (
     RunResumed,
     RunStarted,
     RunTimedOut,
+    ServerLost,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -126,6 +127,7 @@ class Spans:
                 | AnswerEvaluated()
                 | NestedRunStarted()
                 | NestedRunEnded()
+                | ServerLost()
                 | UnknownEvent()
             ):
                 pass

@@ -476,7 +476,7 @@ async def test_where_bash_is_allowed_it_runs_commands_in_the_sandbox(
 )
 def test_who_allows_bash_wholly_or_in_part_gives_it_commands(tools: dict[str, Any], commands: bool) -> None:
     config = team_of(**tools)
-    assert config.runs_commands(config.agents[0]) is commands
+    assert config.commands_of(config.agents[0]).enabled is commands
 
 
 def test_a_directory_to_work_on_is_shown_to_it_and_its_other_settings_are_taken(tmp_path: Path) -> None:
