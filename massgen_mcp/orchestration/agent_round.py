@@ -43,6 +43,8 @@ class Round:
         self._attempt = attempt
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
         self._run_off = opened.run_off
+        self.awaits_checks = False
+        """It cannot go on before checks of ours have run; that takes nothing of its time."""
         self._violations = 0
         """In a row; a valid tool call sets it back."""
         self._reminded = False
@@ -98,7 +100,7 @@ class Round:
         while not (self._talk.reply and await self._act(self._talk.reply)):
             self._talk.reply = None
             self._check_bounds()
-            self._catch_up()
+            await self._catch_up()
             await self._member.ready()
             await self._step()
 
@@ -181,6 +183,8 @@ class Round:
                 notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
             if alone and (names := self._run_spec.writable_names):
                 notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
+        if judges and (checks := self._live_run.coordination.rules.checks) is not None:
+            notes.append(prompts.evidence_note(checks))
         usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
         task = self._member.templates.evaluation_system_message or usual
         return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
@@ -191,21 +195,32 @@ class Round:
         if self._live_run.coordination.may_answer(self._member.name):
             workflow.append(prompts.NEW_ANSWER)
         if self._ballot.entries:
-            workflow.append(prompts.vote_tool(self._ballot, run_off=self._run_off))
+            votable = self._live_run.coordination.votable(self._ballot)
+            workflow.append(prompts.vote_tool(votable, run_off=self._run_off))
         return (*(tool.spec for tool in self._member.offered), *workflow)
 
-    def _catch_up(self) -> None:
+    async def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
         self._talk.listen()
-        name, state = self._member.name, self._live_run.coordination
-        if state.outdated(name):
-            ballot = state.ballot(name)
+        name = self._member.name
+        if self._live_run.coordination.outdated(name):
+            await self._all_checked()
+            ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
             nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons))
             changed = BallotChanged(
                 agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
             )
             self._record(changed)
+
+    async def _all_checked(self) -> None:
+        """Until the checks of every answer on the ballot have run."""
+        self.awaits_checks = bool(self._live_run.coordination.unchecked)
+        self._live_run.look_at_limits()
+        while self._live_run.coordination.unchecked:
+            await self._live_run.change()
+        self.awaits_checks = False
+        self._live_run.look_at_limits()
 
     def _show_ballot(self, heading: str, shown: RoundStarted | BallotChanged, *, notes: str = "") -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
@@ -214,7 +229,7 @@ class Round:
             return
         text = ballot_message(heading, self._ballot, self._live_run.coordination, shown, notes=notes)
         if self._writes:
-            text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._names)}."
+            text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text)
         if self._member.workspace is not None:
             self._member.workspace.set_peers(self._live_run.files_of(entries, self._run_spec.answer_store))
@@ -262,13 +277,18 @@ class Round:
             return await self._submit(None, with_sources(text, reply.citations), "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
         own = self._member.templates.enforcement_message
-        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer, own=own))
+        self._violated("no_action", prompts.enforcement(workflow, self._choices, may_answer=may_answer, own=own))
         return False
 
     @property
     def _names(self) -> list[str]:
         """The names on the ballot."""
         return [entry.name for entry in self._ballot.entries]
+
+    @property
+    def _choices(self) -> list[str]:
+        """Those of them that may be voted for."""
+        return [entry.name for entry in self._live_run.coordination.votable(self._ballot).entries]
 
     def _forgive(self) -> bool:
         """A valid tool call in a reply without an action sets the count of violations back."""

@@ -10,6 +10,7 @@ from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events import BallotChanged, RoundStarted, ShownReason
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 
 
@@ -32,6 +33,7 @@ def ballot_texts(live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, 
     """Everything by others that the message will hold: no marker may occur in it."""
     for entry in ballot.entries:
         yield live_run.coordination.content(entry.label)
+    yield from evidence_of(ballot, live_run.coordination).values()
     for shown in reasons:
         yield shown.reason
     yield live_run.state.agents[ballot.viewer].working_notes
@@ -44,7 +46,8 @@ def ballot_message(
     answers = [(entry.name, state.content(entry.label)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
-    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own))
+    evidence = evidence_of(ballot, state)
+    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, evidence=evidence))
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))

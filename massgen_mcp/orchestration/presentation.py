@@ -13,6 +13,7 @@ from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, Presentatio
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.sources import with_sources
@@ -66,8 +67,9 @@ def _started(member: Member, attempt: Attempt) -> PresentationStarted:
         live_run.coordination.content(entry.label)
         for entry in live_run.coordination.ballot(member.name, whole=True).entries
     ]
+    evidence = evidence_of(live_run.coordination.ballot(member.name, whole=True), live_run.coordination).values()
     reasons = [vote.reason for vote in _votes(live_run)]
-    opening, nonce = attempt.nonces(member.name, [*answers, *reasons, *live_run.caller.messages])
+    opening, nonce = attempt.nonces(member.name, [*answers, *evidence, *reasons, *live_run.caller.messages])
     return PresentationStarted(agent=member.name, heard=len(live_run.caller.messages), opening=opening, nonce=nonce)
 
 
@@ -130,11 +132,13 @@ def _complete(text: str, stop: str) -> str:
 def _record(member: Member, live_run: LiveRun, nonce: str) -> str:
     """All answers and votes under the presenter's own neutral names, and what to do with them."""
     state = live_run.coordination
-    entries = state.ballot(member.name, whole=True).entries
+    ballot = state.ballot(member.name, whole=True)
+    entries = ballot.entries
     names = {entry.label: entry.name for entry in entries}
     answers = [(entry.name, state.content(entry.label)) for entry in entries]
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
-    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=names[state.label(member.name)])]
+    own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
+    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
     parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))

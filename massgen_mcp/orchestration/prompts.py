@@ -4,12 +4,14 @@ Must not know who the agents are: only neutral names from a ballot reach a promp
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
 from massgen_mcp.markers import marked
 
@@ -64,6 +66,11 @@ PEER_FILES = "You can read the files of an answer under `peers/NAME/`, for examp
 CONTEXT_FILES = "You can read the caller's files under: {names}."
 WRITABLE_FILES = "Only you may also change the files under: {names}."
 
+EVIDENCE = """\
+Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a check \
+showed outweighs what an answer says of itself."""
+EXCLUDES = " An answer whose checks fail cannot be chosen while another one passes."
+
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",
     "answer_too_long": (
@@ -78,6 +85,7 @@ REFUSALS: dict[ViolationCode, str] = {
         "that one, or take another approach."
     ),
     "unknown_answer": "There is no answer named {name!r}. Choose one of: {choices}.",
+    "checks_fail": "The checks of {name}'s files fail while those of another answer pass. Choose one of: {choices}.",
     "stale_ballot": "The answers changed before your vote was counted. Read the current answers and decide again.",
     "nothing_to_vote_for": "There is no answer to vote for yet. Submit your own answer.",
     "empty_reason": "Give the reason for your vote in `reason`.",
@@ -201,6 +209,11 @@ def refusal(violation: Violation) -> str:
     return REFUSALS[violation.code].format(**violation.facts)
 
 
+def evidence_note(policy: ChecksPolicy) -> str:
+    """What a voter is told of checks."""
+    return EVIDENCE if policy == "informative" else EVIDENCE + EXCLUDES
+
+
 def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str], *, today: str | None = None) -> str:
     """The system message: the task of this phase, notes on files, skills and markers, the date, the config's own
     instructions.
@@ -241,12 +254,23 @@ def briefing_block(answer: str, reason: str, instructions: str, nonce: str) -> s
     )
 
 
-def ballot_block(heading: str, answers: Sequence[tuple[str, str]], nonce: str, *, own: str | None = None) -> str:
-    """The answers as (neutral name, text). `own`: the name of the reader's own one, if it is among them."""
+def ballot_block(
+    heading: str,
+    answers: Sequence[tuple[str, str]],
+    nonce: str,
+    *,
+    own: str | None = None,
+    evidence: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The answers as (neutral name, text). `own`: the name of the reader's own one, if it is among them; `evidence`:
+    what checks say, by name, which stands below the answer.
+    """
     parts = [f"{heading}{'' if own is None else WITH_OWN}:"]
-    return "\n\n".join(
-        [*parts, *(marked("answer", text, nonce, name=name, yours=name == own) for name, text in answers)]
-    )
+    for name, text in answers:
+        parts.append(marked("answer", text, nonce, name=name, yours=name == own))
+        if name in evidence:
+            parts.append(marked("checks", evidence[name], nonce, name=name))
+    return "\n\n".join(parts)
 
 
 def working_notes_block(notes: str, nonce: str) -> str:

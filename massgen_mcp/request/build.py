@@ -12,6 +12,7 @@ from typing import Any
 from massgen_mcp.config.adjusted import (
     CallLimits,
     rechecked,
+    with_checks,
     with_context_paths,
     with_limits,
     with_sampling,
@@ -23,6 +24,7 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models import ContextPath
 from massgen_mcp.config.prices import operators_price_as
+from massgen_mcp.request.checkable import require_checkable
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.team import Named, Team, choose_team
@@ -41,6 +43,10 @@ class Given(Terms):
     consent: Consent = field(default_factory=Consent)
     context_paths: Sequence[ContextPath] = ()
     """Those of the call, besides the config's."""
+    checks: Sequence[str] = ()
+    """The same of checks."""
+    checked: Path | None = None
+    """The directory that checks judge where neither the call nor the config names one."""
     enable_filesystem: bool = True
     """False: agents have no files, whatever the config says."""
     system_message: str | None = None
@@ -56,7 +62,7 @@ class Given(Terms):
 
 async def build_request(given: Given) -> RunRequest:
     """Raises `MassgenError`: invalid_arguments, config_not_found, config_invalid, config_untrusted, no_default_team,
-    key_refused, missing_key.
+    key_refused, missing_key, sandbox_denied.
     """
     check_question(given.question)
     if given.idempotency_key is not None:
@@ -73,7 +79,9 @@ async def adjusted_team(given: Given) -> Team:
     """The team with everything in its config that the call adds. Raises as `build_request`."""
     team = await _chosen(given)
     operators_price_as(team.environ)
-    config = with_context_paths(team.config, given.context_paths)
+    config = with_checks(with_context_paths(team.config, given.context_paths), given.checks)
+    if given.checked is not None and config.orchestrator.checks and not config.orchestrator.context_paths:
+        config = with_context_paths(config, (ContextPath(path=str(given.checked)),))
     if not given.enable_filesystem:
         config = without_files(config)
     if given.system_message is not None:
@@ -85,6 +93,7 @@ async def adjusted_team(given: Given) -> Team:
         check_credentials(config, team.environ)
     else:
         require_keys(config, team.environ)
+        await require_checkable(config, team.environ)
     return replace(team, config=config)
 
 

@@ -29,6 +29,7 @@ from massgen_mcp.config.variables import variables_in
 KEY = "key: "
 CLAUDE_CODE = "the Claude Code CLI"
 COMMANDS = "agents' commands in "
+CHECKS = "checks in "
 NETWORK = "that may reach "
 
 
@@ -101,7 +102,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
     commands = orchestrator.commands
-    if commands.enabled:
+    if commands.enabled or orchestrator.checks:
         reads += [Path(path).resolve() for path in commands.readable]
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
@@ -165,13 +166,15 @@ def _servers(config: Config) -> Iterator[str]:
 def _commands(config: Config) -> Iterator[str]:
     if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
         yield CLAUDE_CODE
-    commands = config.orchestrator.commands
-    if not commands.enabled:
-        return
+    commands, checks = config.orchestrator.commands, config.orchestrator.checks
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
     where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
-    yield f"{COMMANDS}{where}"
-    yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
+    if commands.enabled:
+        yield f"{COMMANDS}{where}"
+    yield from (f"the check {on_one_line(command)} in {where}" for command in checks)
+    if commands.enabled or checks:
+        whose = COMMANDS if commands.enabled else CHECKS
+        yield from (f"{whose}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
 
 
 def _settings(config: Config) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from massgen_mcp.config.models import AgentConfig, Config, StdioServer
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.command_sandbox import known_levels
+from massgen_mcp.request.checkable import known_levels
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.sandbox import Choice, choose
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
+from massgen_mcp.checks.judge import CheckRules, FileJudge
+from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
@@ -45,14 +47,34 @@ class CommandAccess:
 
 def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
     """What the config says of commands. `hidden`: what no command ever sees."""
-    bounds = Bounds(
+    times = config.timeout_seconds, max(config.timeout_seconds, config.max_seconds)
+    return CommandRules(level, *times, _bounds(config), config.network, _readable(config), hidden, config.image)
+
+
+def check_rules(config: OrchestratorConfig, level: LevelName, hidden: tuple[Path, ...]) -> CheckRules:
+    """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
+    commands = config.commands
+    return CheckRules(
+        level,
+        replace(_bounds(commands), seconds=config.checks_timeout_seconds),
+        Protection(config.protect, config.checks),
+        network=commands.network,
+        toolchains=_readable(commands),
+        hidden=hidden,
+        image=commands.image,
+    )
+
+
+def _bounds(config: CommandsConfig) -> Bounds:
+    return Bounds(
         memory_bytes=config.max_memory_mb * MIB,
         processes=config.max_processes,
         disk_bytes=config.max_disk_mb * MIB,
     )
-    readable = tuple(Path(path) for path in config.readable)
-    times = config.timeout_seconds, max(config.timeout_seconds, config.max_seconds)
-    return CommandRules(level, *times, bounds, config.network, readable, hidden, config.image)
+
+
+def _readable(config: CommandsConfig) -> tuple[Path, ...]:
+    return tuple(Path(path) for path in config.readable)
 
 
 def assemble(
@@ -65,10 +87,11 @@ def assemble(
     command_access: "CommandAccess | None" = None,
     server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
+    judge: FileJudge | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
     and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
-    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does.
+    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `judge`: what checks answers.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -115,6 +138,7 @@ def assemble(
             early_decision=orchestrator.early_decision,
             novelty=orchestrator.answer_novelty_requirement,
             seed=run_id,
+            checks=None if judge is None else orchestrator.checks_policy,
         ),
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
@@ -130,6 +154,7 @@ def assemble(
         shared_notes=board.text,
         caller_questions=caller_questions,
         nested_runs=nested_runs,
+        judge=judge,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
         writable_names=tuple(mount.name for mount in mounts if mount.writable),

@@ -1,25 +1,16 @@
 """Which sandbox the commands of a run get on this machine; what is known of it is kept in the state directory."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from massgen_mcp.config.models import Config
-from massgen_mcp.home import find_home
+from massgen_mcp.request.checkable import sandbox_of
 from massgen_mcp.runs.doctor import Check
-from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, choose, survey
-
-
-def known_levels(environ: Mapping[str, str]) -> Path:
-    """The file that says which levels hold on this machine."""
-    return find_home(environ).path / "sandbox.json"
+from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, survey
 
 
 async def chosen_sandbox(config: Config, environ: Mapping[str, str]) -> Choice | None:
     """The level for the config's commands; None where it has none. Raises `MassgenError` for an unusable variable."""
-    commands = config.orchestrator.commands
-    if not commands.enabled:
-        return None
-    return await choose(commands.sandbox, known_levels(environ), network=commands.network, image=commands.image)
+    return await sandbox_of(config, environ) if config.orchestrator.commands.enabled else None
 
 
 def told_of(choice: Choice | None) -> str:
@@ -30,15 +21,17 @@ def told_of(choice: Choice | None) -> str:
 
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
-    """For whoever starts a run: where its commands run, or why there are none and how to get them. Empty where the
-    config asks for none.
+    """For whoever starts a run: where its commands and checks run, or why there are none and how to get them. Empty
+    where the config asks for none.
     """
-    choice = await chosen_sandbox(config, environ)
-    if choice is None:
+    commands, checks = config.orchestrator.commands.enabled, config.orchestrator.checks
+    if not commands and not checks:
         return ""
+    choice = await sandbox_of(config, environ)
     if choice.level is None:
-        return f"Agents cannot run commands: {choice.why}."
-    return f"Agents run commands in the sandbox {choice.level}."
+        return f"{'Agents cannot run commands' if commands else 'Checks cannot run'}: {choice.why}."
+    who = "Agents run commands, and checks run," if commands and checks else "Agents run commands" if commands else ""
+    return f"{who or 'Checks run'} in the sandbox {choice.level}."
 
 
 async def sandbox_checks() -> list[Check]:

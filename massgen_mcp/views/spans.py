@@ -23,8 +23,10 @@ from massgen_mcp.events import (
     BudgetRaised,
     BudgetReached,
     CallerSaid,
+    CheckFinished,
     Cost,
     FinishRequested,
+    FilesChecked,
     FirstAnswersClosed,
     InputGiven,
     InputRequired,
@@ -119,6 +121,8 @@ class Spans:
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
                 | RunOffStarted()
+                | CheckFinished()
+                | FilesChecked()
                 | WinnerChosen()
                 | AnswerEvaluated()
                 | NestedRunStarted()

@@ -13,6 +13,7 @@ from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.results.record import (
     ALL,
     DETAILS,
+    CheckLine,
     Detail,
     Dissent,
     Dropped,
@@ -54,6 +55,7 @@ class Result(Reply):
     winner: str | None = None
     team: dict[str, str] | None = None
     """From here on only on the first page."""
+    checks: list[CheckLine] | None = None
     vote_counts: dict[str, int] | None = None
     votes: list[VoteLine] | None = None
     dissent: list[Dissent] | None = None
@@ -91,6 +93,7 @@ class Result(Reply):
         yield self.reason
         yield self.note
         yield f"team: {team_text(self.team)}" if self.team else None
+        yield from (check.text() for check in self.checks or ())
         counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
         yield f"votes: {counts}" if counts else None
         for vote in self.votes or ():
@@ -225,6 +228,7 @@ class _Pages:
             reason=led.reason,
             winner=id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
+            checks=led.checks or None,
             vote_counts=run.winner.votes if run.winner else run.tally,
             votes=led.votes,
             dissent=led.dissent,

@@ -85,6 +85,8 @@ def note_on_result(view: RunView) -> str | None:
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
     parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    if fails := view.snapshot.failing_checks:
+        parts.append(f"The final files fail checks: {', '.join(fails)}.")
     return " ".join([*parts, *filter(None, [note_on(view)])]) or None
 
 

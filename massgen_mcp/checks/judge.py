@@ -1,0 +1,157 @@
+"""Lays the files of an answer out, with protected ones as they are in the base, and runs a check on them.
+
+Every check begins on a fresh check-out with an empty scratch directory, in the sandbox, and nowhere else: what one
+leaves behind is there for no other.
+"""
+
+import secrets
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.changes.files import TreeFile
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.checks.excerpt import excerpt_of
+from massgen_mcp.checks.protected import Protection
+from massgen_mcp.events import CheckOutcome
+from massgen_mcp.sandbox import Bounds, LevelName, Policy, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.workspace.snapshot import remove_tree
+
+Files = dict[bytes, TreeFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The files of an answer as they are judged. Trees are ids of files by their content."""
+
+    tree: str
+    """With protected files as they are in the base."""
+    own_tree: str
+    """With the answer's own versions of them."""
+    restored: tuple[str, ...] = ()
+    """Paths in which the two differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRules:
+    """What holds for every check alike. `bounds` holds its time, too."""
+
+    level: LevelName
+    bounds: Bounds
+    protection: Protection
+    network: tuple[str, ...] = ()
+    toolchains: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    image: str | None = None
+
+
+class FileJudge:
+    """The checks of one run, and the files that they judge."""
+
+    def __init__(
+        self,
+        repository: PrivateRepository,
+        base: TreeId,
+        place: Path,
+        rules: CheckRules,
+        tree_of: Callable[[str], TreeId | None],
+        *,
+        directory: str,
+        shown: tuple[Shown, ...] = (),
+    ) -> None:
+        """`base`: the tree of all directories that answers change, each below its name; checks begin in `directory`.
+        `place`: where check-outs lie while they are used. `tree_of`: the files of the answer that is kept at a path of
+        the run. `shown`: what checks need and no tree holds.
+        """
+        self._repository = repository
+        self._base = base
+        self._place = place
+        self._rules = rules
+        self._tree_of = tree_of
+        self._directory = directory
+        self._shown = shown
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        return self._rules.protection.commands
+
+    @property
+    def base(self) -> str:
+        """The id of the untouched files."""
+        return self._base
+
+    async def subject(self, path: str) -> Subject | None:
+        """The files of the answer that is kept at `path`; None if it has none of its own."""
+        return await anyio.to_thread.run_sync(self._subject, path)
+
+    async def check(self, tree: str, command: str) -> CheckOutcome:
+        """Run one check on these files."""
+        directory = self._place / secrets.token_hex(8)
+        policy = self._policy(directory)
+        script = f"cd -- {shlex.quote(self._directory)} || exit 125\n{command}"
+        output = Output()
+        try:
+            await anyio.to_thread.run_sync(self._lay_out, tree, policy)
+            async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
+                too_much = await take(process, output)
+                ended = await process.wait()
+        except SandboxFailed as failed:
+            return CheckOutcome(command=command, result="not_run", how=f"did not run: {failed}", seconds=0)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(remove_tree, directory)
+        passed = ended.reason == "exited" and ended.code == 0 and not too_much
+        never = ended.reason in ("failed", "lost", "stopped") and not too_much
+        return CheckOutcome(
+            command=command,
+            result="passed" if passed else "not_run" if never else "failed",
+            how=how_ended(ended, self._rules.bounds.seconds, too_much=too_much),
+            code=ended.code,
+            seconds=round(ended.seconds, 3),
+            excerpt="" if passed else excerpt_of(output.text()),
+        )
+
+    def _subject(self, path: str) -> Subject | None:
+        own = self._tree_of(path)
+        if own is None:
+            return None
+        repository = self._repository
+        base, answer = _parts(repository.files(self._base)), _parts(repository.files(own))
+        judged, restored = dict[bytes, TreeFile](), list[str]()
+        for name in {*base, *answer}:
+            files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}))
+            judged |= {name + b"/" + path: file for path, file in files.items()}
+            restored += differing if len(base) == 1 else [f"{name.decode(errors='replace')}/{one}" for one in differing]
+        if not restored:
+            return Subject(own, own)
+        return Subject(repository.tree_of(judged), own, tuple(sorted(restored)))
+
+    def _policy(self, directory: Path) -> Policy:
+        rules = self._rules
+        return Policy(
+            workspace=directory / "files",
+            scratch=directory / "scratch",
+            shown=self._shown,
+            hidden=rules.hidden,
+            network=rules.network,
+            toolchains=rules.toolchains,
+            bounds=rules.bounds,
+            image=rules.image,
+        )
+
+    def _lay_out(self, tree: str, policy: Policy) -> None:
+        policy.scratch.mkdir(mode=0o700, parents=True)
+        self._repository.check_out(TreeId(tree), policy.workspace)
+
+
+def _parts(files: Files) -> dict[bytes, Files]:
+    """The files of each directory at the top, by their paths in it."""
+    parts: dict[bytes, Files] = {}
+    for path, file in files.items():
+        name, _, rest = path.partition(b"/")
+        parts.setdefault(name, {})[rest] = file
+    return parts

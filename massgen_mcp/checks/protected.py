@@ -1,0 +1,133 @@
+"""What judges an answer must not be weakened by it: files that are judged as they are in the base. Pure.
+
+A pattern is of one of three kinds: `NAME` means files of that name anywhere, `NAME/` everything in a directory of that
+name anywhere, and one with a slash elsewhere is a path from the directory that is checked. `*` and `?` stand for
+characters within a name.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+FileT = TypeVar("FileT")
+
+TESTS = (
+    *("test/", "tests/", "spec/", "specs/", "__tests__/", "testdata/"),
+    *("test_*.py", "*_test.py", "*_test.go", "*.test.*", "*.spec.*", "*_spec.rb", "*Test.java", "*Tests.java"),
+    *("*Test.kt", "*Tests.cs", "*Test.php"),
+)
+"""Put back where the base has them. New ones stay: an answer may add tests."""
+
+RUNNERS = (
+    *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "tox.toml", "setup.cfg"),
+    *("pyproject.toml", "noxfile.py", "sitecustomize.py", "usercustomize.py", "*.pth", ".coveragerc", "mypy.ini"),
+    *(".mypy.ini", "ruff.toml", ".ruff.toml", "pyrightconfig.json", ".flake8", ".pylintrc"),
+    *("Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml"),
+    *("package.json", ".npmrc", "jest.config.*", "jest.setup.*", "vitest.config.*", "vitest.setup.*", "vite.config.*"),
+    *("vitest.workspace.*", "karma.conf.*", ".mocharc*", "playwright.config.*", "cypress.config.*", ".eslintrc*"),
+    *("eslint.config.*", "babel.config.*", ".babelrc*", "node_modules/", "phpunit.xml*", ".rspec", "Rakefile"),
+    *(".cargo/", "venv/", ".venv/"),
+)
+"""Settings and plugins of what runs checks. Put back where the base has them; new ones are left out."""
+
+RUNNING = frozenset({"pytest", "_pytest", "pluggy", "nose2", "tox", "nox", "coverage", "xdist", "hypothesis", "mypy"})
+"""Python packages that run checks: new modules of their names at the top would be run instead of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """`patterns`: the user's own; None: those of this module. `commands`: the checks, whose scripts are protected."""
+
+    patterns: tuple[str, ...] | None
+    commands: tuple[str, ...]
+
+    def judged(
+        self, base: Mapping[bytes, FileT], answer: Mapping[bytes, FileT]
+    ) -> tuple[dict[bytes, FileT], tuple[str, ...]]:
+        """The files of an answer as they are judged, and the paths in which they differ from it. Paths are from the
+        directory that is checked.
+        """
+        kept, new_kept = self._of_base(base), self._left_out
+        files = {path: file for path, file in answer.items() if path in base or not new_kept(_text(path))}
+        directories = {parent for path in files for parent in _parents(path)}
+        for path in kept:
+            for other in _in_the_way(path, files, directories):
+                del files[other]
+            files[path] = base[path]
+        differing = [path for path in {*answer, *files} if answer.get(path) != files.get(path)]
+        return files, tuple(sorted(map(_text, differing)))
+
+    def _of_base(self, base: Mapping[bytes, FileT]) -> list[bytes]:
+        patterns = (*TESTS, *RUNNERS) if self.patterns is None else self.patterns
+        scripts = _scripts(self.commands)
+        return [
+            path
+            for path in base
+            if matches(text := _text(path), patterns) or any(_is_or_is_in(text, script) for script in scripts)
+        ]
+
+    def _left_out(self, path: str) -> bool:
+        """Whether a file that the base has not is left out."""
+        if self.patterns is not None:
+            return matches(path, self.patterns)
+        return matches(path, RUNNERS) or _shadows(path)
+
+
+def matches(path: str, patterns: Iterable[str]) -> bool:
+    parts = path.split("/")
+    return any(_matches(path, parts, pattern) for pattern in patterns)
+
+
+def _matches(path: str, parts: Sequence[str], pattern: str) -> bool:
+    name = pattern.removesuffix("/")
+    if "/" not in name:
+        tried = parts[:-1] if pattern.endswith("/") else parts[-1:]
+        return any(fnmatchcase(part, name) for part in tried)
+    wanted = name.removeprefix("./").removeprefix("/").split("/")
+    depth = len(wanted)
+    if not pattern.endswith("/") and len(parts) != depth:
+        return False
+    return len(parts) >= depth and all(map(fnmatchcase, parts[:depth], wanted))
+
+
+def _scripts(commands: Iterable[str]) -> set[str]:
+    """The words of commands that may name a file or a directory."""
+    words = set[str]()
+    for command in commands:
+        try:
+            split = shlex.split(command, comments=True)
+        except ValueError:
+            split = command.split()
+        words.update(os.path.normpath(part) for word in split for part in (word, word.rpartition("=")[2]) if part)
+    return words - {"."}
+
+
+def _is_or_is_in(path: str, named: str) -> bool:
+    return path == named or path.startswith(f"{named}/")
+
+
+def _shadows(path: str) -> bool:
+    top = path.partition("/")[0].removesuffix(".py")
+    is_python = path.endswith(".py")
+    return is_python and (top in sys.stdlib_module_names or top in RUNNING)
+
+
+def _in_the_way(path: bytes, files: Collection[bytes], directories: Collection[bytes]) -> list[bytes]:
+    """Files where `path` has a directory, and files in a directory where it is a file."""
+    parents = [parent for parent in _parents(path) if parent in files]
+    return parents + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    end = path.find(b"/")
+    while end != -1:
+        yield path[:end]
+        end = path.find(b"/", end + 1)
+
+
+def _text(path: bytes) -> str:
+    return os.fsdecode(path)

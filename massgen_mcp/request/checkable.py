@@ -1,0 +1,36 @@
+"""Whether the checks of a config can be run here: on files that the run is given, and in a sandbox."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home
+from massgen_mcp.sandbox import Choice, choose
+
+
+def known_levels(environ: Mapping[str, str]) -> Path:
+    """The file that says which levels of the sandbox hold on this machine."""
+    return find_home(environ).path / "sandbox.json"
+
+
+async def sandbox_of(config: Config, environ: Mapping[str, str]) -> Choice:
+    """The level for commands of agents and for checks. Raises `MassgenError` for an unusable variable."""
+    commands = config.orchestrator.commands
+    return await choose(commands.sandbox, known_levels(environ), network=commands.network, image=commands.image)
+
+
+async def require_checkable(config: Config, environ: Mapping[str, str]) -> None:
+    """Nothing is begun whose checks could not be run. Raises `MassgenError` invalid_arguments, sandbox_denied."""
+    orchestrator = config.orchestrator
+    if not orchestrator.checks:
+        return
+    if not orchestrator.context_paths:
+        raise MassgenError(
+            "invalid_arguments",
+            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+        )
+    choice = await sandbox_of(config, environ)
+    if choice.level is None:
+        named = ", ".join(f"`{command}`" for command in orchestrator.checks)
+        raise MassgenError("sandbox_denied", f"the checks {named} run in a sandbox only: {choice.why}")

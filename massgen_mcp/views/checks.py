@@ -1,0 +1,32 @@
+"""What checks said of a run's files, for programs."""
+
+from typing import Any
+
+from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.run_state.state import RunState
+
+
+def checks(run: RunState) -> dict[str, Any]:
+    """`{base, answers by label, final}`, as far as they have run; empty where the run has none."""
+    told: dict[str, Any] = {}
+    if run.checked_base is not None:
+        told["base"] = _checked(run.checked_base)
+    if answers := run.coordination.evidence:
+        told["answers"] = {label: _checked(checked) for label, checked in answers.items()}
+    if run.checked_final is not None:
+        told["final"] = _checked(run.checked_final)
+    return told
+
+
+def _checked(checked: FilesChecked) -> dict[str, Any]:
+    own = {"restored": list(checked.restored), "with_own_files": [*map(_outcome, checked.own)]}
+    return {
+        "outcomes": [*map(_outcome, checked.outcomes)],
+        **({"not_passed_before": list(checked.fails_before)} if checked.fails_before else {}),
+        **(own if checked.restored else {}),
+        **({"problem": checked.problem} if checked.problem else {}),
+    }
+
+
+def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
+    return outcome.model_dump(mode="json", exclude={"excerpt"})
