@@ -1,0 +1,198 @@
+"""How git is run: without a shell, with a time limit, and without any settings but our own.
+
+No configuration, hook, filter, attribute driver, file system monitor or credential of the user, of the machine or of a
+repository takes effect, nothing is fetched, and nothing is asked of anybody.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+LEAST_VERSION = (2, 38)
+"""The first that merges trees without a working tree."""
+MAX_SECONDS = 300.0
+"""For one call of git."""
+
+_CONFIG = """\
+[core]
+\trepositoryFormatVersion = {version}
+\tbare = true
+\thooksPath = /dev/null
+\tfsmonitor = false
+\tuntrackedCache = false
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tautocrlf = false
+\tfileMode = true
+\tsymlinks = true
+\tignoreCase = false
+\tprecomposeUnicode = false
+\tlogAllRefUpdates = false
+\tfsync = committed,reference
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[fastimport]
+\tunpackLimit = 1
+[merge]
+\trenames = true
+[safe]
+\tdirectory = *
+"""
+_FORMAT = """\
+[extensions]
+\tobjectFormat = {name}
+"""
+_ATTRIBUTES = "* -text -ident !eol !filter !working-tree-encoding !diff !merge\n"
+"""Of the highest rank: what a tree's own `.gitattributes` say has no effect."""
+
+
+class GitFailed(Exception):
+    """Git could not do what was wanted. The message is for people, and names no command line."""
+
+
+class GitUnusable(GitFailed):
+    """There is no git here, or it is too old."""
+
+
+class Git:
+    """Git on one private, bare repository at `directory`. Its methods may be called from several threads."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def create(cls, directory: Path, *, alternates: Iterable[Path] = (), object_format: str = "sha1") -> "Git":
+        """A new repository in a directory that is not there yet. It may read the objects in `alternates`, none of which
+        is ever changed.
+        """
+        for part in ("objects/info", "objects/pack", "refs", "info"):
+            (directory / part).mkdir(mode=0o700, parents=True)
+        sha1 = object_format == "sha1"
+        config = _CONFIG.format(version=0 if sha1 else 1) + ("" if sha1 else _FORMAT.format(name=object_format))
+        (directory / "config").write_text(config)
+        (directory / "info" / "attributes").write_text(_ATTRIBUTES)
+        lines = [line for path in alternates if (line := _alternate(path))]
+        if lines:
+            (directory / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
+        (directory / "HEAD").write_text("ref: refs/heads/none\n")  # the last: from here on it is a repository
+        return cls(directory)
+
+    def run(
+        self,
+        *arguments: str | bytes | Path,
+        given: bytes = b"",
+        accepted: Iterable[int] = (0,),
+        index: Path | None = None,
+        work_tree: Path | None = None,
+    ) -> bytes:
+        """What git printed. `given`: its standard input. Raises `GitFailed`, also for an exit code that is not one of
+        those `accepted`.
+        """
+        return self.outcome(*arguments, given=given, accepted=accepted, index=index, work_tree=work_tree)[1]
+
+    def outcome(
+        self,
+        *arguments: str | bytes | Path,
+        given: bytes = b"",
+        accepted: Iterable[int] = (0,),
+        index: Path | None = None,
+        work_tree: Path | None = None,
+    ) -> tuple[int, bytes]:
+        """As `run`; its exit code, too."""
+        try:
+            done = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+                self.command(*arguments),
+                input=given,
+                capture_output=True,
+                cwd=self.directory,
+                env=self.environ(index=index, work_tree=work_tree),
+                timeout=MAX_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise GitFailed(f"git {_named(arguments)} took longer than {MAX_SECONDS:g} s") from error
+        except OSError as error:
+            raise GitFailed(f"git {_named(arguments)} could not be started: {error.strerror}") from error
+        if done.returncode not in accepted:
+            raise GitFailed(f"git {_named(arguments)} failed: {told(done.stderr) or f'exit code {done.returncode}'}")
+        return done.returncode, done.stdout
+
+    def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:
+        """The command line of a call. Raises `GitUnusable`."""
+        return [program(), *arguments]
+
+    def environ(self, *, index: Path | None = None, work_tree: Path | None = None) -> dict[str, str]:
+        """All that a call of git sees of the environment."""
+        environ = {**_environ(), "HOME": str(self.directory), "GIT_DIR": str(self.directory)}
+        if index is not None:
+            environ["GIT_INDEX_FILE"] = str(index)
+        if work_tree is not None:
+            environ["GIT_WORK_TREE"] = str(work_tree)
+        return environ
+
+
+def _environ() -> Mapping[str, str]:
+    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()}
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": "/dev/null",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "/bin/false",
+        "SSH_ASKPASS": "/bin/false",
+        **who,
+    }
+
+
+_WHO = {"NAME": "massgen", "EMAIL": "massgen@localhost", "DATE": "1000000000 +0000"}
+"""Always the same, so that the same trees give the same commits."""
+
+
+@cache
+def program() -> str:
+    """Where git is. Raises `GitUnusable` with what to do if there is none that is new enough."""
+    needed = ".".join(map(str, LEAST_VERSION))
+    found = shutil.which("git")
+    if found is None:
+        raise GitUnusable(f"git is not installed; version {needed} or newer is needed to work on files")
+    try:
+        said = subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+            [found, "--version"], capture_output=True, env=dict(_environ()), timeout=MAX_SECONDS, check=True
+        ).stdout.decode(errors="replace")
+    except (OSError, subprocess.SubprocessError) as error:
+        raise GitUnusable(f"{found} does not work: {error}") from error
+    version = re.search(r"(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < LEAST_VERSION:
+        raise GitUnusable(f"{said.strip()} is too old; {needed} or newer is needed to work on files")
+    return found
+
+
+def told(stderr: bytes) -> str:
+    """What git said of a failure, short enough for a message."""
+    return ascii(stderr.decode(errors="replace").strip()[:300])[1:-1]
+
+
+def _named(arguments: Iterable[str | bytes | Path]) -> str:
+    return next((one for one in arguments if isinstance(one, str) and not one.startswith("-")), "")
+
+
+def _alternate(path: Path) -> bytes:
+    """A line of `objects/info/alternates`; empty for a path that such a line cannot name."""
+    name = os.fsencode(path)
+    if b"\n" in name or name.startswith((b'"', b"#")):
+        return b""
+    return name + b"\n"

@@ -1,0 +1,277 @@
+"""Trees of files in a private repository: written from a directory, laid out in another, compared and merged.
+
+The bytes of a file are its content: no line ending is converted and no filter is applied, so what is laid out is what
+was taken. Every method blocks; call them from a worker thread. They may run at the same time.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NewType
+
+from massgen_mcp.changes.contents import store
+from massgen_mcp.changes.differences import FileChange, parse_changes
+from massgen_mcp.changes.files import (
+    REGULAR,
+    USUAL_LIMITS,
+    Found,
+    KnownFiles,
+    LeftOut,
+    TreeFile,
+    TreeLimits,
+    read_files,
+)
+from massgen_mcp.changes.git import MAX_SECONDS, Git, GitFailed, told
+
+TreeId = NewType("TreeId", str)
+"""What git calls a tree."""
+EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+
+_COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A tree that was written from a directory."""
+
+    tree: TreeId
+    files: int
+    total_bytes: int
+    """Of the files that were read; those known already are not counted."""
+    left_out: LeftOut
+    ignored: tuple[bytes, ...] = ()
+    """What git ignores, as paths of files and of whole directories, these with a slash at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path on which two trees cannot be merged, and why: as `content`, `modify/delete`, `binary`."""
+
+    path: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """`tree` is the outcome; with `conflicts` it holds markers in the files that they name."""
+
+    tree: TreeId
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class PrivateRepository:
+    """A bare repository in a run's directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._git = Git(directory)
+        self.directory = directory
+
+    @classmethod
+    def create(cls, directory: Path, *, alternates: Iterable[Path] = ()) -> "PrivateRepository":
+        """A new one; what lies in the object stores `alternates` is not stored again, and never changed."""
+        Git.create(directory, alternates=alternates)
+        return cls(directory)
+
+    @property
+    def exists(self) -> bool:
+        return (self.directory / "HEAD").is_file()
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def write_tree(
+        self,
+        directory: Path,
+        *,
+        like: Iterable[TreeId] = (),
+        tracked: Iterable[bytes] = (),
+        ignore: bytes = b"",
+        limits: TreeLimits = USUAL_LIMITS,
+        known: KnownFiles | None = None,
+        above: tuple[str, ...] = (),
+    ) -> Written:
+        """The tree of a directory: everything in it that git would not ignore, and, ignored or not, the files that are
+        `tracked` or in a tree `like` it. `ignore`: lines as in a `.gitignore`, of lower rank than those in the
+        directory. `above`: the names that lead to the directory for a person, where it is a person's.
+
+        A file that cannot be read is taken from the first tree `like` it. Raises `GitFailed`, `TooLarge`, `OSError`.
+        """
+        before: dict[bytes, TreeFile] = {}
+        for tree in like:
+            before = {**self.files(tree), **before}
+        named = {*before, *tracked}
+        left_out = LeftOut()
+        others, ignored = self._others(directory, named, ignore)
+        for path in others:
+            if path.endswith(b"/"):
+                left_out.repositories.append(path.removesuffix(b"/"))
+        wanted = [*named, *(path for path in others if not path.endswith(b"/"))]
+        found = read_files(directory, wanted, left_out, limits=limits, known=known, above=above)
+        counted = _Counted(found)
+        files = store(self._git, counted)
+        for path in (*left_out.unreadable, *left_out.too_large):
+            if path in before:
+                files[path] = before[path]
+        return Written(self.tree_of(files), len(files), counted.bytes, left_out, tuple(ignored))
+
+    def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
+        """The tree of these files, whose contents are there."""
+        with self._temporary_index() as index:
+            self._fill(index, files)
+            return _id(self._git.run("write-tree", "--missing-ok", index=index))
+
+    def combined(self, trees: Mapping[str, TreeId]) -> TreeId:
+        """One tree with each of these as a directory of its name."""
+        lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
+        return _id(self._git.run("mktree", "-z", given=b"".join(lines)))
+
+    def keep(self, name: str, tree: TreeId) -> None:
+        """Give a tree a name in this repository, durably."""
+        self._git.run("update-ref", f"refs/massgen/{name}", tree)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def kept(self, name: str) -> TreeId | None:
+        """The tree of this name, if there is one."""
+        code, out = self._git.outcome("rev-parse", "-q", "--verify", f"refs/massgen/{name}", accepted=(0, 1))
+        return _id(out) if code == 0 else None
+
+    def files(self, tree: TreeId) -> dict[bytes, TreeFile]:
+        """All files and links of a tree, by their path."""
+        found: dict[bytes, TreeFile] = {}
+        for record in _records(self._git.run("ls-tree", "-r", "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            mode, _, blob = about.decode().split(" ")
+            found[path] = TreeFile(mode, blob)
+        return found
+
+    def part(self, tree: TreeId, name: str) -> TreeId:
+        """The directory `name` right below a tree; the empty tree if it is not there."""
+        for record in _records(self._git.run("ls-tree", "-z", "--full-tree", tree)):
+            about, _, path = record.partition(b"\t")
+            if path == os.fsencode(name) and about.startswith(b"040000"):
+                return TreeId(about.decode().split(" ")[2])
+        return EMPTY_TREE
+
+    def read(self, tree: TreeId, path: bytes) -> bytes | None:
+        """The content of a file of a tree, or where a link leads; None if there is none."""
+        file = self.files(tree).get(path)
+        return None if file is None else self.content(file)
+
+    def content(self, file: TreeFile) -> bytes:
+        return self._git.run("cat-file", "blob", file.blob)
+
+    def check_out(self, tree: TreeId, into: Path) -> None:
+        """Lay the files of a tree out in the directory `into`, which is made if it is not there. What is there already
+        is kept, unless a file of the tree has its name.
+        """
+        into.mkdir(mode=0o700, exist_ok=True)
+        with self._temporary_index() as index:
+            self._git.run("read-tree", tree, index=index)
+            self._git.run("checkout-index", "--all", "--force", "--quiet", index=index, work_tree=into)
+
+    def changes(self, before: TreeId, after: TreeId) -> tuple[FileChange, ...]:
+        """What differs between two trees, file by file, sorted by path."""
+        return parse_changes(self._git.run(*_COMPARED, "-z", "--raw", "--numstat", before, after))
+
+    def write_patch(self, before: TreeId, after: TreeId, into: Path) -> int:
+        """Write the difference of two trees to the file `into`, as `git apply` takes it: texts, binary files, modes,
+        renames. Returns its size in bytes.
+        """
+        with into.open("wb") as file:
+            command = self._git.command(*_COMPARED, "--patch", "--binary", before, after)
+            try:
+                subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.PIPE,
+                    cwd=self.directory,
+                    env=self._git.environ(),
+                    timeout=MAX_SECONDS,
+                    check=True,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise GitFailed(f"git diff-tree took longer than {MAX_SECONDS:g} s") from error
+            except subprocess.CalledProcessError as error:
+                raise GitFailed(f"git diff-tree failed: {told(error.stderr)}") from error
+            return file.tell()
+
+    def merge(self, base: TreeId, ours: TreeId, theirs: TreeId) -> Merged:
+        """What becomes of `ours` with all that differs between `base` and `theirs`."""
+        begin = self._commit(base)
+        code, out = self._git.outcome(
+            *("merge-tree", "--write-tree", "-z", "--messages", "--allow-unrelated-histories"),
+            *(self._commit(ours, begin), self._commit(theirs, begin)),
+            accepted=(0, 1),
+        )
+        tree, _, rest = out.partition(b"\0")
+        return Merged(TreeId(tree.decode()), () if code == 0 else _conflicts(rest))
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def _fill(self, index: Path, files: Mapping[bytes, TreeFile]) -> None:
+        lines = b"".join(f"{file.mode} {file.blob}\t".encode() + path + b"\0" for path, file in files.items())
+        self._git.run("update-index", "-z", "--replace", "--index-info", given=lines, index=index)
+
+    def _commit(self, tree: TreeId, *parents: str) -> str:
+        of = [argument for parent in parents for argument in ("-p", parent)]
+        return _id(self._git.run("commit-tree", tree, *of, "-m", "massgen"))
+
+    def _others(self, directory: Path, named: Collection[bytes], ignore: bytes) -> tuple[list[bytes], list[bytes]]:
+        """What lies in a directory beside the files that are named: what git would not ignore, and what it ignores."""
+        with self._temporary_index() as index:
+            # Git lists what is in no index; of what is in it only the names matter here.
+            self._fill(index, dict.fromkeys(named, TreeFile(REGULAR, _EMPTY_BLOB)))
+            rules = index.with_name("ignore")
+            rules.write_bytes(ignore)
+            options = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "-X", rules)
+            others = self._git.run(*options, index=index, work_tree=directory)
+            ignored = self._git.run(*options, "--ignored", "--directory", index=index, work_tree=directory)
+        return list(_records(others)), list(_records(ignored))
+
+    @contextmanager
+    def _temporary_index(self) -> Generator[Path]:
+        """The name of an index that is not there yet, in a directory that goes with the block."""
+        with tempfile.TemporaryDirectory(prefix="index.", dir=self.directory) as directory:
+            yield Path(directory) / "index"
+
+
+class _Counted:
+    """Files as they pass by, with the size of what was read."""
+
+    def __init__(self, found: Iterable[Found]) -> None:
+        self._found = found
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[Found]:
+        for one in self._found:
+            self.bytes += len(one.content or b"")
+            yield one
+
+
+def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
+    """What `git merge-tree -z --messages` printed after the tree: entries of files, an empty one, then messages."""
+    entries, _, messages = printed.partition(b"\0\0")
+    reasons = {entry.split(b"\t", 1)[1]: "content" for entry in _records(entries)}
+    parts = iter(messages.split(b"\0"))
+    for count in parts:
+        if not count:
+            break
+        paths = [next(parts) for _ in range(int(count))]
+        kind, _told = next(parts).decode(errors="replace"), next(parts)
+        if kind.startswith("CONFLICT"):
+            reasons |= dict.fromkeys(paths, kind.removeprefix("CONFLICT").strip(" ()"))
+    return tuple(Conflict(path, reason) for path, reason in sorted(reasons.items()))
+
+
+def _records(printed: bytes) -> Iterator[bytes]:
+    return (record for record in printed.split(b"\0") if record)
+
+
+def _id(printed: bytes) -> TreeId:
+    return TreeId(printed.decode().strip())
