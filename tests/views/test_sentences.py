@@ -59,6 +59,9 @@ def example(event_type: type[Event]) -> Event:
     fields: dict[str, Any] = {}
     for name, field in event_type.model_fields.items():
         if field.is_required():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Event):
+                fields[name] = example(field.annotation)
+                continue
             words = [value for value in get_args(field.annotation) if isinstance(value, str)]
             kind = getattr(get_origin(field.annotation) or field.annotation, "__name__", "")
             fields[name] = words[0] if words else values.get(kind, () if kind == "tuple" else None)
