@@ -1,7 +1,7 @@
 """Checks: commands of the user's that judge the files of every answer alike.
 
-    judge = FileJudge(repository, base, place, check_rules, trees)
-    subject = await judge.answer("turn_1/attempt_1/agent_a/...")      # what of its files is judged, and what is not
+    judge = FileJudge(repository, base, place, check_rules, directory="project")
+    subject = await judge.subject(tree)                               # what of an answer's files is judged
     outcome = await judge.check(subject.tree, "make test")            # on a fresh check-out, in the sandbox
 
 - `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.

@@ -6,7 +6,6 @@ leaves behind is there for no other.
 
 import secrets
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,20 +57,17 @@ class FileJudge:
         base: TreeId,
         place: Path,
         rules: CheckRules,
-        tree_of: Callable[[str], TreeId | None],
         *,
         directory: str,
         shown: tuple[Shown, ...] = (),
     ) -> None:
         """`base`: the tree of all directories that answers change, each below its name; checks begin in `directory`.
-        `place`: where check-outs lie while they are used. `tree_of`: the files of the answer that is kept at a path of
-        the run. `shown`: what checks need and no tree holds.
+        `place`: where check-outs lie while they are used. `shown`: what checks need and no tree holds.
         """
         self._repository = repository
         self._base = base
         self._place = place
         self._rules = rules
-        self._tree_of = tree_of
         self._directory = directory
         self._shown = shown
 
@@ -84,9 +80,9 @@ class FileJudge:
         """The id of the untouched files."""
         return self._base
 
-    async def subject(self, path: str) -> Subject | None:
-        """The files of the answer that is kept at `path`; None if it has none of its own."""
-        return await anyio.to_thread.run_sync(self._subject, path)
+    async def subject(self, tree: str) -> Subject:
+        """The files of an answer, whose own tree this is, as they are judged."""
+        return await anyio.to_thread.run_sync(self._subject, TreeId(tree))
 
     async def check(self, tree: str, command: str) -> CheckOutcome:
         """Run one check on these files."""
@@ -115,10 +111,7 @@ class FileJudge:
             excerpt="" if passed else excerpt_of(output.text()),
         )
 
-    def _subject(self, path: str) -> Subject | None:
-        own = self._tree_of(path)
-        if own is None:
-            return None
+    def _subject(self, own: TreeId) -> Subject:
         repository = self._repository
         base, answer = _parts(repository.files(self._base)), _parts(repository.files(own))
         judged, restored = dict[bytes, TreeFile](), list[str]()

@@ -9,7 +9,7 @@ import os
 import anyio
 
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.events import CheckFinished, CheckOutcome, FilesChecked
+from massgen_mcp.events import Changes, CheckFinished, CheckOutcome, FilesChecked
 from massgen_mcp.orchestration.live_run import LiveRun
 
 MAX_NAMED = 50
@@ -42,57 +42,49 @@ class AnswerChecks:
                         scope.cancel()
                 await self._live_run.change()
 
-    async def final(self, agent: str) -> FilesChecked:
-        """Check the kept files of the final answer, unless that is done."""
+    async def final(self, agent: str, changes: Changes | None) -> FilesChecked:
+        """Check the files of the final answer, unless that is done."""
         if done := self._live_run.state.checked_final:
             return done
-        found = FilesChecked(subject="final", agent=agent)
-        try:
-            found = await self._judged(f"final/{agent}", found)
-        except Exception as error:  # noqa: BLE001 - the answer stands, whatever keeps us from checking it
-            found = found.model_copy(update={"problem": self._problem(error)})
-        return self._live_run.record(found)
+        return self._live_run.record(await self._judged(changes, FilesChecked(subject="final", agent=agent)))
 
     async def _check_answer(self, attempt: int, label: str, scope: anyio.CancelScope) -> None:
         state = self._live_run.coordination
         agent = state.author(label)
-        path = next((answer.path for answer in state.seats[agent].answers if answer.label == label), None)
-        found = FilesChecked(subject="answer", agent=agent, label=label)
+        changes = next(answer.changes for answer in state.seats[agent].answers if answer.label == label)
         with scope:
-            if path is not None:
-                try:
-                    found = await self._judged(path, found)
-                except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
-                    found = found.model_copy(update={"problem": self._problem(error)})
+            found = await self._judged(changes, FilesChecked(subject="answer", agent=agent, label=label))
             if self._live_run.state.attempt == attempt:
                 self._live_run.record(found)
 
-    async def _judged(self, path: str, found: FilesChecked) -> FilesChecked:
-        """`found` with what the checks say of the files kept at `path`; nothing, where they are those of the base."""
-        subject = await self._judge.subject(path)
-        if subject is None or subject.own_tree == self._judge.base:
+    async def _judged(self, changes: Changes | None, found: FilesChecked) -> FilesChecked:
+        """`found` with what the checks say of the changed files; nothing, where nothing is changed."""
+        if changes is None or changes.tree == self._judge.base:
             return found
-        base = await self._base()
-        return found.model_copy(
-            update={
-                "outcomes": await self._outcomes(subject.tree),
-                "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
-                "restored": subject.restored[:MAX_NAMED],
-                "own": await self._outcomes(subject.own_tree) if subject.restored else (),
-                "problem": base.problem,
-            }
-        )
+        try:
+            base, subject = await self._base(), await self._judge.subject(changes.tree)
+            return found.model_copy(
+                update={
+                    "outcomes": await self._outcomes(subject.tree),
+                    "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
+                    "restored": subject.restored[:MAX_NAMED],
+                    "own": await self._outcomes(subject.own_tree) if subject.restored else (),
+                    "problem": base.problem,
+                }
+            )
+        except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
+            return found.model_copy(update={"problem": self._problem(error)})
 
     async def _base(self) -> FilesChecked:
         """What the checks say of the untouched base; they run once."""
         async with self._base_lock:
             if done := self._live_run.state.checked_base:
                 return done
+            found = FilesChecked(subject="base")
             try:
-                outcomes = await self._outcomes(self._judge.base)
-                found = FilesChecked(subject="base", outcomes=outcomes)
+                found = found.model_copy(update={"outcomes": await self._outcomes(self._judge.base)})
             except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
-                found = FilesChecked(subject="base", problem=self._problem(error))
+                found = found.model_copy(update={"problem": self._problem(error)})
             return self._live_run.record(found)
 
     async def _outcomes(self, tree: str) -> tuple[CheckOutcome, ...]:
