@@ -172,6 +172,62 @@ class CitationRecord(Event):
     title: str = ""
 
 
+class ChangedFile(Event):
+    """A file that an answer changes. `path` begins with the name of the directory (`NAME/src/a.py`); what is no text in
+    it is escaped. `added` and `removed` are lines; None for a binary file.
+    """
+
+    path: str
+    kind: Literal["added", "deleted", "modified", "renamed"]
+    added: int | None = None
+    removed: int | None = None
+    earlier_path: str | None = None
+    """Where a renamed file was before."""
+
+    def __str__(self) -> str:
+        renamed = f" (was {self.earlier_path})" if self.earlier_path is not None else ""
+        lines = "binary" if self.added is None else f"+{self.added} -{self.removed}"
+        return f"{self.kind} {self.path}{renamed} {lines}"
+
+
+class Changes(Event):
+    """What an answer makes of the base of the run."""
+
+    tree: str
+    """Id of the answer's own tree in the run's private repository."""
+    files: tuple[ChangedFile, ...] = ()
+    """The first of them, sorted by path."""
+    more: int = 0
+    """How many further files are changed."""
+    added: int = 0
+    """Lines, in all of them."""
+    removed: int = 0
+    patch: str | None = None
+    """The file with the whole difference, relative to the run directory; None: nothing is changed."""
+    patch_bytes: int = 0
+    notes: tuple[str, ...] = ()
+    """What could not be taken, in words."""
+
+    @property
+    def count(self) -> int:
+        """How many files are changed."""
+        return len(self.files) + self.more
+
+    def __str__(self) -> str:
+        files = "1 file" if self.count == 1 else f"{self.count} files"
+        return f"{files} changed, +{self.added} -{self.removed} lines" if self.count else "no file changed"
+
+
+class CopiedDirectory(Event):
+    """A directory of the caller's that every agent has a copy of, under this name. `notes` say what is not in it."""
+
+    name: str
+    path: str
+    writable: bool
+    files: int
+    notes: tuple[str, ...] = ()
+
+
 # -- the run ----------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +244,18 @@ class RunStarted(Event):
     """The level of the sandbox that agents' commands run in; `none: …` where they were asked for and none holds here;
     empty where the run has no commands.
     """
+
+
+class BaseTaken(Event):
+    """The caller's directories were taken as they were then: agents change copies of them, and a patch is what differs.
+
+    `tree` None: of none of them could a base be taken. `refused`: which ones agents can only read, and why.
+    """
+
+    type: Literal["base_taken"] = "base_taken"
+    tree: str | None
+    directories: tuple[CopiedDirectory, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 class AttemptStarted(Event):
@@ -312,6 +380,8 @@ class RunCompleted(Event):
     """Why the answer's files could not be kept. Empty: they are in `final/<winner>`."""
     failing_checks: tuple[str, ...] = ()
     """The checks that the final files do not pass, as far as that counts (see `coordination.evidence`)."""
+    changes: Changes | None = None
+    """What it changes of the caller's files: the patch of the run. None: the run has no base."""
 
 
 class RunFailed(Event):
@@ -558,6 +628,8 @@ class AnswerSubmitted(Event):
     path: str | None = None
     """Directory of the answer, relative to the run directory."""
     form: ActionForm = "tool_call"
+    changes: Changes | None = None
+    """What it changes of the caller's files. None: the run has no base."""
 
 
 class VoteCast(Event):
@@ -668,6 +740,8 @@ class AnswerPresented(Event):
     agent: str
     answer: str
     reused: bool = False
+    changes: Changes | None = None
+    """As in `RunCompleted`, before the patch is written."""
 
 
 class AnswerEvaluated(Event):
@@ -691,6 +765,7 @@ class PresentationFailed(Event):
 
 AnyEvent = Annotated[
     RunStarted
+    | BaseTaken
     | AttemptStarted
     | FinishRequested
     | BudgetMark

@@ -131,6 +131,17 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def write_durably(path: Path, data: bytes) -> None:
+    """The file is whole and on disk, or it is not there."""
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
 def find_home(environ: Mapping[str, str]) -> Home:
     """The state directory: `MASSGEN_MCP_HOME`, else where the operating system keeps a program's state.
 

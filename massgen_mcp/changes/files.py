@@ -9,8 +9,8 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +20,10 @@ from massgen_mcp.workspace.guard import Root
 
 REGULAR, EXECUTABLE, LINK = "100644", "100755", "120000"
 MIB = 1024 * 1024
-_RACY_NS = 2_000_000_000
-"""A file that changed less than this before it was looked at may change again without a new time."""
+_RACY_NS = 100_000_000
+"""A file that changed less than this before it was looked at may change again without a new time: file systems note
+times in steps of up to 10 ms.
+"""
 
 
 class TreeFile(NamedTuple):
@@ -56,6 +58,15 @@ class KnownFiles:
     _known: dict[bytes, tuple[int, int, int, int, int, TreeFile]] = field(
         default_factory=dict[bytes, tuple[int, int, int, int, int, TreeFile]]
     )
+
+    @classmethod
+    def of(cls, directory: Path, files: Mapping[bytes, TreeFile]) -> "KnownFiles":
+        """What is known of a directory that was just laid out, and in which nobody has worked yet."""
+        known, now, above = cls(), time.time_ns(), os.fsencode(directory)
+        for path, file in files.items():
+            with suppress(OSError):
+                known.note(path, os.lstat(os.path.join(above, path)), file, now)  # noqa: PTH118 - bytes
+        return known
 
     def find(self, path: bytes, status: os.stat_result) -> TreeFile | None:
         known = self._known.get(path)

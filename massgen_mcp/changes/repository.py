@@ -32,6 +32,7 @@ TreeId = NewType("TreeId", str)
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 _COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
@@ -46,6 +47,8 @@ class Written:
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
     """What git ignores, as paths of files and of whole directories, these with a slash at the end."""
+    lfs_pointers: tuple[bytes, ...] = ()
+    """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,13 @@ class PrivateRepository:
                 left_out.repositories.append(path.removesuffix(b"/"))
         wanted = [*named, *(path for path in others if not path.endswith(b"/"))]
         found = read_files(directory, wanted, left_out, limits=limits, known=known, above=above)
-        counted = _Counted(found)
-        files = store(self._git, counted)
+        passing = _Passing(found)
+        files = store(self._git, passing)
         for path in (*left_out.unreadable, *left_out.too_large):
             if path in before:
                 files[path] = before[path]
-        return Written(self.tree_of(files), len(files), counted.bytes, left_out, tuple(ignored))
+        pointers = tuple(passing.lfs_pointers)
+        return Written(self.tree_of(files), len(files), passing.bytes, left_out, tuple(ignored), pointers)
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""
@@ -241,16 +245,20 @@ class PrivateRepository:
             yield Path(directory) / "index"
 
 
-class _Counted:
-    """Files as they pass by, with the size of what was read."""
+class _Passing:
+    """Files as they pass by, and what is noticed of them."""
 
     def __init__(self, found: Iterable[Found]) -> None:
         self._found = found
         self.bytes = 0
+        self.lfs_pointers: list[bytes] = []
 
     def __iter__(self) -> Iterator[Found]:
         for one in self._found:
-            self.bytes += len(one.content or b"")
+            content = one.content or b""
+            self.bytes += len(content)
+            if content.startswith(_LFS_POINTER):
+                self.lfs_pointers.append(one.path)
             yield one
 
 

@@ -494,15 +494,25 @@ def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
     return variables_in(text for values in texts for text in values)
 
 
+def _inside(path: str) -> str:
+    if path.startswith(("/", "~")) or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise ValueError("a path below the directory, such as target or web/dist")
+    return path
+
+
 class ContextPath(Settings, frozen=True):
     """A file or directory of the user's. Absolute after loading.
 
-    All agents may read it. With `write` the winner may also change it, while it writes the final answer; an agent that
-    works alone may do so all the time.
+    All agents may read it, and each works on a copy of its own of a directory. With `write` the winner's changes may be
+    applied to the directory itself; without it they are only given as a patch.
     """
 
     path: str = Field(min_length=1, max_length=4096)
     permission: Literal["read", "write"] = "read"
+    copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
+        default=(), max_length=20
+    )
+    """Directories in it that git ignores, such as `target`, and that every copy gets of its own, to be written to."""
 
 
 class TimeoutConfig(Settings, frozen=True):

@@ -19,6 +19,7 @@ from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
@@ -62,7 +63,7 @@ class Round:
     def begin(cls, member: Member, attempt: Attempt, number: int, work: Work) -> "Round":
         live_run, notes = attempt.live_run, attempt.run_spec.shared_notes
         reasons = shown_reasons(attempt, work.ballot)
-        texts = ballot_texts(live_run, work.ballot, reasons)
+        texts = ballot_texts(live_run, work.ballot, reasons, attempt.run_spec.answer_store)
         opening, nonce = attempt.nonces(member.name, [*texts, *live_run.caller.messages, notes("")])
         opened = RoundStarted(
             agent=member.name,
@@ -179,10 +180,7 @@ class Round:
         notes.extend(self._member.notes)
         if self._member.workspace is not None:
             notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
-            if names := self._run_spec.context_names:
-                notes.append(prompts.CONTEXT_FILES.format(names=", ".join(names)))
-            if alone and (names := self._run_spec.writable_names):
-                notes.append(prompts.WRITABLE_FILES.format(names=", ".join(names)))
+            notes += self._run_spec.file_notes
         if judges and (checks := self._live_run.coordination.rules.checks) is not None:
             notes.append(prompts.evidence_note(checks))
         usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
@@ -207,7 +205,7 @@ class Round:
             await self._all_checked()
             ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
-            nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons))
+            nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store))
             changed = BallotChanged(
                 agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
             )
@@ -227,7 +225,9 @@ class Round:
         entries = self._ballot.entries
         if not entries:
             return
-        text = ballot_message(heading, self._ballot, self._live_run.coordination, shown, notes=notes)
+        changes = shown_changes(self._live_run, entries, self._run_spec.answer_store)
+        state = self._live_run.coordination
+        text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes)
         if self._writes:
             text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text)
@@ -326,10 +326,10 @@ class Round:
         name = self._member.name
         _, content = thoughts_apart(answer)
         verdict = self._live_run.coordination.answer(name, content)
-        path, fault = None, None
+        kept, fault = None, None
         if not isinstance(verdict, Violation):
             try:
-                path = await self._run_spec.answer_store.keep(
+                kept = await self._run_spec.answer_store.keep(
                     self._attempt.number, name, content, self._member.workspace
                 )
             except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
@@ -337,7 +337,8 @@ class Round:
             verdict = self._live_run.coordination.answer(name, content)
         if isinstance(verdict, Violation):
             return self._refused(call, verdict.code, prompts.refusal(verdict), counts=verdict.counts)
-        self._live_run.record(verdict.model_copy(update={"path": path, "form": form}))
+        where = {"path": kept.path, "changes": kept.changes} if kept is not None else {}
+        self._live_run.record(verdict.model_copy(update={**where, "form": form}))
         if fault is not None:
             raise fault
         return True

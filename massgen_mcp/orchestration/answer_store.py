@@ -1,22 +1,46 @@
 """Where the answers of a run are kept, as orchestration sees it."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from massgen_mcp.events import Changes
 from massgen_mcp.workspace.directory import Workspace
+
+
+class Kept(NamedTuple):
+    """An answer that is kept: its directory in that of the run, and what it changes of the base, if there is one."""
+
+    path: str
+    changes: Changes | None = None
 
 
 class AnswerStore(Protocol):
     """Where answers are kept with the files that belong to them."""
 
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
-        """Keep an answer's text and a read-only snapshot of its workspace; returns its path in the run directory."""
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
+        """Keep an answer's text, a read-only snapshot of its workspace, and its patch."""
         ...
 
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        """Keep the final answer; it is whole on disk before the run is called completed."""
+    async def changes(self, agent: str, workspace: Workspace | None) -> Changes | None:
+        """What the agent's workspace makes of the base now; None if there is none."""
+        ...
+
+    async def restore(self, agent: str, changes: Changes) -> None:
+        """Make the agent's copies of the caller's files be what they were when it gave the answer with `changes`."""
+        ...
+
+    async def keep_final(
+        self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
+    ) -> Changes | None:
+        """Keep the final answer; it is whole on disk before the run is called completed. Returns `changes` with the
+        patch that was written.
+        """
         ...
 
     def files(self, path: str) -> Path | None:
         """The snapshot directory of a kept answer; None if it has no files."""
+        ...
+
+    def patch(self, changes: Changes, most: int) -> str:
+        """The first `most` bytes of a kept patch, as text."""
         ...

@@ -3,15 +3,17 @@
 Made of what the round's events hold, so that a resumed round shows the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.events import BallotChanged, RoundStarted, ShownReason
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
+from massgen_mcp.orchestration.shown_changes import shown_changes
 
 
 def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
@@ -29,25 +31,38 @@ def shown_reasons(attempt: Attempt, ballot: Ballot) -> tuple[ShownReason, ...]:
     )
 
 
-def ballot_texts(live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, ...]) -> Iterator[str]:
+def ballot_texts(
+    live_run: LiveRun, ballot: Ballot, reasons: tuple[ShownReason, ...], store: AnswerStore
+) -> Iterator[str]:
     """Everything by others that the message will hold: no marker may occur in it."""
     for entry in ballot.entries:
         yield live_run.coordination.content(entry.label)
     yield from evidence_of(ballot, live_run.coordination).values()
+    yield from shown_changes(live_run, ballot.entries, store).values()
     for shown in reasons:
         yield shown.reason
     yield live_run.state.agents[ballot.viewer].working_notes
 
 
 def ballot_message(
-    heading: str, ballot: Ballot, state: Coordination, shown: RoundStarted | BallotChanged, *, notes: str = ""
+    heading: str,
+    ballot: Ballot,
+    state: Coordination,
+    shown: RoundStarted | BallotChanged,
+    *,
+    notes: str = "",
+    changes: Mapping[str, str],
 ) -> str:
-    """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer."""
+    """`shown` is the event that tells of the ballot, `notes` what its viewer wrote on the way to its first answer,
+    `changes` what the answers change, by their names.
+    """
     answers = [(entry.name, state.content(entry.label)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
     evidence = evidence_of(ballot, state)
-    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, evidence=evidence))
+    parts.append(
+        prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence)
+    )
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))

@@ -19,6 +19,7 @@ from massgen_mcp.events import (
     AttemptStarted,
     BudgetRaised,
     CallerSaid,
+    Changes,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -169,28 +170,30 @@ class Conductor:
 
     async def _completed(self, final: Final) -> RunCompleted:
         """The end of a run whose final answer is kept, and whose files are checked once more."""
-        unkept = await self._keep(final)
-        fails: tuple[str, ...] = ()
-        if self._checks is not None and not unkept:
-            checked = await self._checks.final(final.agent)
-            fails = failing(checked, self._run_spec.policy.checks_policy)
-        return RunCompleted(
-            winner=final.agent, outcome=final.outcome, answer=final.answer, unkept=unkept, failing_checks=fails
-        )
+        completed = await self._kept(final)
+        if self._checks is None or completed.unkept:
+            return completed
+        checked = await self._checks.final(final.agent, completed.changes)
+        fails = failing(checked, self._run_spec.policy.checks_policy)
+        return completed.model_copy(update={"failing_checks": fails})
 
     async def _end_nested_runs(self) -> None:
         """Before the run ends: what they cost is a part of it."""
         if self._run_spec.nested_runs is not None:
             await self._run_spec.nested_runs.end_all()
 
-    async def _keep(self, final: Final) -> str:
-        """Keep the final answer with its files; why that failed, if it did. The answer itself is in the journal."""
+    async def _kept(self, final: Final) -> RunCompleted:
+        """The end of the run, once the final answer is kept with its files; or with why they cannot be. The answer
+        itself is in the journal.
+        """
+        completed = RunCompleted(winner=final.agent, outcome=final.outcome, answer=final.answer, changes=final.changes)
         workspace = self._run_spec.member(final.agent).workspace
+        store = self._run_spec.answer_store
         try:
-            await self._run_spec.answer_store.keep_final(final.agent, final.answer, workspace)
+            changes = await store.keep_final(final.agent, final.answer, workspace, final.changes)
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
-            return str(self._live_run.fault(error))
-        return ""
+            return completed.model_copy(update={"unkept": str(self._live_run.fault(error))})
+        return completed.model_copy(update={"changes": changes})
 
     # -- attempts -------------------------------------------------------------------------------------------------
 
@@ -239,8 +242,7 @@ class Conductor:
         winner = await self._coordinate()
         if winner is None:
             return self._nobody_left()
-        answer, reused = await self._final_answer(winner)
-        self._live_run.record(AnswerPresented(agent=winner.agent, answer=answer, reused=reused))
+        self._live_run.record(await self._final_answer(winner))
         return None
 
     async def _first_agent_presents(self) -> RunFailed | None:
@@ -251,7 +253,7 @@ class Conductor:
         except BackendError as error:
             self._drop(member.name, error)
             return self._nobody_left()
-        self._live_run.record(AnswerPresented(agent=member.name, answer=answer))
+        self._live_run.record(await self._presented(member, answer))
         return None
 
     def _this_attempt(self) -> Attempt:
@@ -329,24 +331,48 @@ class Conductor:
 
     # -- the final answer -----------------------------------------------------------------------------------------
 
-    async def _final_answer(self, winner: WinnerChosen) -> tuple[str, bool]:
-        """The final answer, and whether it is the winner's answer as it stood. If the winner cannot write it, its
-        latest answer stands in, on the record.
-        """
-        standing = self._live_run.coordination.content(winner.label)
+    async def _final_answer(self, winner: WinnerChosen) -> AnswerPresented:
+        """The final answer; if the winner cannot write it, its latest answer stands in, on the record."""
+        standing = self.state.agents[winner.agent].answers[-1]
+        as_it_stood = AnswerPresented(
+            agent=winner.agent, answer=standing.content, reused=True, changes=standing.changes
+        )
         debug = self._run_spec.policy.debug_final_answer
         if debug is not None and self.state.attempt == 1:
-            return debug, True
-        if self._may_reuse(winner):
-            return standing, True
-        if self.state.resume_point.presentation_broke_off:
-            return standing, True
-        past = tuple(self.state.resume_point.presentation)
+            return as_it_stood.model_copy(update={"answer": debug})
+        if self._may_reuse(winner) or self.state.resume_point.presentation_broke_off:
+            return as_it_stood
+        member, past = self._run_spec.member(winner.agent), tuple(self.state.resume_point.presentation)
         try:
-            return await present(self._run_spec.member(winner.agent), self._this_attempt(), past), False
+            if not past and standing.changes is not None:
+                await self._restore(member, standing.changes)
+            answer = await present(member, self._this_attempt(), past)
+            return await self._presented(member, answer, standing.changes)
         except BackendError as error:
             self._live_run.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
-            return standing, True
+            return as_it_stood
+
+    async def _presented(self, member: Member, answer: str, before: Changes | None = None) -> AnswerPresented:
+        """An answer that was just written, with what it changes of the caller's files; if that cannot be found out,
+        with what its author's answer changed `before`.
+        """
+        changes = before
+        try:
+            changes = await self._run_spec.answer_store.changes(member.name, member.workspace)
+        except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
+            self._live_run.fault(error)
+        return AnswerPresented(agent=member.name, answer=answer, changes=changes)
+
+    async def _restore(self, member: Member, changes: Changes) -> None:
+        """The votes were for the files as they were with the answer: what its author did to them since is undone.
+        Raises `BackendError`.
+        """
+        try:
+            if member.commands is not None:
+                await member.commands.end_all()
+            await self._run_spec.answer_store.restore(member.name, changes)
+        except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+            raise self._live_run.fault(error) from None
 
     def _may_reuse(self, winner: WinnerChosen) -> bool:
         """Whether writing the final answer anew could add nothing, or is not wanted."""

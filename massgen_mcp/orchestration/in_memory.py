@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from massgen_mcp.events import Event, EventT, LogRecord
+from massgen_mcp.events import Changes, Event, EventT, LogRecord
+from massgen_mcp.orchestration.answer_store import Kept
 from massgen_mcp.workspace.directory import Workspace
 
 
@@ -33,12 +34,26 @@ class EventList:
 class NullAnswerStore:
     """An answer store whose answers have no files."""
 
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
         del content, workspace
-        return f"turn_1/attempt_{attempt}/{agent}"
+        return Kept(f"turn_1/attempt_{attempt}/{agent}")
 
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
+    async def changes(self, agent: str, workspace: Workspace | None) -> None:
+        del agent, workspace
+
+    async def restore(self, agent: str, changes: Changes) -> None:
+        """There is nothing that an answer could have changed."""
+
+    async def keep_final(
+        self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
+    ) -> Changes | None:
         """The final answer is in the events."""
+        del agent, content, workspace
+        return changes
+
+    def patch(self, changes: Changes, most: int) -> str:
+        del changes, most
+        return ""
 
     def files(self, path: str) -> Path | None:
         del path

@@ -1,7 +1,7 @@
 """The winner writes the final answer, knowing all answers and votes. It judges it if another attempt is possible."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 import anyio
 
@@ -16,8 +16,9 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
+from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.sources import with_sources
-from massgen_mcp.orchestration.team import Member, RunSpec
+from massgen_mcp.orchestration.team import Member
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
 from massgen_mcp.tools.workflow import NewAnswer
@@ -42,15 +43,12 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
         attempt.live_run.record(started)
     talk = Conversation(member, attempt, f"{member.name}.{attempt.number}.present", started)
     if attempt.live_run.coordination.answered:
-        talk.tell(_record(member, attempt.live_run, started.nonce))
+        talk.tell(_record(member, attempt, started.nonce))
     for event in later:
         talk.take_in(event)
     seconds = attempt.run_spec.limits.round_seconds
     limit, live_run = Countdown(seconds), attempt.live_run
-    with (
-        live_run.limited(limit, lambda: member.name in live_run.state.resume_point.queued),
-        member.workspace.writing_context() if member.workspace else nullcontext(),
-    ):
+    with live_run.limited(limit, lambda: member.name in live_run.state.resume_point.queued):
         try:
             return await _write(member, attempt, talk)
         finally:
@@ -63,19 +61,20 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
 
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     live_run = attempt.live_run
-    answers = [
-        live_run.coordination.content(entry.label)
-        for entry in live_run.coordination.ballot(member.name, whole=True).entries
-    ]
-    evidence = evidence_of(live_run.coordination.ballot(member.name, whole=True), live_run.coordination).values()
+    ballot = live_run.coordination.ballot(member.name, whole=True)
+    answers = [live_run.coordination.content(entry.label) for entry in ballot.entries]
+    changes = shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()
+    evidence = evidence_of(ballot, live_run.coordination).values()
     reasons = [vote.reason for vote in _votes(live_run)]
-    opening, nonce = attempt.nonces(member.name, [*answers, *evidence, *reasons, *live_run.caller.messages])
+    texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
+    opening, nonce = attempt.nonces(member.name, texts)
     return PresentationStarted(agent=member.name, heard=len(live_run.caller.messages), opening=opening, nonce=nonce)
 
 
 async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     limits = attempt.run_spec.limits
-    notes = [*_file_notes(attempt.run_spec), *member.notes] if member.workspace is not None else [*member.notes]
+    files = (prompts.FILES, *attempt.run_spec.file_notes) if member.workspace is not None else ()
+    notes = [*files, *member.notes]
     chosen = attempt.live_run.coordination.answered
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual
@@ -97,14 +96,6 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
             raise BackendError("no_action", f"no final answer in {limits.steps_per_round} steps (max_steps_per_round)")
         talk.listen()
         await talk.ask(system, tools, "present")
-
-
-def _file_notes(run_spec: RunSpec) -> Iterator[str]:
-    yield prompts.FILES
-    if run_spec.context_names:
-        yield prompts.CONTEXT_FILES.format(names=", ".join(run_spec.context_names))
-    if run_spec.writable_names:
-        yield prompts.WRITABLE_FILES.format(names=", ".join(run_spec.writable_names))
 
 
 def _written_answer(reply: ModelReplied) -> str | None:
@@ -129,16 +120,20 @@ def _complete(text: str, stop: str) -> str:
     return text
 
 
-def _record(member: Member, live_run: LiveRun, nonce: str) -> str:
+def _record(member: Member, attempt: Attempt, nonce: str) -> str:
     """All answers and votes under the presenter's own neutral names, and what to do with them."""
+    live_run = attempt.live_run
     state = live_run.coordination
     ballot = state.ballot(member.name, whole=True)
     entries = ballot.entries
     names = {entry.label: entry.name for entry in entries}
     answers = [(entry.name, state.content(entry.label)) for entry in entries]
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
+    changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
     own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
-    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, evidence=evidence)]
+    parts = [
+        prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)
+    ]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
     parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))

@@ -64,7 +64,9 @@ FILES = """\
 You have a workspace for files; relative paths start there. Put large results into files and name them in the answer."""
 PEER_FILES = "You can read the files of an answer under `peers/NAME/`, for example `peers/agent1/`."
 CONTEXT_FILES = "You can read the caller's files under: {names}."
-WRITABLE_FILES = "Only you may also change the files under: {names}."
+OWN_COPIES = """\
+Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
+your answer, and the others read it. Do not repeat it in the text."""
 
 EVIDENCE = """\
 Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a check \
@@ -260,14 +262,17 @@ def ballot_block(
     nonce: str,
     *,
     own: str | None = None,
+    changes: Mapping[str, str] = MappingProxyType({}),
     evidence: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The answers as (neutral name, text). `own`: the name of the reader's own one, if it is among them; `evidence`:
-    what checks say, by name, which stands below the answer.
+    """The answers as (neutral name, text), each with what it changes, and what checks say of that. `own`: the name of
+    the reader's own one, if it is among them.
     """
     parts = [f"{heading}{'' if own is None else WITH_OWN}:"]
     for name, text in answers:
         parts.append(marked("answer", text, nonce, name=name, yours=name == own))
+        if name in changes:
+            parts.append(marked("changes", changes[name], nonce, name=name))
         if name in evidence:
             parts.append(marked("checks", evidence[name], nonce, name=name))
     return "\n\n".join(parts)

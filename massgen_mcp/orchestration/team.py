@@ -12,6 +12,7 @@ from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
+from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
@@ -95,8 +96,8 @@ class RunSpec:
     """Earlier turns of the session, oldest first."""
     context_names: tuple[str, ...] = ()
     """Virtual paths of the caller's files, for the prompts."""
-    writable_names: tuple[str, ...] = ()
-    """Those of them that may be changed by whoever writes the final answer."""
+    copies: tuple[str, ...] = ()
+    """Directories in every workspace, of which the caller's are called `context/NAME`."""
 
     budget: BudgetConfig | None = None
     """What the run may cost. None: whatever it takes."""
@@ -108,6 +109,15 @@ class RunSpec:
     """What checks the files of answers, if the run has checks."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
+
+    @property
+    def file_notes(self) -> tuple[str, ...]:
+        """What agents are told of the caller's files."""
+        told = [prompts.CONTEXT_FILES.format(names=", ".join(self.context_names))] if self.context_names else []
+        if self.copies:
+            of = ", ".join(f"context/{name}" for name in self.copies)
+            told.append(prompts.OWN_COPIES.format(of=of, names=", ".join(f"{name}/" for name in self.copies)))
+        return tuple(told)
 
     def begin(self, past: Iterable[LogRecord] = ()) -> RunState:
         """The state of a run like this before its first event, which tells more about the agents, or after `past`."""

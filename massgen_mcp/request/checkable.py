@@ -32,5 +32,10 @@ async def require_checkable(config: Config, environ: Mapping[str, str]) -> None:
         )
     choice = await sandbox_of(config, environ)
     if choice.level is None:
-        named = ", ".join(f"`{command}`" for command in orchestrator.checks)
-        raise MassgenError("sandbox_denied", f"the checks {named} run in a sandbox only: {choice.why}")
+        raise MassgenError("sandbox_denied", no_sandbox(config, choice))
+
+
+def no_sandbox(config: Config, choice: Choice) -> str:
+    """Why the checks cannot run."""
+    named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
+    return f"the checks {named} run in a sandbox only: {choice.why}"

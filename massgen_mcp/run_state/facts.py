@@ -12,7 +12,9 @@ from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
     AttemptStarted,
+    BaseTaken,
     Camp,
+    Changes,
     CheckOutcome,
     FilesChecked,
     InputRequired,
@@ -46,6 +48,7 @@ class Final:
     agent: str
     outcome: Outcome
     answer: str
+    changes: Changes | None = None
 
 
 @dataclass
@@ -61,6 +64,8 @@ class RunFacts:
     agents: dict[str, AgentState] = field(default_factory=dict[str, AgentState])
     caller: Caller = field(default_factory=Caller)
     resume_point: ResumePoint = field(default_factory=ResumePoint)
+    base: BaseTaken | None = None
+    """What was taken of the caller's directories; None: nothing yet, or there are none."""
     attempt_started: AttemptStarted | None = None
     """The attempt that goes on, or went on last."""
     earlier_answers: list[AnswerSubmitted] = field(default_factory=list[AnswerSubmitted])
@@ -214,6 +219,17 @@ class RunFacts:
     def best_answer(self) -> str | None:
         """The final answer, or the best one that a run had which did not come to one."""
         return self.end.answer if self.end is not None else None
+
+    @property
+    def best_changes(self) -> Changes | None:
+        """What the best answer changes of the caller's files; None where there is no answer, or no base."""
+        if isinstance(self.end, RunCompleted):
+            return self.end.changes
+        if self.final is not None:
+            return self.final.changes
+        author = self.end.winner if self.end is not None else self.best()[0]
+        answers = self.agents[author].answers if author in self.agents else ()
+        return answers[-1].changes if answers else None
 
     @property
     def author(self) -> str | None:

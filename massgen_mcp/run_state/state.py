@@ -51,6 +51,8 @@ class RunState(RunFacts):
 
     def _apply(self, event: events.AnyEvent | events.UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
+            case events.BaseTaken():
+                self.base = event
             case events.RunResumed():
                 self.resumed += 1
                 for agent in self.agents:
@@ -84,7 +86,7 @@ class RunState(RunFacts):
             case events.AnswerPresented():
                 self.phase = "presenting"
                 outcome = self.winner.outcome if self.winner else "best_so_far"
-                self.final = Final(event.agent, outcome, event.answer)
+                self.final = Final(event.agent, outcome, event.answer, event.changes)
             case events.PresentationFailed():
                 self.presentation_failed = event
             case events.RunCompleted() | events.RunFailed() | events.RunCancelled() | events.RunTimedOut():

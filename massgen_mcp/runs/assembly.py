@@ -19,9 +19,10 @@ from massgen_mcp.orchestration.nested_runs import NestedHost, NestedRuns
 from massgen_mcp.orchestration.perspectives import perspectives
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
 from massgen_mcp.runs.agent_servers import ServerAccess
-from massgen_mcp.runs.directory import AnswerGallery
+from massgen_mcp.runs.answers import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.working_copies import WorkingCopies
 from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
@@ -87,11 +88,13 @@ def assemble(
     command_access: "CommandAccess | None" = None,
     server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
+    copies: WorkingCopies | None = None,
     judge: FileJudge | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
     and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
-    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `judge`: what checks answers.
+    MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `copies`: those of the caller's
+    directories that lie in the workspaces. `judge`: what checks answers.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -112,6 +115,7 @@ def assemble(
                 caller_questions,
                 command_access,
                 server_access,
+                copies,
             ),
             limiter=limiter,
             own_tools=asked_tools(agent.backend),
@@ -149,7 +153,7 @@ def assemble(
             enforcement_retries=orchestrator.max_enforcement_retries,
             steps_per_round=orchestrator.max_steps_per_round,
         ),
-        answer_store=AnswerGallery(run),
+        answer_store=AnswerGallery(run, copies),
         policy=orchestrator,
         shared_notes=board.text,
         caller_questions=caller_questions,
@@ -157,7 +161,7 @@ def assemble(
         judge=judge,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
-        writable_names=tuple(mount.name for mount in mounts if mount.writable),
+        copies=copies.names if copies is not None else (),
     )
 
 
@@ -191,17 +195,18 @@ def _member(
     caller_questions: CallerQuestions | None,
     command_access: "CommandAccess | None",
     server_access: ServerAccess | None,
+    copies: WorkingCopies | None,
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, commands, tools = None, None, list[Tool]()
     if orchestrator.enable_filesystem and not agent.exclude_file_operation_mcps:
         context = [Path(context.path) for context in orchestrator.context_paths]
-        writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
-        workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
+        workspace = Workspace.create_or_open(run.workspace_of(name), context=context)
         tools += file_tools(workspace)
         if command_access is not None:
             place, scratch = run.workspace_of(name), run.scratch_of(name)
-            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host)
+            shared = copies.shared if copies is not None else dict[str, str]()
+            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host, shared)
             tools += commands.tools()
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)

@@ -4,7 +4,6 @@ One writer per file: the process that runs the run.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,18 +11,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import anyio.to_thread
 from pydantic import ValidationError
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
-from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Nesting, Request
 from massgen_mcp.runs.journal import JournalLog, make_journal
-from massgen_mcp.workspace.directory import Workspace
-from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
 
 PROBE_BYTES = 256 * 1024
 REQUEST_VERSION = 1
@@ -108,6 +103,10 @@ class RunDirectory:
     def scratch_of(self, agent: str) -> Path:
         return self.path / "workspaces" / f".{agent}.scratch"
 
+    @property
+    def changes(self) -> Path:
+        return self.path / "changes"
+
     def private_of(self, agent: str) -> Path:
         return self.path / "private" / agent
 
@@ -149,51 +148,9 @@ def _checksum(document: dict[str, Any]) -> str:
     return f"{crc32(json.dumps(document, sort_keys=True).encode()):08x}"
 
 
-class AnswerGallery:
-    """Keeps each accepted answer as `turn_1/attempt_<k>/<agent>/<timestamp>/answer.txt` with its workspace snapshot."""
-
-    def __init__(self, run: RunFiles) -> None:
-        self._run = run
-
-    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
-        return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
-
-    async def keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        await anyio.to_thread.run_sync(self._keep_final, agent, content, workspace)
-
-    def files(self, path: str) -> Path | None:
-        directory = self._run.path / path / "workspace"
-        return directory if directory.is_dir() else None
-
-    def _keep_final(self, agent: str, content: str, workspace: Workspace | None) -> None:
-        remove_tree(self._run.final_of(agent))  # of a runner that was lost before it could say that the run is over
-        self._run.write_final(agent, content)
-        if workspace is not None:
-            take_snapshot(workspace.root, self._run.final_of(agent) / "workspace")
-
-    def _keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> str:
-        parent = self._run.attempt_of(attempt) / agent
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory = _new_directory(parent)
-        write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
-        if workspace is not None:
-            take_snapshot(workspace.root, directory / "workspace")
-        return directory.relative_to(self._run.path).as_posix()
-
-
 def timestamp() -> str:
     """Now, as YYYYMMDD_HHMMSS_ffffff in UTC."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
-
-
-def _new_directory(parent: Path) -> Path:
-    while True:
-        directory = parent / timestamp()
-        try:
-            directory.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return directory
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -201,14 +158,3 @@ def replace_file(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(data)
     temporary.replace(path)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """The file is whole and on disk, or it is not there."""
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 import anyio.abc
@@ -27,6 +28,8 @@ from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
+    BaseTaken,
+    FilesChecked,
     LogRecord,
     RunFailed,
     RunStarted,
@@ -45,9 +48,11 @@ from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
 from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control, Request
+from massgen_mcp.runs.judging import Judging, prepare_judging
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
+from massgen_mcp.runs.working_copies import prepare_copies
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
@@ -142,7 +147,9 @@ async def execute_run(
         access = await _command_access(run, config, choice, environ, cleanup)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
         host = nested_host and nested_host(request)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
+        copies, base_taken = await anyio.to_thread.run_sync(partial(prepare_copies, run, config, begun=bool(past)))
+        judging = await prepare_judging(run, config, environ, copies)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies, judging.judge)
         run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
@@ -166,7 +173,13 @@ async def execute_run(
                     await conductor.resume()
                 else:
                     journal.record(_started(run_id, request, choice))
-                await conductor.conduct()
+                _tell_of_base(journal, state, base_taken)
+                if judging.denied:
+                    journal.record(RunFailed(reason="sandbox_denied", message=judging.denied))
+                    await journal.settle()
+                else:
+                    _tell_of_judging(journal, state, judging)
+                    await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -189,6 +202,17 @@ def _accompany(tasks: anyio.abc.TaskGroup, publisher: Publisher, run_spec: RunSp
     tasks.start_soon(publisher.publish)
     if run_spec.nested_runs is not None:
         tasks.start_soon(run_spec.nested_runs.attend)
+
+
+def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None) -> None:
+    if taken is not None and state.base is None:
+        journal.record(taken)
+
+
+def _tell_of_judging(journal: EventWriter, state: RunState, judging: Judging) -> None:
+    """Why there is no evidence, where the config asks for some."""
+    if judging.problem and state.checked_base is None:
+        journal.record(FilesChecked(subject="base", problem=judging.problem))
 
 
 def _failed(state: RunState, message: str) -> RunFailed:
@@ -272,12 +296,10 @@ async def break_off(directory: RunFiles, reason: FailureReason, message: str, en
 
 
 def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
-    """They are closed with the run. Who works alone is the winner from the start, and may not present at all."""
+    """They are closed with the run."""
     for member in run_spec.team:
         if member.workspace is not None:
             cleanup.callback(member.workspace.close)
-            if len(run_spec.team) == 1:
-                cleanup.enter_context(member.workspace.writing_context())
 
 
 def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:

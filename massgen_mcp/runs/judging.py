@@ -1,11 +1,17 @@
 """Makes what judges the files of a run's answers: its checks, the sandbox they run in, and what they see beside a tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import anyio.to_thread
+
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models import Config
+from massgen_mcp.home import find_home
+from massgen_mcp.request.checkable import no_sandbox, sandbox_of
 from massgen_mcp.runs.assembly import check_rules
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.working_copies import WorkingCopies
 from massgen_mcp.sandbox import WORKSPACE, LevelName, Shown
 from massgen_mcp.workspace.guard import PathRefused, Root
@@ -13,26 +19,50 @@ from massgen_mcp.workspace.snapshot import remove_tree
 
 MAX_LOOKED_AT = 200_000
 """Entries of a directory in the search for what must be hidden in it."""
+NO_COPIES = "agents have no copies of the context paths, so there is nothing to check"
 
 
-def judge_of(
-    orchestrator: OrchestratorConfig, level: LevelName, copies: WorkingCopies, hidden: tuple[Path, ...]
+@dataclass(frozen=True, slots=True)
+class Judging:
+    judge: FileJudge | None = None
+    denied: str = ""
+    """Why the run must not go on: its checks have no sandbox."""
+    problem: str = ""
+    """Why it goes on without checks, although it has some."""
+
+
+async def prepare_judging(
+    run: RunFiles, config: Config, environ: Mapping[str, str], copies: WorkingCopies | None
+) -> Judging:
+    """What judges the answers of a run, where its config has checks. Raises `MassgenError` for an unusable variable."""
+    if not config.orchestrator.checks:
+        return Judging()
+    choice = await sandbox_of(config, environ)
+    if choice.level is None:
+        return Judging(denied=no_sandbox(config, choice))
+    if copies is None:
+        return Judging(problem=NO_COPIES)
+    hidden = (find_home(environ).path, run.path)
+    return Judging(await anyio.to_thread.run_sync(_judge, run, config, choice.level, copies, hidden))
+
+
+def _judge(
+    run: RunFiles, config: Config, level: LevelName, copies: WorkingCopies, hidden: tuple[Path, ...]
 ) -> FileJudge:
-    """`hidden`: what no check ever sees. Blocks."""
-    place = copies.run.path / "checks"
+    place = run.path / "checks"
     remove_tree(place)  # of a process that was lost
     shown: list[Shown] = []
-    concealed: list[Path] = []
+    secret: list[Path] = []
     for one in _shared(copies):
         found = _secrets_in(one.host)
         if found is not None:
             shown.append(one)
-            concealed += found
+            secret += found
     return FileJudge(
         copies.kept.repository,
         copies.base.id,
         place,
-        check_rules(orchestrator, level, (*hidden, *concealed)),
+        check_rules(config.orchestrator, level, (*hidden, *secret)),
         directory=copies.names[0],
         shown=tuple(shown),
     )

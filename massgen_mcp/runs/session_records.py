@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import public_agent_name
-from massgen_mcp.home import sync_directory
+from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.directory import replace_file, write_durably
+from massgen_mcp.runs.directory import replace_file
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.views.coordination_record import coordination_events

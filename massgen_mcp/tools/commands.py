@@ -5,10 +5,11 @@ not know how a level of the sandbox works.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import anyio
@@ -19,6 +20,7 @@ from pydantic import AfterValidator, Field
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.sandbox.policy import WORKSPACE
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Mount, Workspace
 from massgen_mcp.workspace.guard import PathRefused
@@ -102,14 +104,23 @@ class Commands:
     """The commands of one agent."""
 
     def __init__(
-        self, workspace: Workspace, place: Path, scratch: Path, rules: CommandRules, host: CommandHost
+        self,
+        workspace: Workspace,
+        place: Path,
+        scratch: Path,
+        rules: CommandRules,
+        host: CommandHost,
+        shared: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`place`: where the workspace lies on this machine."""
+        """`place`: where the workspace lies on this machine. `shared`: what of the mounts is seen in the workspace,
+        too: places in it, and which path each shows (`app/node_modules`: `context/app/node_modules`).
+        """
         self._workspace = workspace
         self._place = place
         self._scratch = scratch
         self._rules = rules
         self._host = host
+        self._shared = shared
         self._background: dict[str, Background] = {}
 
     def tools(self) -> tuple[Tool, ...]:
@@ -129,7 +140,7 @@ class Commands:
 
     async def run(self, wanted: RunCommand) -> ToolResult:
         seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
-        policy, notes = await self._policy(seconds, writes=self._workspace.writes_context)
+        policy, notes = await self._policy(seconds)
         output = Output()
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
             too_much = await take(process, output)
@@ -140,7 +151,7 @@ class Commands:
         if sum(one.ended is None for one in self._background.values()) >= MAX_IN_BACKGROUND:
             raise ToolRefused(f"{MAX_IN_BACKGROUND} commands run in the background; stop one first")
         seconds = min(wanted.timeout_seconds or self._rules.most_seconds, self._rules.most_seconds)
-        policy, notes = await self._policy(seconds, writes=False)
+        policy, notes = await self._policy(seconds)
         one = Background(f"c{secrets.token_hex(3)}", wanted.command)
         self._background[one.id] = one
         self._host.tasks.start_soon(self._keep, one, policy)
@@ -190,10 +201,10 @@ class Commands:
             one.ended = ended
             one.tell()
 
-    async def _policy(self, seconds: float, *, writes: bool) -> tuple[Policy, list[str]]:
-        return await anyio.to_thread.run_sync(self._policy_now, seconds, writes)
+    async def _policy(self, seconds: float) -> tuple[Policy, list[str]]:
+        return await anyio.to_thread.run_sync(self._policy_now, seconds)
 
-    def _policy_now(self, seconds: float, writes: bool) -> tuple[Policy, list[str]]:
+    def _policy_now(self, seconds: float) -> tuple[Policy, list[str]]:
         """What a command may see and change at this moment; and what it should know of that."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         for shelf in self._workspace.shelves:
@@ -207,7 +218,8 @@ class Commands:
                 notes.append(f"[{mount.name} is too large to be shown to commands]")
                 continue
             hidden += concealed
-            shown.append(Shown(mount.host, f"/{mount.name}", writable=writes and mount.writable))
+            shown.append(Shown(mount.host, f"/{mount.name}"))
+            shown += _shared_of(mount, self._shared)
         policy = Policy(
             workspace=self._place,
             scratch=self._scratch,
@@ -283,6 +295,14 @@ def _concealed(mount: Mount) -> list[Path] | None:
         return []
     found, whole = mount.root.concealed(MAX_LOOKED_AT)
     return [mount.host / path for path in found] if whole else None
+
+
+def _shared_of(mount: Mount, shared: Mapping[str, str]) -> Iterator[Shown]:
+    """What of a mount is seen inside the workspace, too."""
+    for place, path in shared.items():
+        host = mount.host / path.removeprefix(f"{mount.name}/")
+        if path.startswith(f"{mount.name}/") and host.is_dir():
+            yield Shown(host, f"{WORKSPACE}/{place}")
 
 
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:

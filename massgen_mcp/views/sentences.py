@@ -48,6 +48,12 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
             commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
             return Sentence(f"the run starts with {team}{commands}", event.question, record="session_start")
+        case events.BaseTaken():
+            names = ", ".join(f"{one.name} ({one.files:,} files)" for one in event.directories) or "no directory"
+            notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
+            told = "; ".join([*notes, *event.refused])
+            level = "WARNING" if event.refused else "INFO"
+            return Sentence(f"every agent has its own copy of {names}", told, level, record="base_taken", live="quiet")
         case events.AttemptStarted():
             again = event.attempt > 1
             detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason
@@ -58,7 +64,7 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
         case events.RunCompleted():
-            text = f"completed with the answer of {event.winner} ({_words(event.outcome)})"
+            text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
@@ -155,7 +161,7 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
         case events.AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
-            text = f"new answer {event.label}{_in_form(event.form)}{voided}"
+            text = f"new answer {event.label}{_in_form(event.form)}{_changing(event.changes)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
         case events.VoteCast():
             again = " in the run-off" if event.run_off else ""
@@ -271,6 +277,10 @@ def _in_form(form: events.ActionForm) -> str:
             return " by a line of text"
         case _:
             assert_never(form)
+
+
+def _changing(changes: events.Changes | None) -> str:
+    return f"; {changes}" if changes is not None else ""
 
 
 def _best(winner: str | None) -> str:

@@ -19,6 +19,7 @@ from massgen_mcp.events import (
     AnswerSubmitted,
     AttemptStarted,
     BallotChanged,
+    BaseTaken,
     BudgetMark,
     BudgetRaised,
     BudgetReached,
@@ -110,6 +111,8 @@ class Spans:
                 self._close_round(event, now)
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self._close_run(event, run, now)
+            case BaseTaken():
+                pass
             case AttemptStarted() | RunResumed() | FinishRequested() | CallerSaid() | InputRequired() | InputGiven():
                 pass  # neither begins nor ends anything that takes time
             case BudgetMark() | BudgetReached() | BudgetRaised() | ReservationExceeded():

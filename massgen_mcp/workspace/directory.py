@@ -7,8 +7,7 @@ hidden.
 """
 
 import stat
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -26,17 +25,13 @@ RUNS = "runs"
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A place at `name` (such as `peers/agent2`). With `file` set it is that one file of the root.
-
-    A `writable` one may be changed while the workspace is told so (see `writing_context`), the others never.
-    """
+    """A read-only place at `name` (such as `peers/agent2`). With `file` set it is that one file of the root."""
 
     name: str
     root: Root
     host: Path
     """Where it lies on this machine."""
     file: str | None = None
-    writable: bool = False
 
 
 class Place(NamedTuple):
@@ -44,7 +39,6 @@ class Place(NamedTuple):
 
     root: Root
     rel: str
-    writable: bool
 
 
 class Workspace:
@@ -56,36 +50,32 @@ class Workspace:
         self._peers: tuple[Mount, ...] = ()
         self._runs: tuple[Mount, ...] = ()
         self._shelves: tuple[str, ...] = SHELVES
-        self._writes_context = False
 
     @classmethod
-    def create(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
-        """Make the directory, mode 0700 as its missing parents, and open it. Raises `FileExistsError`.
-
-        `writable` are those of the `context` paths that may ever be changed.
-        """
+    def create(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
+        """Make the directory, mode 0700 as its missing parents, and open it. Raises `FileExistsError`."""
         for parent in reversed(path.parents):
             if not parent.exists():
                 parent.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700)
-        return cls.open(path, context=context, writable=writable)
+        return cls.open(path, context=context)
 
     @classmethod
-    def create_or_open(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
+    def create_or_open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
         """The directory as it is, or a new one."""
         try:
-            return cls.create(path, context=context, writable=writable)
+            return cls.create(path, context=context)
         except FileExistsError:
-            return cls.open(path, context=context, writable=writable)
+            return cls.open(path, context=context)
 
     @classmethod
-    def open(cls, path: Path, *, context: Sequence[Path] = (), writable: Collection[Path] = ()) -> Self:
+    def open(cls, path: Path, *, context: Sequence[Path] = ()) -> Self:
         """Open a directory that is there. Raises `PathRefused` if it or one of `context` cannot be opened."""
         root = Root.open(path, "")
         mounts: list[Mount] = []
         try:
-            for given, name in zip(context, _unique_names(context), strict=True):
-                mounts.append(replace(_context_mount(given, name), writable=given in writable))
+            for given, name in zip(context, unique_names(context), strict=True):
+                mounts.append(_context_mount(given, name))
         except BaseException:
             _close(mounts)
             root.close()
@@ -115,20 +105,6 @@ class Workspace:
         earlier, self._runs = self._runs, mounts
         _close(earlier)
 
-    @property
-    def writes_context(self) -> bool:
-        """Whether the agent may change the user's paths that are `writable` now."""
-        return self._writes_context
-
-    @contextmanager
-    def writing_context(self) -> Generator[None]:
-        """While this is open the agent may change the user's paths that are `writable`."""
-        before, self._writes_context = self._writes_context, True
-        try:
-            yield
-        finally:
-            self._writes_context = before
-
     def close(self) -> None:
         """Close every root. Safe to repeat."""
         self.root.close()
@@ -144,21 +120,23 @@ class Workspace:
         """Where `virtual` leads. Raises `PathRefused`; whether something is there is the root's to say."""
         parts = parts_of(virtual)
         if not parts or parts[0] not in self._shelves:
-            return Place(self.root, "/".join(parts) or ".", writable=True)
+            return Place(self.root, "/".join(parts) or ".")
         mount = self._mount(parts)
         rest = parts[2:]
-        writable = mount.writable and self._writes_context
         if mount.file is None:
-            return Place(mount.root, "/".join(rest) or ".", writable)
+            return Place(mount.root, "/".join(rest) or ".")
         if rest:
             raise PathRefused(f"{shown(virtual)}: {mount.name} is a file")
-        return Place(mount.root, mount.file, writable)
+        return Place(mount.root, mount.file)
 
     def resolve_writable(self, virtual: str) -> Place:
         """As `resolve`, for a path the agent wants to change."""
         parts = parts_of(virtual)
-        if parts and parts[0] in self._shelves and not self._may_write(parts):
-            raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; write a copy under another name")
+        if parts and parts[0] in self._shelves:
+            instead = "write a copy under another name"
+            if parts[0] == "context" and len(parts) > 1 and self._has_directory(parts[1]):
+                instead = f"change your own copy, {'/'.join(parts[1:])}"
+            raise PathRefused(f"{shown(virtual)}: {'/'.join(parts[:2])} is read-only; {instead}")
         return self.resolve(virtual)
 
     def listing(self, virtual: str, *, recursive: bool, limit: int, without_ignored: Deadline | None = None) -> Listing:
@@ -213,9 +191,11 @@ class Workspace:
     def _on(self, shelf: str) -> Iterator[Mount]:
         return (mount for mount in self.mounts if mount.name.startswith(f"{shelf}/"))
 
-    def _may_write(self, parts: list[str]) -> bool:
-        wanted = "/".join(parts[:2])
-        return self._writes_context and any(mount.writable and mount.name == wanted for mount in self._context)
+    def _has_directory(self, name: str) -> bool:
+        try:
+            return self.root.stat(name).kind == "directory"
+        except PathRefused:
+            return False
 
     def _mount(self, parts: list[str]) -> Mount:
         wanted = "/".join(parts[:2])
@@ -244,8 +224,9 @@ def _shelved(
     return tuple(mounts)
 
 
-def _unique_names(paths: Sequence[Path]) -> list[str]:
-    names: list[str] = []
+def unique_names(paths: Sequence[Path]) -> list[str]:
+    """What agents call the paths of the user: below `context`, and, their copies, beside it."""
+    names = [*SHELVES, RUNS]
     for path in paths:
         base = path.name or "root"
         name, number = base, 1
@@ -253,7 +234,7 @@ def _unique_names(paths: Sequence[Path]) -> list[str]:
             number += 1
             name = f"{base}-{number}"
         names.append(name)
-    return names
+    return names[len(SHELVES) + 1 :]
 
 
 def _context_mount(given: Path, name: str) -> Mount:

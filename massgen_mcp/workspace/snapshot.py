@@ -7,11 +7,12 @@ for the limits gives a smaller copy that says so.
 import io
 import os
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from massgen_mcp.workspace import openat
-from massgen_mcp.workspace.guard import Entry, PathRefused, Root, shown
+from massgen_mcp.workspace.guard import Choose, Entry, Listing, PathRefused, Root, shown
 
 _DIRECTORY_MODE = 0o555
 _FILE_MODE = 0o444
@@ -58,15 +59,23 @@ class _Tally:
 DEFAULT_LIMITS = SnapshotLimits()
 
 
-def take_snapshot(source: Root | Path, target: Path, *, limits: SnapshotLimits = DEFAULT_LIMITS) -> SnapshotReport:
+def take_snapshot(
+    source: Root | Path,
+    target: Path,
+    *,
+    limits: SnapshotLimits = DEFAULT_LIMITS,
+    without: Collection[str] = (),
+    fill: Callable[[Path], None] | None = None,
+) -> SnapshotReport:
     """Copy the regular files below `source` to the new directory `target`; files become 0444, directories 0555.
 
+    `without`: names right below `source` that are left out. `fill` puts into the copy what belongs there besides.
     `target` appears complete or not at all. Raises `FileExistsError` if it is there already, `PathRefused` if `source`
     cannot be read, `OSError` if `target` cannot be written.
     """
     if isinstance(source, Path):
         with Root.open(source, "") as root:
-            return take_snapshot(root, target, limits=limits)
+            return take_snapshot(root, target, limits=limits, without=without, fill=fill)
     if os.path.lexists(target):
         raise FileExistsError(f"the snapshot {target.name} is there already")
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
@@ -74,9 +83,12 @@ def take_snapshot(source: Root | Path, target: Path, *, limits: SnapshotLimits =
     try:
         into = os.open(partial, openat.DIRECTORY_FLAGS)
         try:
-            report = _copy(source, into, limits)
+            report = _copy(source, into, limits, without)
         finally:
             os.close(into)
+        if fill is not None:
+            fill(partial)
+            _make_read_only(partial)
         partial.rename(target)
     except BaseException:
         remove_tree(partial)
@@ -96,9 +108,26 @@ def remove_tree(path: Path) -> None:
         os.close(parent)
 
 
-def _copy(source: Root, into: int, limits: SnapshotLimits) -> SnapshotReport:
+def _make_read_only(directory: Path) -> None:
+    """All below a directory that nobody else works in; the directory itself stays as it is."""
+    for parent, directories, files in os.walk(directory, topdown=False):
+        for name in files:
+            Path(parent, name).chmod(_FILE_MODE)
+        for name in directories:
+            Path(parent, name).chmod(_DIRECTORY_MODE)
+
+
+def _leaving_out(names: Collection[str]) -> Choose:
+    def chosen(directory: str, found: Listing) -> Listing:
+        entries = tuple(entry for entry in found.entries if directory or entry.path not in names)
+        return replace(found, entries=entries)
+
+    return chosen
+
+
+def _copy(source: Root, into: int, limits: SnapshotLimits, without: Collection[str]) -> SnapshotReport:
     """Copy below the directory descriptor `into`: from there every path that could be listed is short enough."""
-    found = source.walk(".", limits.entries)
+    found = source.walk(".", limits.entries, _leaving_out(without))
     tally = _Tally()
     directories: list[str] = []
     for entry in found.entries:

@@ -26,11 +26,11 @@ from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place

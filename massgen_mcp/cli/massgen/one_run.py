@@ -20,11 +20,11 @@ from massgen_mcp.cli.massgen.team import given_of, output_file
 from massgen_mcp.cli.output import print_error, print_line, print_text
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.command_sandbox import sandbox_note
-from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here

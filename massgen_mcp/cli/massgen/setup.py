@@ -18,8 +18,8 @@ from massgen_mcp.config.local_servers import LocalServer, described, find_local_
 from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import write_durably
 from massgen_mcp.request.trust import read_file, remember
-from massgen_mcp.runs.directory import write_durably
 
 HEADER = "# Made by `massgen --init`. Keys come from the environment, never from here.\n\n"
 

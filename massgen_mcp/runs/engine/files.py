@@ -49,6 +49,11 @@ class RunFiles(Protocol):
         """For temporary files of the agent's commands; it goes with its workspace."""
         ...
 
+    @property
+    def changes(self) -> Path:
+        """For the base of the caller's directories, and what answers make of it."""
+        ...
+
     def private_of(self, agent: str) -> Path:
         """For an agent that is a program of its own: its home, while it works."""
         ...

@@ -87,6 +87,9 @@ def note_on_result(view: RunView) -> str | None:
     parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
     if fails := view.snapshot.failing_checks:
         parts.append(f"The final files fail checks: {', '.join(fails)}.")
+    checked = (view.snapshot.checked_final, view.snapshot.checked_base)
+    if problem := next((one.problem for one in checked if one is not None and one.problem), ""):
+        parts.append(f"Checks did not run: {problem}.")
     return " ".join([*parts, *filter(None, [note_on(view)])]) or None
 
 

@@ -1,0 +1,180 @@
+"""The base: the user's directories as they are when a run begins, taken once.
+
+What is taken is the present working tree: tracked files with all that is staged and not staged, and untracked files
+that are not ignored. Of a directory that lies in no repository it is everything in it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from massgen_mcp.changes.files import USUAL_LIMITS, TooLarge, TreeLimits
+from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.repository import PrivateRepository, TreeId, Written
+from massgen_mcp.changes.user_repository import UserRepository
+
+OWN_FILES = b"".join(
+    b"**/.massgen/%b/\n" % name for name in (b"massgen_logs", b"sessions", b"snapshots", b"chat_history")
+)
+"""What this program keeps in a project is none of the project's files."""
+OUTPUTS = (
+    *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache"),
+    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", ".massgen"),
+)
+"""Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
+tools fail.
+"""
+MAX_SHARED = 100
+_NAMED = 5
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class BaseDirectory(_Kept):
+    """A directory of the user's in the base."""
+
+    name: str
+    """Of its copy in every agent's workspace, and of its part of the base."""
+    path: str
+    """Where it lies, free of links."""
+    writable: bool
+    """Whether the run was given it with `write`, so that a patch may be applied to it."""
+    files: int
+    ignore: str = ""
+    """What is ignored besides what its own `.gitignore` files say, as lines of one."""
+    shared: tuple[str, ...] = ()
+    """Directories in it that are in no copy and that commands see in its place: ignored ones, submodules."""
+    copied: tuple[str, ...] = ()
+    """Ignored ones that every copy has of its own, as the config says."""
+    notes: tuple[str, ...] = ()
+    """What is not as one might expect, in words."""
+
+    @property
+    def rules(self) -> bytes:
+        return self.ignore.encode("utf-8", "surrogateescape")
+
+
+class Base(_Kept):
+    tree: str
+    directories: tuple[BaseDirectory, ...]
+
+    @property
+    def id(self) -> TreeId:
+        return TreeId(self.tree)
+
+    def directory(self, name: str) -> BaseDirectory | None:
+        return next((one for one in self.directories if one.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextDirectory:
+    """A directory that a run is given: `name` is what agents call it, `path` is absolute and free of links."""
+
+    name: str
+    path: Path
+    writable: bool = False
+    copied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A directory of which no base could be taken, and why, in words."""
+
+    name: str
+    why: str
+
+
+def object_stores(directories: Iterable[ContextDirectory]) -> list[Path]:
+    """Those of the user's repositories, so that what is in them is not stored again."""
+    around = (UserRepository.around(directory.path) for directory in directories)
+    return list(dict.fromkeys(store for one in around if one is not None and (store := one.objects) is not None))
+
+
+def take_base(
+    repository: PrivateRepository, given: Sequence[ContextDirectory], *, limits: TreeLimits = USUAL_LIMITS
+) -> tuple[Base | None, list[Refused]]:
+    """The base of these directories, without those of which none can be taken."""
+    taken: list[BaseDirectory] = []
+    trees: dict[str, TreeId] = {}
+    refused: list[Refused] = []
+    for one in given:
+        try:
+            directory, trees[one.name] = _take(repository, one, limits)
+            taken.append(directory)
+        except (GitFailed, TooLarge, OSError) as error:
+            why = f"it {error}" if isinstance(error, TooLarge) else str(error)
+            refused.append(Refused(one.name, why))
+    if not taken:
+        return None, refused
+    return Base(tree=repository.combined(trees), directories=tuple(taken)), refused
+
+
+def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLimits) -> tuple[BaseDirectory, TreeId]:
+    around = UserRepository.around(given.path)
+    tracked = around.tracked(given.path) if around else None
+    ignore = (around.ignored_below(given.path) if around else b"") + OWN_FILES
+    written = repository.write_tree(
+        given.path,
+        tracked=(*tracked.files, *tracked.submodules) if tracked else (),
+        ignore=ignore,
+        limits=limits,
+        above=given.path.parts,
+    )
+    directory = BaseDirectory(
+        name=given.name,
+        path=str(given.path),
+        writable=given.writable,
+        files=written.files,
+        ignore=ignore.decode("utf-8", "surrogateescape"),
+        shared=tuple(_shared(given, written)),
+        copied=given.copied,
+        notes=tuple(_notes(written, tracked.absent if tracked else 0)),
+    )
+    return directory, written.tree
+
+
+def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
+    """The ignored directories, and the repositories inside, as far as agents can name them."""
+    ignored = [path.removesuffix(b"/") for path in written.ignored if path.endswith(b"/")]
+    found = 0
+    for path in sorted({*ignored, *written.left_out.repositories}):
+        try:
+            name = path.decode()
+        except UnicodeDecodeError:
+            continue
+        place = given.path / name
+        if name in given.copied or place.name in OUTPUTS or not place.is_dir() or place.is_symlink():
+            continue
+        if found == MAX_SHARED:
+            return
+        found += 1
+        yield name
+
+
+def _notes(written: Written, absent: int) -> Iterator[str]:
+    left_out = written.left_out
+    told = (
+        (left_out.repositories, "are repositories of their own, which agents read and do not change"),
+        (written.lfs_pointers, "are pointers of Git LFS: their contents are not on this machine"),
+        (left_out.too_large, "are too large to be taken"),
+        (left_out.unreadable, "cannot be read"),
+        (left_out.special, "are no regular files"),
+    )
+    for paths, what in told:
+        if paths:
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            yield f"{', '.join(map(path_text, paths[:_NAMED]))}{more} {what}"
+    if left_out.secret:
+        yield f"{len(left_out.secret)} files that commonly hold secrets are left out"
+    if absent:
+        yield f"{absent} files that a sparse checkout leaves out are left out"
+
+
+def path_text(path: bytes) -> str:
+    """A path for people and models: what is no text in it is escaped."""
+    text = path.decode("utf-8", "backslashreplace")
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

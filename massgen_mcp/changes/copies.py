@@ -1,0 +1,108 @@
+"""Copies of a tree that several agents get: sharing their blocks on disk where the file system can, else whole.
+
+Never by hard links: a program that writes into its own copy in place would write into all.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from massgen_mcp.changes.base import Base, BaseDirectory
+from massgen_mcp.changes.files import KnownFiles, TreeFile
+from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
+from massgen_mcp.changes.repository import PrivateRepository
+from massgen_mcp.workspace.snapshot import remove_tree
+
+_FICLONE = 0x40049409
+
+
+class Copies:
+    """Lays a base out in one workspace after the other, before anybody works in them."""
+
+    def __init__(self, repository: PrivateRepository, base: Base) -> None:
+        self._repository = repository
+        self._base = base
+        self._first: dict[str, Path] = {}
+        self._files: dict[str, Mapping[bytes, TreeFile]] = {}
+
+    def lay_out(self, workspace: Path) -> dict[str, KnownFiles]:
+        """Give a workspace its copies, and say what is known of the files in them. What lies in their places gives way.
+        Raises `GitFailed`, `OSError`.
+        """
+        known: dict[str, KnownFiles] = {}
+        for directory in self._base.directories:
+            place = workspace / directory.name
+            remove_tree(place)
+            partial = workspace / f".{secrets.token_hex(8)}.partial"
+            try:
+                self._copy(directory, partial)
+                partial.rename(place)
+            except BaseException:
+                remove_tree(partial)
+                raise
+            self._first.setdefault(directory.name, place)
+            known[directory.name] = KnownFiles.of(place, self._files[directory.name])
+        return known
+
+    def _copy(self, directory: BaseDirectory, into: Path) -> None:
+        name = directory.name
+        tree = self._repository.part(self._base.id, name)
+        if name not in self._files:
+            self._files[name] = self._repository.files(tree)
+        first = self._first.get(name)
+        if first is None or not _cloned(first, into):
+            self._repository.check_out(tree, into)
+            for below in directory.copied:
+                _copy_tree(Path(directory.path, below), into / below)
+
+
+def _cloned(source: Path, target: Path) -> bool:
+    """Copy a directory so that both share their blocks on disk, if that can be done here."""
+    command = _clone_command(target.parent)
+    if command is None:
+        return False
+    done = subprocess.run(  # noqa: S603 - a program of the system, no shell
+        [*command, source, target], capture_output=True, timeout=MAX_SECONDS, check=False
+    )
+    if done.returncode:
+        remove_tree(target)
+    return not done.returncode
+
+
+def _clone_command(directory: Path) -> list[str] | None:
+    if sys.platform == "darwin":
+        return ["/bin/cp", "-c", "-R", "-p"]
+    program = shutil.which("cp")
+    return [program, "-a", "--reflink=always"] if program and shares_blocks(directory) else None
+
+
+def shares_blocks(directory: Path) -> bool:
+    """Whether two files in a directory can share their blocks on disk."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    with tempfile.TemporaryFile(dir=directory) as one, tempfile.TemporaryFile(dir=directory) as other:
+        one.write(b"x")
+        one.flush()
+        try:
+            fcntl.ioctl(other.fileno(), _FICLONE, one.fileno())
+        except OSError:
+            return False
+    return True
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Links are copied as links."""
+    if not source.is_dir() or os.path.lexists(target):
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copytree(source, target, symlinks=True)
+    except shutil.Error as error:
+        raise GitFailed(f"{source} could not be copied: {str(error)[:200]}") from error

@@ -1,0 +1,135 @@
+"""What a run keeps of the user's files: the base, and what each answer makes of it. Everything lies in one directory,
+`RUN/changes`.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from massgen_mcp.changes.base import Base, ContextDirectory, Refused, object_stores, path_text, take_base
+from massgen_mcp.changes.copies import Copies
+from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.files import EXECUTABLE, REGULAR, KnownFiles, TooLarge
+from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.home import write_durably
+from massgen_mcp.workspace import openat
+from massgen_mcp.workspace.snapshot import remove_tree
+
+PATCH = "changes.patch"
+"""The name of a patch, wherever one is kept."""
+MAX_LAID_OUT = 2000
+"""Changed files that are laid out one by one; a patch has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one agent has made of the base: a tree of the same shape, and what differs, sorted by path.
+
+    Paths begin with the name of the directory: `NAME/src/a.py`. `notes`: what could not be taken, in words.
+    """
+
+    tree: TreeId
+    files: tuple[FileChange, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class RunChanges:
+    """`directory`: `RUN/changes`. Blocks; safe from several threads, for different workspaces."""
+
+    directory: Path
+    _known: dict[Path, dict[str, KnownFiles]] = field(default_factory=dict[Path, dict[str, KnownFiles]])
+
+    @property
+    def repository(self) -> PrivateRepository:
+        return PrivateRepository(self.directory / "objects.git")
+
+    def base(self) -> Base | None:
+        """The base of the run, if one was taken. Raises `GitFailed` if it cannot be read."""
+        try:
+            return Base.model_validate_json((self.directory / "base.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            raise GitFailed("the record of the base cannot be read") from error
+
+    def begin(self, given: Sequence[ContextDirectory], workspaces: Sequence[Path]) -> tuple[Base | None, list[Refused]]:
+        """Take the base, give every workspace its own copies of it, and only then write down, durably, that this is
+        done. What an earlier try left behind gives way, and what lies in a workspace where a copy belongs.
+        """
+        remove_tree(self.directory)
+        self.directory.mkdir(mode=0o700, parents=True)
+        repository = PrivateRepository.create(self.repository.directory, alternates=object_stores(given))
+        base, refused = take_base(repository, given)
+        if base is not None:
+            copies = Copies(repository, base)
+            for workspace in workspaces:
+                self._known[workspace] = copies.lay_out(workspace)
+            write_durably(self.directory / "base.json", base.model_dump_json(indent=1).encode())
+        return base, refused
+
+    def outcome(self, base: Base, workspace: Path) -> Outcome:
+        """What the copies in a workspace are now. Raises `GitFailed`, and `OSError` if they cannot be read."""
+        repository = self.repository
+        known = self._known.setdefault(workspace, {})
+        trees: dict[str, TreeId] = {}
+        notes: list[str] = []
+        for directory in base.directories:
+            before = repository.part(base.id, directory.name)
+            place = workspace / directory.name
+            try:
+                written = repository.write_tree(
+                    place,
+                    like=[before],
+                    ignore=directory.rules,
+                    known=known.setdefault(directory.name, KnownFiles()),
+                )
+            except TooLarge as error:
+                raise GitFailed(f"{directory.name} {error}; delete what does not belong there") from error
+            trees[directory.name] = written.tree
+            left_out = written.left_out
+            for paths, what in (
+                (left_out.secret, "files that commonly hold secrets"),
+                (left_out.too_large, "files that are too large"),
+                (left_out.repositories, "repositories of their own"),
+            ):
+                if paths:
+                    notes.append(f"left out of {directory.name} as {what}: {', '.join(map(path_text, paths[:5]))}")
+        tree = repository.combined(trees)
+        return Outcome(tree, repository.changes(base.id, tree), tuple(notes))
+
+    def lay_out_changed(self, changes: Iterable[FileChange], into: Path) -> None:
+        """Lay out the regular files that are changed or new, the first `MAX_LAID_OUT` of them."""
+        changed = {
+            change.path: change.after
+            for change in changes
+            if change.after is not None and change.after.mode in (REGULAR, EXECUTABLE)
+        }
+        if changed:
+            first = dict(islice(changed.items(), MAX_LAID_OUT))
+            self.repository.check_out(self.repository.tree_of(first), into)
+
+    def restore(self, base: Base, workspace: Path, tree: TreeId) -> None:
+        """Make the copies in a workspace be `tree` again. What is ignored in them stays."""
+        repository = self.repository
+        differing = repository.changes(self.outcome(base, workspace).tree, tree)
+        with openat.closing(os.open(workspace, openat.DIRECTORY_FLAGS)) as root:
+            for change in differing:
+                gone = change.earlier_path if change.after is not None else change.path
+                if gone is not None:
+                    _remove(root, os.fsdecode(gone))
+        wanted = {change.path: change.after for change in differing if change.after is not None}
+        if wanted:
+            repository.check_out(repository.tree_of(wanted), workspace)
+
+
+def _remove(root: int, path: str) -> None:
+    parent, _, name = path.rpartition("/")
+    with suppress(FileNotFoundError), openat.closing(openat.best_opener()(root, parent, openat.DIRECTORY_FLAGS)) as fd:
+        openat.remove(fd, name)

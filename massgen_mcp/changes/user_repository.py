@@ -1,0 +1,149 @@
+"""The user's own repository, where a directory lies in one: which files it tracks and which it ignores.
+
+Its files are read; git itself never works in it, so none of its settings, hooks and filters has a chance.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from massgen_mcp.changes.git import Git
+
+_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
+_MAX_RULES_BYTES = 1024 * 1024
+_SUBMODULE = b"160000"
+
+
+class Tracked(NamedTuple):
+    """What a repository tracks below a directory, relative to that."""
+
+    files: tuple[bytes, ...]
+    submodules: tuple[bytes, ...]
+    absent: int
+    """Files that a sparse checkout leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserRepository:
+    """`top` is the directory of its working tree; `git_dir` that of this working tree, `common_dir` that of all."""
+
+    top: Path
+    git_dir: Path
+    common_dir: Path
+
+    @classmethod
+    def around(cls, directory: Path) -> "UserRepository | None":
+        """The repository that a directory lies in; None if it lies in none."""
+        for place in (directory, *directory.parents):
+            git_dir = _git_dir(place / ".git")
+            if git_dir is not None:
+                common = git_dir
+                with suppress(OSError):
+                    common = (git_dir / (git_dir / "commondir").read_text().strip()).resolve()
+                return cls(place, git_dir, common)
+        return None
+
+    @property
+    def objects(self) -> Path | None:
+        """Its object store, if a private repository can make use of it."""
+        store = self.common_dir / "objects"
+        return store if store.is_dir() and self._object_format() == "sha1" else None
+
+    def tracked(self, directory: Path) -> Tracked:
+        """What it tracks in a directory below its top, read from a copy of its index. Raises `GitFailed`."""
+        index = self.git_dir / "index"
+        if not index.is_file():
+            return Tracked((), (), 0)
+        with tempfile.TemporaryDirectory(prefix="massgen-index-") as scratch:
+            place = Path(scratch) / "listing.git"
+            store = self.common_dir / "objects"
+            git = Git.create(place, alternates=[store], object_format=self._object_format())
+            shutil.copyfile(index, place / "index")
+            for shared in self.git_dir.glob("sharedindex.*"):
+                shutil.copyfile(shared, place / shared.name)
+            listed = git.run("ls-files", "-z", "--stage", "-t")
+        prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._parts(directory))
+        files: dict[bytes, None] = {}
+        submodules: dict[bytes, None] = {}
+        absent = 0
+        for record in filter(None, listed.split(b"\0")):
+            about, _, path = record.partition(b"\t")
+            if not path.startswith(prefix):
+                continue
+            below = path.removeprefix(prefix)
+            if about.split(b" ")[1] == _SUBMODULE:
+                submodules[below] = None
+            elif about.startswith(b"S ") and not os.path.lexists(os.path.join(os.fsencode(directory), below)):  # noqa: PTH118 - bytes
+                absent += 1
+            else:
+                files[below] = None
+        return Tracked(tuple(files), tuple(submodules), absent)
+
+    def ignored_below(self, directory: Path) -> bytes:
+        """What the repository ignores below a directory, apart from the `.gitignore` files in it, as lines of one."""
+        parts = self._parts(directory)
+        lines = [*_rerooted(self.common_dir / "info" / "exclude", parts)]
+        for depth in range(len(parts)):
+            lines += _rerooted(self.top.joinpath(*parts[:depth], ".gitignore"), parts[depth:])
+        return b"".join(line + b"\n" for line in lines)
+
+    def _parts(self, directory: Path) -> tuple[str, ...]:
+        return directory.relative_to(self.top).parts
+
+    def _object_format(self) -> str:
+        config = b""
+        with suppress(OSError):
+            config = (self.common_dir / "config").read_bytes()
+        return "sha256" if _SHA256.search(config) else "sha1"
+
+
+def _git_dir(found: Path) -> Path | None:
+    if found.is_dir():
+        return found if (found / "HEAD").exists() else None
+    try:
+        first = found.read_bytes()[:4096].decode("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    if not first.startswith("gitdir:"):
+        return None
+    named = (found.parent / first.removeprefix("gitdir:").strip()).resolve()
+    return named if named.is_dir() else None
+
+
+def _rerooted(file: Path, parts: Sequence[str]) -> Iterator[bytes]:
+    """The rules of a file for what lies below the directory `parts`, as the same rules are written there."""
+    try:
+        if file.is_symlink() or file.stat().st_size > _MAX_RULES_BYTES:
+            return
+        text = file.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError:
+        return
+    for line in text.splitlines():
+        if line and not line.startswith("#") and (rule := reroot(line, parts)) is not None:
+            yield rule.encode("utf-8", "surrogateescape")
+
+
+def reroot(line: str, parts: Sequence[str]) -> str | None:
+    """A line of a `.gitignore` as it has to stand in the directory `parts` below; None if it says nothing there."""
+    sign, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
+    names = pattern.strip("/").split("/")
+    if len(names) == 1 and not pattern.startswith("/"):
+        return line
+    for part in parts:
+        if not names:
+            return None
+        if names[0] == "**":
+            return line
+        if not fnmatchcase(part, names[0]):
+            return None
+        names = names[1:]
+    if not names:
+        return None
+    return f"{sign}/{'/'.join(names)}{'/' if pattern.endswith('/') else ''}"

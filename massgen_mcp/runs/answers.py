@@ -1,0 +1,103 @@
+"""Where a run keeps its answers: each with a snapshot of its workspace, and with its patch where the run has a base."""
+
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.changes.run_changes import PATCH
+from massgen_mcp.events import Changes
+from massgen_mcp.home import write_durably
+from massgen_mcp.orchestration.answer_store import Kept
+from massgen_mcp.runs.directory import timestamp
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.working_copies import WorkingCopies
+from massgen_mcp.workspace.directory import Workspace
+from massgen_mcp.workspace.snapshot import remove_tree, take_snapshot
+
+
+class AnswerGallery:
+    """Keeps each accepted answer as `turn_1/attempt_<k>/<agent>/<timestamp>/answer.txt` with its workspace snapshot. Of
+    the copies of the caller's directories that holds the changed files, and the patch.
+    """
+
+    def __init__(self, run: RunFiles, copies: WorkingCopies | None = None) -> None:
+        self._run = run
+        self._copies = copies
+
+    async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
+        return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
+
+    async def changes(self, agent: str, workspace: Workspace | None) -> Changes | None:
+        if self._copies is None or workspace is None:
+            return None
+        return await anyio.to_thread.run_sync(self._copies.changes, agent)
+
+    async def restore(self, agent: str, changes: Changes) -> None:
+        if self._copies is not None:
+            await anyio.to_thread.run_sync(self._copies.restore, agent, changes)
+
+    async def keep_final(
+        self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
+    ) -> Changes | None:
+        return await anyio.to_thread.run_sync(self._keep_final, agent, content, workspace, changes)
+
+    def files(self, path: str) -> Path | None:
+        directory = self._run.path / path / "workspace"
+        return directory if directory.is_dir() else None
+
+    def patch(self, changes: Changes, most: int) -> str:
+        if changes.patch is None:
+            return ""
+        with (self._run.path / changes.patch).open("rb") as file:
+            return file.read(most).decode(errors="replace")
+
+    def _keep_final(
+        self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None
+    ) -> Changes | None:
+        directory = self._run.final_of(agent)
+        remove_tree(directory)  # of a runner that was lost before it could say that the run is over
+        self._run.write_final(agent, content)
+        if changes is not None and self._copies is not None:
+            changes = self._copies.write_patch(changes, directory / PATCH)
+        if workspace is not None:
+            self._take_snapshot(workspace, directory / "workspace", changes)
+        return changes
+
+    def _keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
+        parent = self._run.attempt_of(attempt) / agent
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory = _new_directory(parent)
+        write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
+        changes = self._copies.changes(agent) if self._copies is not None and workspace is not None else None
+        if workspace is not None:
+            changes = self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)
+        return Kept(directory.relative_to(self._run.path).as_posix(), changes)
+
+    def _take_snapshot(
+        self, workspace: Workspace, target: Path, changes: Changes | None, *, with_patch: bool = False
+    ) -> Changes | None:
+        """The changes with the place of the patch that is written with them."""
+        copies = self._copies
+        if copies is None or changes is None:
+            take_snapshot(workspace.root, target)
+            return changes
+        kept = changes
+
+        def fill(partial: Path) -> None:
+            nonlocal kept
+            copies.lay_out_changed(changes, partial)
+            if with_patch:
+                kept = copies.write_patch(changes, partial / PATCH, target / PATCH)
+
+        take_snapshot(workspace.root, target, without=(*copies.names, PATCH), fill=fill)
+        return kept
+
+
+def _new_directory(parent: Path) -> Path:
+    while True:
+        directory = parent / timestamp()
+        try:
+            directory.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        return directory
