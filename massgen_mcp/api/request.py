@@ -58,7 +58,7 @@ async def prepared(
             cwd=Path.cwd(),
             environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
-            checks=_checks(given.get("checks")),
+            checks=tuple(given.get("checks") or ()),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             system_message=given.get("system_message") or None,
             limits=CallLimits(at_most_seconds=at_most_seconds),
@@ -133,12 +133,6 @@ def _context_paths(paths: Paths) -> tuple[ContextPath, ...]:
         "orchestrator": {"context_paths": path_entries(paths)},
     }
     return config_from_data(data, "arguments", environ=os.environ).orchestrator.context_paths
-
-
-def _checks(commands: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(commands, str):
-        raise MassgenError("invalid_arguments", f"checks is a list of commands; write [{commands[:200]!a}]")
-    return tuple(commands or ())
 
 
 # -- the conversation -------------------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ characters within a name.
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeVar
+
+from massgen_mcp.checks.scripts import scripts_of
 
 FileT = TypeVar("FileT")
 
@@ -63,11 +64,11 @@ class Protection:
 
     def _of_base(self, base: Mapping[bytes, FileT]) -> list[bytes]:
         patterns = (*TESTS, *RUNNERS) if self.patterns is None else self.patterns
-        scripts = _scripts(self.commands)
+        scripts = {script for command in self.commands for script in scripts_of(command)}
         return [
             path
             for path in base
-            if matches(text := _text(path), patterns) or any(_is_or_is_in(text, script) for script in scripts)
+            if (text := _text(path)) in scripts or matches(text, patterns)
         ]
 
     def _left_out(self, path: str) -> bool:
@@ -92,22 +93,6 @@ def _matches(path: str, parts: Sequence[str], pattern: str) -> bool:
     if not pattern.endswith("/") and len(parts) != depth:
         return False
     return len(parts) >= depth and all(map(fnmatchcase, parts[:depth], wanted))
-
-
-def _scripts(commands: Iterable[str]) -> set[str]:
-    """The words of commands that may name a file or a directory."""
-    words = set[str]()
-    for command in commands:
-        try:
-            split = shlex.split(command, comments=True)
-        except ValueError:
-            split = command.split()
-        words.update(os.path.normpath(part) for word in split for part in (word, word.rpartition("=")[2]) if part)
-    return words - {"."}
-
-
-def _is_or_is_in(path: str, named: str) -> bool:
-    return path == named or path.startswith(f"{named}/")
 
 
 def _shadows(path: str) -> bool:

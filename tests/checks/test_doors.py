@@ -116,7 +116,7 @@ def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> Iterator[TempHom
 
 async def test_python_takes_checks_too(in_home: TempHome, project: Path) -> None:
     config = in_home.config("teller", agent("a", *TELLS))
-    with pytest.raises(MassgenError, match="checks is a list of commands; write"):
+    with pytest.raises(MassgenError, match="checks is of a type that is not taken there"):
         await massgen_mcp.run("Tell.", config=config, context_paths=[str(project)], checks="make test")
     path = {"path": str(project), "permission": "read"}
     found = await massgen_mcp.run("Tell.", config=config, context_paths=[path], checks=[GOOD], enable_logging=True)

@@ -41,9 +41,24 @@ def test_new_tests_and_modules_of_other_names_stay(path: str) -> None:
     assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer", path: "answer"}, ())
 
 
-@pytest.mark.parametrize("command", ["./ci/run --all", "python ci/run", "sh -c 'true'; ci/run", "tool --script=ci/run", "ci"])
-def test_the_scripts_that_a_command_names_are_judged_as_in_the_base(command: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./ci/run --all", "X=1 python -u ci/run a", "true && (cd ci; sh run)", "bash -c 'ci/run a'", "tool -f ci/run",
+        "timeout -k 5 60s ci/run", "uv run --frozen python ci/run", "tool --config=ci/run", "cd ci\n./run",
+    ],
+)  # fmt: skip
+def test_what_a_check_runs_and_takes_its_settings_from_is_judged_as_in_the_base(command: str) -> None:
     assert judged(["ci/run", "a"], ["ci/run", "a"], command)[1] == ("ci/run",)
+
+
+@pytest.mark.parametrize("command", ["ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'"])
+def test_what_a_check_looks_at_is_judged_as_the_answer_has_it(command: str) -> None:
+    assert judged(["a"], ["a"], command)[1] == ()
+
+
+def test_a_module_that_a_check_runs_is_judged_as_in_the_base() -> None:
+    assert judged(["ci/all.py", "ci/a.py"], ["ci/all.py", "ci/a.py"], "python -m ci.all")[1] == ("ci/all.py",)
 
 
 def test_a_directory_in_the_place_of_a_protected_file_and_the_reverse_give_way() -> None:
