@@ -162,11 +162,15 @@ _WHO = {"NAME": "massgen", "EMAIL": "massgen@localhost", "DATE": "1000000000 +00
 """Always the same, so that the same trees give the same commits."""
 
 
-@cache
 def program() -> str:
     """Where git is. Raises `GitUnusable` with what to do if there is none that is new enough."""
+    return _program_on(os.environ.get("PATH", os.defpath))
+
+
+@cache
+def _program_on(path: str) -> str:
     needed = ".".join(map(str, LEAST_VERSION))
-    found = shutil.which("git")
+    found = shutil.which("git", path=path)
     if found is None:
         raise GitUnusable(f"git is not installed; version {needed} or newer is needed to work on files")
     try:

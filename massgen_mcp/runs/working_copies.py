@@ -1,6 +1,6 @@
 """The copies of the caller's directories that the agents of one run work on, and what becomes of them, as events."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from massgen_mcp.events import BaseTaken, ChangedFile, Changes, CopiedDirectory,
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.workspace.directory import unique_names
 
+SINGLE_FILE = "it is a single file; name its directory to have it changed"
 MAX_LISTED = 200
 """Changed files that an event names one by one."""
 
@@ -95,8 +96,8 @@ def prepare_copies(run: RunFiles, config: Config, *, begun: bool) -> tuple[Worki
         for place, agent in enumerate(config.agents)
         if not agent.exclude_file_operation_mcps
     ]
-    given = list(_directories(config)) if workspaces else []
-    if begun or not given:
+    given, files = _directories(config) if workspaces else ([], [])
+    if begun or not (given or files):
         return None, None
     for workspace in workspaces:
         workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,7 +105,8 @@ def prepare_copies(run: RunFiles, config: Config, *, begun: bool) -> tuple[Worki
         base, refused = kept.begin(given, workspaces)
     except GitFailed as failed:
         base, refused = None, [Refused(one.name, str(failed)) for one in given]
-    return WorkingCopies(run, kept, base) if base is not None else None, _told_of(base, refused)
+    told = _told_of(base, [*refused, *(Refused(name, SINGLE_FILE) for name in files)])
+    return WorkingCopies(run, kept, base) if base is not None else None, told
 
 
 def _told_of(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
@@ -116,17 +118,18 @@ def _told_of(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
     return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(told))
 
 
-def _directories(config: Config) -> Iterator[ContextDirectory]:
-    """The directories among the context paths; a file stays what it is, and is only read."""
-    orchestrator = config.orchestrator
-    if not orchestrator.enable_filesystem:
-        return
-    paths = [Path(context.path) for context in orchestrator.context_paths]
-    for context, name in zip(orchestrator.context_paths, unique_names(paths), strict=True):
-        directory = Path(context.path).resolve()
-        if directory.is_dir():
-            writable = context.permission == "write"
-            yield ContextDirectory(name, directory, writable, context.copy_ignored)
+def _directories(config: Config) -> tuple[list[ContextDirectory], list[str]]:
+    """The directories among the context paths, and the names of files that were to be changed."""
+    contexts = config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
+    directories: list[ContextDirectory] = []
+    files: list[str] = []
+    for context, name in zip(contexts, unique_names([Path(one.path) for one in contexts]), strict=True):
+        place, writable = Path(context.path).resolve(), context.permission == "write"
+        if place.is_dir():
+            directories.append(ContextDirectory(name, place, writable, context.copy_ignored))
+        elif writable:
+            files.append(name)
+    return directories, files
 
 
 def _told(change: FileChange) -> ChangedFile:

@@ -193,8 +193,6 @@ def move_file(workspace: Workspace, wanted: MoveFile) -> str:
         left_out = f", left out {copied.left_out} (links, special or hidden)" if copied.left_out else ""
         return f"copied {copied.files} files, {copied.total_bytes} bytes{left_out}"
     source = workspace.resolve_writable(wanted.path)
-    if source.root is not target.root:
-        raise ToolRefused("a file cannot be moved between the workspace and context/; copy it, then delete it")
     source.root.rename(source.rel, target.rel)
     return "moved"
 

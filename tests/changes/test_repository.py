@@ -12,7 +12,7 @@ from massgen_mcp.changes.repository import PrivateRepository
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> PrivateRepository:
+def private(tmp_path: Path) -> PrivateRepository:
     return PrivateRepository.create(tmp_path / "objects.git")
 
 
@@ -39,7 +39,7 @@ def contents(place: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-def test_what_is_laid_out_is_what_was_taken_byte_for_byte(repository: PrivateRepository, place: Path) -> None:
+def test_what_is_laid_out_is_what_was_taken_byte_for_byte(private: PrivateRepository, place: Path) -> None:
     (place / "deep" / "er").mkdir(parents=True)
     (place / "deep" / "er" / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")
     (place / "no end").write_bytes(b"no newline at the end")
@@ -52,20 +52,20 @@ def test_what_is_laid_out_is_what_was_taken_byte_for_byte(repository: PrivateRep
     Path(os.fsdecode(os.fsencode(place) + b"/latin-\xe9")).write_text("latin")
     (place / ".gitattributes").write_text("* text=auto eol=lf ident filter=none working-tree-encoding=UTF-16\n")
 
-    taken = repository.write_tree(place)
-    repository.check_out(taken.tree, place.with_name("copy"))
+    taken = private.write_tree(place)
+    private.check_out(taken.tree, place.with_name("copy"))
 
     assert contents(place.with_name("copy")) == contents(place)
     assert taken.files == len(contents(place))
 
 
 def test_a_patch_holds_texts_binary_files_modes_and_renames_and_git_applies_it(
-    repository: PrivateRepository, place: Path
+    private: PrivateRepository, place: Path
 ) -> None:
     put(place, changed="a\nb\nc\n", removed="gone\n", moved="".join(f"line {n}\n" for n in range(50)), tool="x\n")
-    before = repository.write_tree(place)
+    before = private.write_tree(place)
     copy = place.with_name("copy")
-    repository.check_out(before.tree, copy)
+    private.check_out(before.tree, copy)
     (copy / "changed").write_text("a\nB\nc\nd\n")
     (copy / "removed").unlink()
     (copy / "moved").rename(copy / "new name")
@@ -73,14 +73,14 @@ def test_a_patch_holds_texts_binary_files_modes_and_renames_and_git_applies_it(
     (copy / "picture").write_bytes(bytes(range(256)))
     (copy / "link").symlink_to("changed")
 
-    after = repository.write_tree(copy, like=[before.tree])
-    repository.write_patch(before.tree, after.tree, place.with_name("patch"))
+    after = private.write_tree(copy, like=[before.tree])
+    private.write_patch(before.tree, after.tree, place.with_name("patch"))
     subprocess.run(["git", "apply", "--unsafe-paths", "../patch"], cwd=place, check=True)
 
     assert contents(place) == contents(copy)
     told = {
         change.path.decode(): (change.kind, change.added, change.removed)
-        for change in repository.changes(before.tree, after.tree)
+        for change in private.changes(before.tree, after.tree)
     }
     assert told == {
         "changed": ("modified", 2, 1),
@@ -92,30 +92,30 @@ def test_a_patch_holds_texts_binary_files_modes_and_renames_and_git_applies_it(
     }
 
 
-def test_what_git_ignores_is_in_no_tree_unless_it_is_tracked(repository: PrivateRepository, place: Path) -> None:
+def test_what_git_ignores_is_in_no_tree_unless_it_is_tracked(private: PrivateRepository, place: Path) -> None:
     put(place, **{".gitignore": "*.log\n", "kept.log": "k", "other.log": "o", "notes": "n", "local": "l"})
     (place / "build").mkdir()
     (place / "build" / "out").write_text("built")
 
-    taken = repository.write_tree(place, tracked=[b"kept.log"], ignore=b"build/\n/local\n")
+    taken = private.write_tree(place, tracked=[b"kept.log"], ignore=b"build/\n/local\n")
 
-    assert sorted(repository.files(taken.tree)) == [b".gitignore", b"kept.log", b"notes"]
+    assert sorted(private.files(taken.tree)) == [b".gitignore", b"kept.log", b"notes"]
     assert sorted(taken.ignored) == [b"build/", b"local", b"other.log"]
-    later = repository.write_tree(place, like=[taken.tree], ignore=b"build/\n/local\n")
+    later = private.write_tree(place, like=[taken.tree], ignore=b"build/\n/local\n")
     assert later.tree == taken.tree
 
 
-def test_secrets_are_in_no_tree_under_any_name(repository: PrivateRepository, place: Path) -> None:
+def test_secrets_are_in_no_tree_under_any_name(private: PrivateRepository, place: Path) -> None:
     put(place, **{".env": "KEY=1", "id_rsa": "k", ".npmrc": "//r/:_authToken=x", "fine": "f"})
     (place / "other name").hardlink_to(place / ".env")
 
-    taken = repository.write_tree(place)
+    taken = private.write_tree(place)
 
-    assert list(repository.files(taken.tree)) == [b"fine"]
+    assert list(private.files(taken.tree)) == [b"fine"]
     assert sorted(taken.left_out.secret) == [b".env", b".npmrc", b"id_rsa", b"other name"]
 
 
-def test_repositories_inside_and_special_files_are_left_out_by_name(repository: PrivateRepository, place: Path) -> None:
+def test_repositories_inside_and_special_files_are_left_out_by_name(private: PrivateRepository, place: Path) -> None:
     put(place, fine="f")
     subprocess.run(["git", "init", "-q", "inner"], cwd=place, check=True)
     (place / "inner" / "file").write_text("x")
@@ -125,35 +125,35 @@ def test_repositories_inside_and_special_files_are_left_out_by_name(repository: 
     )
     os.mkfifo(place / "pipe")
 
-    taken = repository.write_tree(place, tracked=[b"pipe"])
+    taken = private.write_tree(place, tracked=[b"pipe"])
 
-    assert list(repository.files(taken.tree)) == [b"fine"]
+    assert list(private.files(taken.tree)) == [b"fine"]
     assert taken.left_out.repositories == [b"inner"]
     assert taken.left_out.special == [b"pipe"]
 
 
 def test_a_directory_that_is_too_large_is_refused_and_says_what_is_allowed(
-    repository: PrivateRepository, place: Path
+    private: PrivateRepository, place: Path
 ) -> None:
     put(place, a="1", b="2", c="3")
     with pytest.raises(TooLarge, match="more than 2 files"):
-        repository.write_tree(place, limits=TreeLimits(files=2))
+        private.write_tree(place, limits=TreeLimits(files=2))
 
 
-def test_two_sides_are_merged_and_a_conflict_names_its_file(repository: PrivateRepository, place: Path) -> None:
+def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepository, place: Path) -> None:
     lines = [f"{n}\n" for n in range(20)]
     put(place, text="".join(lines), gone="g\n")
-    base = repository.write_tree(place).tree
+    base = private.write_tree(place).tree
     put(place, text="".join(["first\n", *lines[1:]]))
-    ours = repository.write_tree(place).tree
+    ours = private.write_tree(place).tree
     put(place, text="".join([*lines[:-1], "last\n"]), new="n\n")
-    theirs = repository.write_tree(place).tree
+    theirs = private.write_tree(place).tree
     put(place, text="".join(["other\n", *lines[1:]]))
     (place / "gone").unlink()
-    against = repository.write_tree(place).tree
+    against = private.write_tree(place).tree
 
-    both = repository.merge(base, ours, theirs)
+    both = private.merge(base, ours, theirs)
     assert both.conflicts == ()
-    assert repository.read(both.tree, b"text") == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
-    conflicts = repository.merge(base, ours, against).conflicts
+    assert private.read(both.tree, b"text") == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
+    conflicts = private.merge(base, ours, against).conflicts
     assert [(conflict.path, conflict.reason) for conflict in conflicts] == [(b"text", "contents")]

@@ -35,8 +35,9 @@ from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation
 from massgen_mcp.orchestration.ask_caller import QuestionTool
-from massgen_mcp.runs import directory, execute, publishing, run_log
-from massgen_mcp.runs.directory import AnswerGallery, RunDirectory
+from massgen_mcp.runs import answers, execute, publishing, run_log
+from massgen_mcp.runs.answers import AnswerGallery
+from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.tools.memory import MemoryBoard
 from massgen_mcp.tools.planning import PlanTool
@@ -209,7 +210,7 @@ async def test_a_backend_that_cannot_be_made_costs_the_team_its_agent(
 
 WORK: list[tuple[str, Callable[[pytest.MonkeyPatch], None], bool]] = [
     ("keeping an answer", lambda m: m.setattr(AnswerGallery, "keep", of_agent_a(AnswerGallery.keep)), True),
-    ("the snapshot of its files", lambda m: m.setattr(directory, "take_snapshot", once(directory.take_snapshot)), True),
+    ("the snapshot of its files", lambda m: m.setattr(answers, "take_snapshot", once(answers.take_snapshot)), True),
     ("showing it others' files", lambda m: m.setattr(Workspace, "set_peers", first_object(Workspace.set_peers)), True),
     ("finding others' files", lambda m: m.setattr(AnswerGallery, "files", once(AnswerGallery.files)), True),
     ("shared memories", lambda m: m.setattr(MemoryBoard, "text", once(MemoryBoard.text)), False),
@@ -262,7 +263,7 @@ async def test_an_answer_that_cannot_be_kept_on_disk_is_still_an_answer(
 
 PRESENTING: list[tuple[str, Callable[[pytest.MonkeyPatch], None]]] = [
     ("its prompt", lambda m: m.setattr(presentation, "_record", breaks)),
-    ("its files", lambda m: m.setattr(Workspace, "writing_context", breaks)),
+    ("its files", lambda m: m.setattr(presentation, "shown_changes", breaks)),
     ("its text", lambda m: m.setattr(presentation, "_complete", breaks)),
 ]
 

@@ -72,18 +72,30 @@ async def test_in_planning_mode_only_the_winner_runs_commands(tmp_path: Path, en
     assert len(ended.of(ToolStarted)) == 1
 
 
-async def test_only_the_winner_may_change_a_callers_files_by_a_command(tmp_path: Path, environ: dict[str, str]) -> None:
+async def test_commands_change_an_agents_own_copy_and_see_what_git_ignores_there(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     project = tmp_path / "project"
-    project.mkdir()
+    (project / "node_modules").mkdir(parents=True)
+    (project / "node_modules" / "tool.js").write_text("tool\n")
+    (project / ".gitignore").write_text("node_modules/\n*.log\n")
     (project / "a.txt").write_text("before\n")
-    write = command("echo by-$0 >> context/project/a.txt; cat context/project/a.txt")
-    winner = [write, {"answer": "42"}, {"vote": "own"}, write, {"say": "42"}]
+    (project / ".env").write_text("PLANTED=1\n")
+    work = command(
+        "echo x >> context/project/a.txt; cd project; echo more >> a.txt; echo noise > run.log; "
+        "cat node_modules/tool.js; touch node_modules/x || echo refused; ls -A"
+    )
     paths = [{"path": str(project), "permission": "write"}]
-    ended = await play(tmp_path, environ, winner, [write, {"answer": "no"}, {"vote": "42"}], context_paths=paths)
-    refused, done = ended.of(ToolFinished, "agent_a")
-    assert refused.result.endswith("\nbefore")
-    assert done.result.endswith("\nbefore\nby-/bin/sh")
-    assert (project / "a.txt").read_text() == "before\nby-/bin/sh\n"
+    ended = await play(tmp_path, environ, [work, {"answer": "42"}], context_paths=paths)
+    (done,) = ended.of(ToolFinished)
+    assert "tool\n" in done.result
+    assert "refused" in done.result
+    assert ".env" not in done.result
+    patch = (ended.directory.path / "final" / "agent_a" / "changes.patch").read_text()
+    assert "+more" in patch
+    assert patch.count("diff --git") == 1
+    assert (project / "a.txt").read_text() == "before\n"
+    assert not (project / "node_modules" / "x").exists()
 
 
 async def test_what_an_agent_left_in_the_background_ends_with_the_run(tmp_path: Path, environ: dict[str, str]) -> None:

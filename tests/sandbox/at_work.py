@@ -44,13 +44,12 @@ async def hands(
     level: LevelName,
     *,
     context: tuple[Path, ...] = (),
-    writable: tuple[Path, ...] = (),
     network: tuple[str, ...] = (),
     **bounds: Any,
 ) -> AsyncGenerator[Hands]:
     rules = CommandRules(level, 60, 60, replace(BOUNDS, **bounds), network)
     place = path / "workspace"
-    with Workspace.create(place, context=context, writable=writable) as workspace:
+    with Workspace.create(place, context=context) as workspace:
         try:
             async with CommandHost.open() as host:
                 yield Hands(Commands(workspace, place, path / "scratch", rules, host), workspace, place)

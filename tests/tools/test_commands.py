@@ -136,7 +136,7 @@ async def test_a_callers_files_are_readable_and_nothing_of_them_can_be_changed(
     (project / ".ssh" / "id_rsa").write_text("private\n")
     os.link(project / ".env", project / "harmless.txt")
     before = {path: (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes()) for path in files_in(project)}
-    async with hands(tmp_path, level, context=(project,), writable=(project,)) as agent:
+    async with hands(tmp_path, level, context=(project,)) as agent:
         told = await agent.run("cat context/project/code.py; cat context/project/.env context/project/.ssh/id_rsa")
         assert "x = 1" in told
         assert "TOKEN" not in told
@@ -148,24 +148,6 @@ async def test_a_callers_files_are_readable_and_nothing_of_them_can_be_changed(
         await agent.run("touch context/project/new; mkdir context/project/d; ln -s /etc context/project/l")
     after = {path: (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes()) for path in files_in(project)}
     assert after == before
-
-
-async def test_who_may_write_to_a_callers_path_may_do_so_by_a_command(tmp_path: Path, level: LevelName) -> None:
-    project, other = tmp_path / "project", tmp_path / "other"
-    for directory in (project, other):
-        directory.mkdir()
-    async with hands(tmp_path, level, context=(project, other), writable=(project,)) as agent:
-        with agent.workspace.writing_context():
-            await agent.run("echo new > context/project/new.txt; echo new > context/other/new.txt")
-            told = await agent.run(
-                "(echo bg > context/project/background.txt) 2> /dev/null; echo tried", background=True
-            )
-            tried = await agent.use("read_command", id=told.split(" as ")[1].split(";")[0], wait_seconds=60)
-            assert "tried" in tried.text
-        assert (project / "new.txt").read_text() == "new\n"
-        await agent.commands.end_all()
-        assert [path.name for path in project.iterdir()] == ["new.txt"]
-        assert list(other.iterdir()) == []
 
 
 async def test_answers_of_others_are_readable_and_cannot_be_changed(tmp_path: Path, level: LevelName) -> None:

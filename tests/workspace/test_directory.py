@@ -66,7 +66,7 @@ def test_an_existing_workspace_is_opened_again_with_its_files(tmp_path: Path, wo
 def test_plain_paths_are_the_agents_own_and_writable(workspace: Workspace) -> None:
     place = workspace.resolve("./src/main.py")
 
-    assert (place.root, place.rel, place.writable) == (workspace.root, "src/main.py", True)
+    assert (place.root, place.rel) == (workspace.root, "src/main.py")
     assert workspace.resolve(".").rel == "."
 
 
@@ -74,7 +74,6 @@ def test_peers_are_read_under_their_neutral_names_and_never_written(workspace: W
     workspace.set_peers({"agent2": peer})
 
     assert read(workspace, "peers/agent2/main.py") == "print()"
-    assert not workspace.resolve("peers/agent2/main.py").writable
     for path in ("peers", "peers/agent2", "peers/agent2/main.py", "peers/agent3/x", "./peers/x", "peers//x"):
         with pytest.raises(PathRefused, match="read-only"):
             workspace.resolve_writable(path)
@@ -112,32 +111,13 @@ def test_context_directories_with_one_name_are_told_apart(workspace: Workspace) 
         workspace.resolve_writable("context/docs/x.md")
 
 
-def test_a_writable_context_path_is_written_only_while_that_is_allowed(
-    tmp_path: Path, context: tuple[Path, ...]
-) -> None:
-    one, two, note = context
-    with Workspace.create(tmp_path / "run", context=context, writable=[one, note]) as workspace:
-        for path in ("context/docs/x.md", "context/notes.md"):
-            with pytest.raises(PathRefused, match="read-only"):
-                workspace.resolve_writable(path)
-        with workspace.writing_context():
-            for path in ("context/docs/new.md", "context/notes.md"):
-                place = workspace.resolve_writable(path)
-                place.root.write_bytes(place.rel, b"new")
-            for path in (
-                "context/docs-2/x.md",
-                "context/notes.md/x",
-                "context/private.md",
-                "context",
-                "peers/agent1/x",
-            ):
-                with pytest.raises(PathRefused):
-                    workspace.resolve_writable(path)
-            assert names(workspace, "context/docs") == ["context/docs/new.md", "context/docs/x.md"]
+def test_a_context_path_is_never_written_to_and_the_refusal_names_the_agents_own_copy(workspace: Workspace) -> None:
+    workspace.root.make_dirs("docs")
+    with pytest.raises(PathRefused, match=r"change your own copy, docs/x\.md"):
+        workspace.resolve_writable("context/docs/x.md")
+    for path in ("context/docs-2/x.md", "context/notes.md", "context", "peers/agent1/x"):
         with pytest.raises(PathRefused, match="read-only"):
-            workspace.resolve_writable("context/docs/x.md")
-    assert ((one / "new.md").read_text(), note.read_text()) == ("new", "new")
-    assert [path.name for path in two.iterdir()] == ["x.md"]
+            workspace.resolve_writable(path)
 
 
 def test_a_context_file_is_that_file_only(workspace: Workspace) -> None:
