@@ -110,7 +110,7 @@ class Git:
                 self.command(*arguments),
                 input=given,
                 capture_output=True,
-                cwd=self.directory,
+                cwd=work_tree or self.directory,  # the latter may lie within the former
                 env=self.environ(index=index, work_tree=work_tree),
                 timeout=MAX_SECONDS,
                 check=False,
