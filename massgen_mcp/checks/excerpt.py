@@ -12,7 +12,7 @@ LINE_CHARACTERS = 200
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _TELLING = re.compile(
     r"\b(?:FAIL(?:ED|URE|URES|S)?|ERRORS?|Error|\w+Error|Exception|panic(?:ked)?|assert\w*|fatal|not ok|expected)\b"
-    r"|^E\s|^\s*(?:✗|✕|×|✘)|: error\b",
+    r"|^E\s|^\s*[✗✕✘\u00d7]|: error\b",
     re.IGNORECASE,
 )
 

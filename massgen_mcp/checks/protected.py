@@ -6,10 +6,11 @@ characters within a name.
 """
 
 import os
+import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import cache
 from typing import TypeVar
 
 from massgen_mcp.checks.scripts import scripts_of
@@ -65,11 +66,7 @@ class Protection:
     def _of_base(self, base: Mapping[bytes, FileT]) -> list[bytes]:
         patterns = (*TESTS, *RUNNERS) if self.patterns is None else self.patterns
         scripts = {script for command in self.commands for script in scripts_of(command)}
-        return [
-            path
-            for path in base
-            if (text := _text(path)) in scripts or matches(text, patterns)
-        ]
+        return [path for path in base if (text := _text(path)) in scripts or matches(text, patterns)]
 
     def _left_out(self, path: str) -> bool:
         """Whether a file that the base has not is left out."""
@@ -78,21 +75,25 @@ class Protection:
         return matches(path, RUNNERS) or _shadows(path)
 
 
-def matches(path: str, patterns: Iterable[str]) -> bool:
-    parts = path.split("/")
-    return any(_matches(path, parts, pattern) for pattern in patterns)
+def matches(path: str, patterns: tuple[str, ...]) -> bool:
+    return _one_of(patterns).fullmatch(path) is not None
 
 
-def _matches(path: str, parts: Sequence[str], pattern: str) -> bool:
-    name = pattern.removesuffix("/")
-    if "/" not in name:
-        tried = parts[:-1] if pattern.endswith("/") else parts[-1:]
-        return any(fnmatchcase(part, name) for part in tried)
-    wanted = name.removeprefix("./").removeprefix("/").split("/")
-    depth = len(wanted)
-    if not pattern.endswith("/") and len(parts) != depth:
-        return False
-    return len(parts) >= depth and all(map(fnmatchcase, parts[:depth], wanted))
+@cache
+def _one_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """What matches every path that one of the patterns means."""
+    kinds: dict[str, list[str]] = {"(?:.*/)?(?:%s)": [], "(?:.*/)?(?:%s)/.*": [], "(?:%s)": [], "(?:%s)/.*": []}
+    names, directories, paths, trees = kinds.values()
+    for pattern in patterns:
+        name = pattern.removeprefix("./").removeprefix("/").removesuffix("/")
+        within = pattern.endswith("/")
+        kind = (trees if within else paths) if "/" in name else (directories if within else names)
+        kind.append("".join(_LETTERS.get(letter, re.escape(letter)) for letter in name))
+    whole = "|".join(kind % "|".join(several) for kind, several in kinds.items() if several)
+    return re.compile(whole or r"(?!)", re.DOTALL)
+
+
+_LETTERS = {"*": "[^/]*", "?": "[^/]"}
 
 
 def _shadows(path: str) -> bool:

@@ -58,7 +58,9 @@ def _of_simple(words: Sequence[str]) -> Iterator[str]:
 
 def _without_wrappers(words: Sequence[str]) -> list[str]:
     rest, wrapped = list(words), False
-    while rest and (_ASSIGNMENT.fullmatch(rest[0]) or rest[0] in WRAPPERS or (wrapped and _OF_WRAPPERS.fullmatch(rest[0]))):
+    while rest and (
+        _ASSIGNMENT.fullmatch(rest[0]) or rest[0] in WRAPPERS or (wrapped and _OF_WRAPPERS.fullmatch(rest[0]))
+    ):
         wrapped = wrapped or rest[0] in WRAPPERS
         del rest[0]
     return rest

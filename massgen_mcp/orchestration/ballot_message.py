@@ -60,9 +60,7 @@ def ballot_message(
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
     evidence = evidence_of(ballot, state)
-    parts.append(
-        prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence)
-    )
+    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))

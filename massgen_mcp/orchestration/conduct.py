@@ -299,9 +299,7 @@ class Conductor:
         """A round within its time."""
         setting, seconds = self._round_limit(play.number)
         limit = Countdown(seconds)
-        with self._live_run.limited(
-            limit, lambda: play.awaits_checks or member.name in self.state.resume_point.queued
-        ):
+        with self._live_run.limited(limit, lambda: play.awaits_checks or member.name in self.state.resume_point.queued):
             await play.play()
         if limit.ended_early:
             message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"

@@ -131,9 +131,7 @@ def _record(member: Member, attempt: Attempt, nonce: str) -> str:
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
     changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
     own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
-    parts = [
-        prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)
-    ]
+    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
     parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))

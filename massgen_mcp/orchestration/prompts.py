@@ -69,8 +69,8 @@ Your own copy of {of} is {names}: work there. What differs from the original in 
 your answer, and the others read it. Do not repeat it in the text."""
 
 EVIDENCE = """\
-Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a check \
-showed outweighs what an answer says of itself."""
+Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a \
+check showed outweighs what an answer says of itself."""
 EXCLUDES = " An answer whose checks fail cannot be chosen while another one passes."
 
 REFUSALS: dict[ViolationCode, str] = {

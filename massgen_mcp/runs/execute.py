@@ -174,12 +174,7 @@ async def execute_run(
                 else:
                     journal.record(_started(run_id, request, choice))
                 _tell_of_base(journal, state, base_taken)
-                if judging.denied:
-                    journal.record(RunFailed(reason="sandbox_denied", message=judging.denied))
-                    await journal.settle()
-                else:
-                    _tell_of_judging(journal, state, judging)
-                    await conductor.conduct()
+                await _conduct(conductor, journal, state, judging)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -209,18 +204,23 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
         journal.record(taken)
 
 
-def _tell_of_judging(journal: EventWriter, state: RunState, judging: Judging) -> None:
-    """Why there is no evidence, where the config asks for some."""
+async def _conduct(conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging) -> None:
+    """To the run's end; at once, where its checks have no sandbox: they do not run without."""
+    if judging.denied:
+        journal.record(_failed(state, judging.denied, "sandbox_denied"))
+        await journal.settle()
+        return
     if judging.problem and state.checked_base is None:
         journal.record(FilesChecked(subject="base", problem=judging.problem))
+    await conductor.conduct()
 
 
-def _failed(state: RunState, message: str) -> RunFailed:
-    """The end of a run by a fault of ours, with the best answer that can still be had."""
+def _failed(state: RunState, message: str, reason: FailureReason = "internal") -> RunFailed:
+    """The end of a run that cannot go on here, with the best answer that can still be had."""
     winner = answer = None
     with suppress(Exception):
         winner, answer = state.best()
-    return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
+    return RunFailed(reason=reason, message=message, winner=winner, answer=answer)
 
 
 def _backend(

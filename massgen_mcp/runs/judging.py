@@ -1,4 +1,4 @@
-"""Makes what judges the files of a run's answers: its checks, the sandbox they run in, and what they see beside a tree."""
+"""Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

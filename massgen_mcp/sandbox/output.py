@@ -57,8 +57,10 @@ async def take(process: SandboxedProcess, output: Output, tell: Callable[[], Non
 
 def how_ended(ended: Ended, limit: float, *, too_much: bool = False) -> str:
     """`limit`: its time, in seconds; `too_much`: it was ended because it printed too much."""
-    if too_much:
-        return f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended"
+    return f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
+
+
+def _how(ended: Ended, limit: float) -> str:
     match ended.reason:
         case "exited":
             return f"exit code {ended.code}"

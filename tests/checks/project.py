@@ -1,7 +1,6 @@
 """A small repository of a person's with checks, and runs that change copies of it."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A state directory in which the levels of this machine are known after the first run."""
-    yield {"MASSGEN_MCP_HOME": str(tmp_path_factory.mktemp("home"))}
+    return {"MASSGEN_MCP_HOME": str(tmp_path_factory.mktemp("home"))}
 
 
 def commit(place: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,13 +104,13 @@ def test_a_projects_own_config_with_checks_waits_for_a_yes(home: TempHome, proje
 
 
 @pytest.fixture
-def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> Iterator[TempHome]:
+def in_home(home: TempHome, monkeypatch: pytest.MonkeyPatch) -> TempHome:
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)
     for name in os.environ.keys() - home.environ.keys():
         monkeypatch.delenv(name)
     monkeypatch.chdir(home.work)
-    yield home
+    return home
 
 
 async def test_python_takes_checks_too(in_home: TempHome, project: Path) -> None:

@@ -223,7 +223,9 @@ def _called(tool: str, /, **arguments: Any) -> bytes:
         {"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}, "finish_reason": None},
         {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
     ]
-    documents = [{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [c]} for c in chunks]
+    documents = [
+        {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [c]} for c in chunks
+    ]
     return reply(sse(*documents, "[DONE]"))
 
 

@@ -30,7 +30,8 @@ def test_tests_and_settings_of_runners_are_judged_as_in_the_base(path: str) -> N
 
 
 @pytest.mark.parametrize(
-    "path", ["conftest.py", "src/conftest.py", "GNUmakefile", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py"]
+    "path",
+    ["conftest.py", "src/conftest.py", "GNUmakefile", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py"],
 )
 def test_new_settings_and_plugins_and_what_would_run_instead_of_the_runner_are_left_out(path: str) -> None:
     assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer"}, (path,))
@@ -52,7 +53,9 @@ def test_what_a_check_runs_and_takes_its_settings_from_is_judged_as_in_the_base(
     assert judged(["ci/run", "a"], ["ci/run", "a"], command)[1] == ("ci/run",)
 
 
-@pytest.mark.parametrize("command", ["ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'"])
+@pytest.mark.parametrize(
+    "command", ["ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'"]
+)
 def test_what_a_check_looks_at_is_judged_as_the_answer_has_it(command: str) -> None:
     assert judged(["a"], ["a"], command)[1] == ()
 

@@ -58,9 +58,7 @@ def checked(state: Coordination, agent: str, *results: bool | None, before: tupl
 def show(state: Coordination, voter: str) -> Coordination:
     duty = state.duty(voter)
     assert isinstance(duty, Work)
-    return state.after(
-        RoundStarted(agent=voter, round=2, revision=duty.ballot.revision, ballot=duty.ballot.entries)
-    )
+    return state.after(RoundStarted(agent=voter, round=2, revision=duty.ballot.revision, ballot=duty.ballot.entries))
 
 
 def vote(state: Coordination, voter: str, author: str) -> VoteCast | Violation:
