@@ -219,7 +219,7 @@ class Voter:
 def _called(tool: str, /, **arguments: Any) -> bytes:
     function = {"name": tool, "arguments": json.dumps(arguments)}
     call = {"index": 0, "id": f"call_{tool}", "type": "function", "function": function}
-    chunks = [
+    chunks: list[dict[str, Any]] = [
         {"index": 0, "delta": {"role": "assistant", "tool_calls": [call]}, "finish_reason": None},
         {"index": 0, "delta": {}, "finish_reason": "tool_calls"},
     ]

@@ -59,11 +59,12 @@ def example(event_type: type[Event]) -> Event:
     fields: dict[str, Any] = {}
     for name, field in event_type.model_fields.items():
         if field.is_required():
-            if isinstance(field.annotation, type) and issubclass(field.annotation, Event):
-                fields[name] = example(field.annotation)
+            annotation: Any = field.annotation
+            if isinstance(annotation, type) and issubclass(annotation, Event):
+                fields[name] = example(annotation)
                 continue
-            words = [value for value in get_args(field.annotation) if isinstance(value, str)]
-            kind = getattr(get_origin(field.annotation) or field.annotation, "__name__", "")
+            words = [value for value in get_args(annotation) if isinstance(value, str)]
+            kind = getattr(get_origin(annotation) or annotation, "__name__", "")
             fields[name] = words[0] if words else values.get(kind, () if kind == "tuple" else None)
     return event_type.model_validate(fields)
 
