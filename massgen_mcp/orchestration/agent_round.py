@@ -13,14 +13,22 @@ from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import ActionForm, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events import (
+    ActionForm,
+    BallotChanged,
+    CitationRecord,
+    Event,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+)
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.shown_changes import shown_changes
-from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
@@ -181,6 +189,8 @@ class Round:
         if self._member.workspace is not None:
             notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
             notes += self._run_spec.file_notes
+        if policy.answer_format == "findings":
+            notes.append(prompts.FINDINGS)
         if judges and (checks := self._live_run.coordination.rules.checks) is not None:
             notes.append(prompts.evidence_note(checks))
         usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
@@ -274,7 +284,7 @@ class Round:
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):
-            return await self._submit(None, with_sources(text, reply.citations), "text")
+            return await self._submit(None, text, reply.citations, "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
         own = self._member.templates.enforcement_message
         self._violated("no_action", prompts.enforcement(workflow, self._choices, may_answer=may_answer, own=own))
@@ -308,7 +318,7 @@ class Round:
             return self._refused(call, "bad_arguments", str(error))
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         if isinstance(action, NewAnswer):
-            return await self._submit(call, with_sources(action.content, reply.citations), form)
+            return await self._submit(call, action.content, reply.citations, form)
         return self._vote(call, action, form)
 
     def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
@@ -319,12 +329,18 @@ class Round:
         self._live_run.record(vote.model_copy(update={"form": form}))
         return True
 
-    async def _submit(self, call: ToolCall | None, answer: str, form: ActionForm) -> bool:
+    async def _submit(
+        self, call: ToolCall | None, answer: str, citations: Sequence[CitationRecord], form: ActionForm
+    ) -> bool:
         """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
         be kept the answer stands without them, because it was paid for, and the agent falls out.
         """
         name = self._member.name
         _, content = thoughts_apart(answer)
+        try:
+            content = formed(content, citations, self._run_spec.policy)
+        except ToolRefused as refused:
+            return self._refused(call, "wrong_format", str(refused))
         verdict = self._live_run.coordination.answer(name, content)
         kept, fault = None, None
         if not isinstance(verdict, Violation):

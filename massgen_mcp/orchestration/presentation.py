@@ -6,18 +6,19 @@ from contextlib import suppress
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
+from massgen_mcp.config.models import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.shown_changes import shown_changes
-from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
@@ -79,15 +80,17 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual
     await member.ready()
+    if attempt.run_spec.policy.answer_format == "findings":
+        notes.append(prompts.FINDINGS)
     notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
     tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:
-                return _complete(with_sources(reply.text, reply.citations), reply.stop)
+                return _complete(reply.text, reply, attempt.run_spec.policy)
             if written := _written_answer(reply):
-                return _complete(with_sources(written, reply.citations), reply.stop)
+                return _complete(written, reply, attempt.run_spec.policy)
             await talk.use_tools(calls_of(reply))
             talk.reply = None
         if talk.fruitless > limits.enforcement_retries:
@@ -109,15 +112,18 @@ def _written_answer(reply: ModelReplied) -> str | None:
     return None
 
 
-def _complete(text: str, stop: str) -> str:
+def _complete(text: str, reply: ModelReplied, policy: OrchestratorConfig) -> str:
     """A final answer is whole, or it is none."""
-    if stop == "refusal":
+    if reply.stop == "refusal":
         raise BackendError("bad_reply", "the model refused to write the final answer")
-    if stop == "length":
+    if reply.stop == "length":
         raise BackendError("bad_reply", "the final answer was cut off at the model's output limit")
     if not is_visible(text):
         raise BackendError("bad_reply", "the model wrote an empty final answer")
-    return text
+    try:
+        return formed(text, reply.citations, policy)
+    except ToolRefused as refused:
+        raise BackendError("bad_reply", f"the final answer: {refused}") from None
 
 
 def _record(member: Member, attempt: Attempt, nonce: str) -> str:

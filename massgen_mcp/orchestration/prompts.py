@@ -68,6 +68,12 @@ OWN_COPIES = """\
 Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
 your answer, and the others read it. Do not repeat it in the text."""
 
+FINDINGS = """\
+Every answer is a JSON document and nothing else:
+{"summary": "...", "findings": [{"file": "src/a.py", "line": 12, "severity": "blocker" | "major" | "minor", \
+"title": "...", "detail": "why it is wrong and how that shows", "fix": "..."}]}
+The worst finding first. `line` is that of the file as it is, or null. `findings` is [] if nothing is wrong."""
+
 EVIDENCE = """\
 Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a \
 check showed outweighs what an answer says of itself."""
