@@ -1,18 +1,20 @@
 """Has a request executed in this process, and tells what came of it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from massgen_mcp.api.request import Prepared
 from massgen_mcp.api.sessions import SESSIONS
+from massgen_mcp.changes.base import path_text
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
 from massgen_mcp.home import write_durably
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import run_here
+from massgen_mcp.runs.foreground import ForegroundRun, run_here
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
@@ -24,7 +26,8 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
     request = run.request
     with run_here(request) as here:
         snapshot = await here.execute(on_record=on_record)
-    result = _result(run, snapshot, here.directory if request.listed else None)
+        applied = await _applied(here, snapshot)
+    result = {**_result(run, snapshot, here.directory if request.listed else None), **applied}
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
     if request.output_file is not None:
@@ -32,6 +35,19 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
     turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
     SESSIONS.add(request.session_id or "", turn, request.history, kept=here.listed)
     return result
+
+
+async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
+    """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
+    try:
+        application = await run.apply(ended)
+    except MassgenError as error:
+        return {"applied": {"status": "failed", "reason": str(error)}}
+    if application is None:
+        return {}
+    files = [path_text(change.path) for change in application.changes]
+    conflicts = [{"path": path_text(os.fsencode(one.path)), "reason": one.reason} for one in application.refused]
+    return {"applied": {"status": application.state, "files": files, "conflicts": conflicts}}
 
 
 def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
         ignore=ignore.decode("utf-8", "surrogateescape"),
         shared=tuple(_shared(given, written)),
         copied=given.copied,
-        notes=tuple(_notes(written, tracked.absent if tracked else 0)),
+        notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
     return directory, written.tree
 

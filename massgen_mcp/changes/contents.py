@@ -2,7 +2,7 @@
 
 import subprocess
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
 
@@ -88,6 +88,17 @@ class _Talk:
             raise GitFailed(f"git {self._name} ended before its time")
         return told
 
+    def read(self, line: bytes) -> bytes:
+        """The one content that is asked for."""
+        (head,) = self.ask(line, 1)
+        if head.endswith(b" missing"):
+            raise GitFailed("a content is missing in the run's repository")
+        size = int(head.rpartition(b" ")[2])
+        content = self._stdout.read(size + 1)
+        if len(content) != size + 1:
+            raise GitFailed(f"git {self._name} ended before its time")
+        return content[:-1]
+
     def finish(self) -> None:
         try:
             self._stdin.close()
@@ -125,3 +136,10 @@ def _talk(git: Git, name: str, *arguments: str) -> Generator[_Talk]:
         stdout.close()
         with suppress(OSError):  # it did not live to read the rest
             stdin.close()
+
+
+@contextmanager
+def reading(git: Git) -> Generator[Callable[[TreeFile], bytes]]:
+    """Reads one content after the other. Raises `GitFailed`."""
+    with _talk(git, "cat-file", "--batch") as talk:
+        yield lambda file: talk.read(f"{file.blob}\n".encode())

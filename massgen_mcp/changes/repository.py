@@ -5,15 +5,16 @@ was taken. Every method blocks; call them from a worker thread. They may run at 
 """
 
 import os
+import re
 import subprocess
 import tempfile
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NewType
 
-from massgen_mcp.changes.contents import store
+from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.differences import FileChange, parse_changes
 from massgen_mcp.changes.files import (
     REGULAR,
@@ -32,6 +33,9 @@ TreeId = NewType("TreeId", str)
 EMPTY_TREE = TreeId("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 _COMPARED = ("diff-tree", "-r", "-M", "-l2000", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
+_CONFLICT = re.compile(r"CONFLICT \((.+?)\)")
+_MOVED_ASIDE = re.compile(rb"~[0-9a-f]{40}(_\d+)?$")
+"""What git adds to the name of a file that something else has taken the place of."""
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
@@ -169,6 +173,10 @@ class PrivateRepository:
     def content(self, file: TreeFile) -> bytes:
         return self._git.run("cat-file", "blob", file.blob)
 
+    def reading(self) -> AbstractContextManager[Callable[[TreeFile], bytes]]:
+        """Reads the contents of files one after the other, quicker than `content`."""
+        return reading(self._git)
+
     def check_out(self, tree: TreeId, into: Path) -> None:
         """Lay the files of a tree out in the directory `into`, which is made if it is not there. What is there already
         is kept, unless a file of the tree has its name.
@@ -215,6 +223,12 @@ class PrivateRepository:
         )
         tree, _, rest = out.partition(b"\0")
         return Merged(TreeId(tree.decode()), () if code == 0 else _conflicts(rest))
+
+    def packed_commit(self, commit: bytes, *, without: str) -> tuple[str, bytes]:
+        """The id of a commit of this text, and a pack with all that it needs beyond the commit `without`."""
+        made = _id(self._git.run("hash-object", "-t", "commit", "-w", "--stdin", given=commit))
+        wanted = f"{made}\n^{without}\n".encode()
+        return made, self._git.run("pack-objects", "--revs", "--stdout", "-q", given=wanted)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
@@ -263,17 +277,21 @@ class _Passing:
 
 
 def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
-    """What `git merge-tree -z --messages` printed after the tree: entries of files, an empty one, then messages."""
+    """What `git merge-tree -z --messages` printed after the tree: entries of files, an empty one, then messages. Of
+    several about one path the first says what is at the bottom of it.
+    """
     entries, _, messages = printed.partition(b"\0\0")
-    reasons = {entry.split(b"\t", 1)[1]: "content" for entry in _records(entries)}
+    reasons: dict[bytes, str] = {}
     parts = iter(messages.split(b"\0"))
     for count in parts:
         if not count:
             break
-        paths = [next(parts) for _ in range(int(count))]
-        kind, _told = next(parts).decode(errors="replace"), next(parts)
-        if kind.startswith("CONFLICT"):
-            reasons |= dict.fromkeys(paths, kind.removeprefix("CONFLICT").strip(" ()"))
+        paths = [_MOVED_ASIDE.sub(b"", next(parts)) for _ in range(int(count))]
+        kind, told = (next(parts).decode(errors="replace") for _ in range(2))
+        if reason := _CONFLICT.match(told) or _CONFLICT.match(kind):
+            reasons = dict.fromkeys(paths, reason[1]) | reasons
+    named = (_MOVED_ASIDE.sub(b"", entry.split(b"\t", 1)[1]) for entry in _records(entries))
+    reasons = dict.fromkeys(named, "content") | reasons
     return tuple(Conflict(path, reason) for path, reason in sorted(reasons.items()))
 
 

@@ -26,7 +26,7 @@ class Tracked(NamedTuple):
 
     files: tuple[bytes, ...]
     submodules: tuple[bytes, ...]
-    absent: int
+    absent: tuple[bytes, ...]
     """Files that a sparse checkout leaves out."""
 
 
@@ -60,7 +60,7 @@ class UserRepository:
         """What it tracks in a directory below its top, read from a copy of its index. Raises `GitFailed`."""
         index = self.git_dir / "index"
         if not index.is_file():
-            return Tracked((), (), 0)
+            return Tracked((), (), ())
         with tempfile.TemporaryDirectory(prefix="massgen-index-") as scratch:
             place = Path(scratch) / "listing.git"
             store = self.common_dir / "objects"
@@ -72,7 +72,7 @@ class UserRepository:
         prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._parts(directory))
         files: dict[bytes, None] = {}
         submodules: dict[bytes, None] = {}
-        absent = 0
+        absent: list[bytes] = []
         for record in filter(None, listed.split(b"\0")):
             about, _, path = record.partition(b"\t")
             if not path.startswith(prefix):
@@ -81,10 +81,10 @@ class UserRepository:
             if about.split(b" ")[1] == _SUBMODULE:
                 submodules[below] = None
             elif about.startswith(b"S ") and not os.path.lexists(os.path.join(os.fsencode(directory), below)):  # noqa: PTH118 - bytes
-                absent += 1
+                absent.append(path.removeprefix(prefix))
             else:
                 files[below] = None
-        return Tracked(tuple(files), tuple(submodules), absent)
+        return Tracked(tuple(files), tuple(submodules), tuple(absent))
 
     def ignored_below(self, directory: Path) -> bytes:
         """What the repository ignores below a directory, apart from the `.gitignore` files in it, as lines of one."""

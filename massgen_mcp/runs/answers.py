@@ -1,5 +1,6 @@
 """Where a run keeps its answers: each with a snapshot of its workspace, and with its patch where the run has a base."""
 
+import shutil
 from pathlib import Path
 
 import anyio.to_thread
@@ -68,29 +69,28 @@ class AnswerGallery:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         directory = _new_directory(parent)
         write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
-        changes = self._copies.changes(agent) if self._copies is not None and workspace is not None else None
+        changes = None
+        if self._copies is not None and workspace is not None:
+            changes = self._copies.write_patch(self._copies.changes(agent), directory / PATCH)
         if workspace is not None:
-            changes = self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)
+            self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)
         return Kept(directory.relative_to(self._run.path).as_posix(), changes)
 
     def _take_snapshot(
         self, workspace: Workspace, target: Path, changes: Changes | None, *, with_patch: bool = False
-    ) -> Changes | None:
-        """The changes with the place of the patch that is written with them."""
+    ) -> None:
+        """Of the copies it has what is changed, and, for its readers, the patch."""
         copies = self._copies
         if copies is None or changes is None:
             take_snapshot(workspace.root, target)
-            return changes
-        kept = changes
+            return
 
         def fill(partial: Path) -> None:
-            nonlocal kept
             copies.lay_out_changed(changes, partial)
-            if with_patch:
-                kept = copies.write_patch(changes, partial / PATCH, target / PATCH)
+            if with_patch and changes.patch is not None:
+                shutil.copyfile(self._run.path / changes.patch, partial / PATCH)
 
         take_snapshot(workspace.root, target, without=(*copies.names, PATCH), fill=fill)
-        return kept
 
 
 def _new_directory(parent: Path) -> Path:

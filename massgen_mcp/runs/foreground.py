@@ -8,6 +8,7 @@ know how a run is shown.
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -25,6 +26,7 @@ from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.runs.applying import Application, RunPatch, apply_patch
 from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
@@ -132,6 +134,18 @@ class ForegroundRun:
         if isinstance(came, Exception):
             raise came
         return came
+
+    async def apply(self, ended: RunState, *, dry_run: bool = False) -> Application | None:
+        """Bring what a completed run changed into the directories that it was given with `write`, or nothing of it.
+        None: it changed nothing that may be applied. Raises `MassgenError` as `apply_patch`.
+        """
+        if ended.state != "completed":
+            return None
+        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
+        if made is None or not made.applicable:
+            return None
+        home = find_home(self.environ)
+        return await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""

@@ -6,12 +6,15 @@
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from massgen_mcp.changes.applied import AppliedRecords
+from massgen_mcp.changes.git import GitFailed
+from massgen_mcp.changes.run_changes import PATCH, RunChanges
 from massgen_mcp.config.models import Config, EarlierTurn
-from massgen_mcp.errors import storage_error
+from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.directory import RunDirectory
@@ -82,6 +85,15 @@ class LocalFiles:
     def size(self, row: RunRow, part: Part) -> int:
         return sum(map(_size, self._paths(row, part)))
 
+    def awaits_apply(self, row: RunRow) -> bool:
+        run = self.of(row)
+        with suppress(GitFailed, MassgenError):
+            base = RunChanges(run.changes).base()
+            if base is None or not any(directory.writable for directory in base.directories):
+                return False
+            return any(_patches(run.path)) and not AppliedRecords(run.changes).read()
+        return False
+
     def remove(self, row: RunRow, part: Part) -> None:
         for path in self._paths(row, part):
             remove_tree(path)
@@ -110,6 +122,11 @@ class LocalFiles:
 
     def with_events(self) -> list[str]:
         return sorted(path.name for path in self._home.runs.glob("*") if has_events(path))
+
+
+def _patches(run: Path) -> Iterator[Path]:
+    yield from run.glob(f"final/*/{PATCH}")
+    yield from run.glob(f"turn_*/attempt_*/*/*/{PATCH}")
 
 
 def _size(path: Path) -> int:

@@ -135,12 +135,14 @@ _EXPIRING: dict[Part, tuple[Kept, tuple[Kept, ...], Kept]] = {
 
 
 def _expire(engine: Engine, part: Part, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
-    """Finish what was begun, then expire what is old. An interrupted run waits as long as a result is kept."""
+    """Finish what was begun, then expire what is old. An interrupted run waits as long as a result is kept, and so do
+    the workspaces of one whose patch may still be applied.
+    """
     losing, having, _ = _EXPIRING[part]
     begun = engine.store.old(float("inf"), [losing], interrupted=part == "results")
     expired = {removed.run_id for removed in pruned.removed}
     for row in [*begun, *engine.store.old(aged_from, having, interrupted=part == "results")]:
-        if row.run_id not in expired:
+        if row.run_id not in expired and not (part == "workspaces" and engine.files.awaits_apply(row)):
             _remove(engine, row, part, pruned, dry_run=dry_run)
 
 

@@ -20,6 +20,7 @@ from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
+from massgen_mcp.runs.applying import Application, apply_run
 from massgen_mcp.runs.checks import check_action, checked_raise
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
@@ -248,6 +249,21 @@ class RunService:
                 "invalid_action", f"run {run_id} is {view.state}; only an interrupted run can be resumed"
             )
         return view
+
+    async def apply(
+        self, run_id: str, *, dry_run: bool, paths: Sequence[str] = (), branch: str | None = None, undo: bool = False
+    ) -> Application:
+        """Bring what the winner changed into the directories that the run was given with `write`, put it on a new
+        branch, or take back what was brought in last (see `runs.applying`).
+
+        Raises `MassgenError` unknown_run, expired, not_finished, invalid_arguments, invalid_action, run_damaged,
+        disk_full, store_unavailable.
+        """
+        view = await self.look(run_id)
+        with anyio.CancelScope(shield=True):  # it is short, and whoever asked wants to know
+            return await anyio.to_thread.run_sync(
+                lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
+            )
 
     async def recent(
         self,

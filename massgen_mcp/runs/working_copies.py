@@ -60,14 +60,14 @@ class WorkingCopies:
             notes=outcome.notes,
         )
 
-    def write_patch(self, changes: Changes, into: Path, place: Path | None = None) -> Changes:
-        """Write the whole difference to a file, if there is any, which will lie at `place` in the end. Returns the
-        changes with that. Raises `GitFailed`, `OSError`.
+    def write_patch(self, changes: Changes, into: Path) -> Changes:
+        """Write the whole difference to a file, if there is any. Returns the changes with that. Raises `GitFailed`,
+        `OSError`.
         """
         if not changes.files:
             return changes
         size = self.kept.repository.write_patch(self.base.id, TreeId(changes.tree), into)
-        kept = (place or into).relative_to(self.run.path).as_posix()
+        kept = into.relative_to(self.run.path).as_posix()
         return changes.model_copy(update={"patch": kept, "patch_bytes": size})
 
     def lay_out_changed(self, changes: Changes, into: Path) -> None:

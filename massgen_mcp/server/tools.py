@@ -5,13 +5,14 @@ fields tell a model everything it needs, the next step included.
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
@@ -41,12 +42,31 @@ def _not_absurd(number: float | None) -> float | None:
     return number
 
 
+class _PathGiven(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    permission: Literal["read", "write"] = "read"
+
+
+PathGiven = Annotated[
+    _PathGiven,
+    WithJsonSchema(
+        {"type": "object", "properties": {"path": {}, "permission": {"enum": ["read", "write"]}}, "required": ["path"]}
+    ),
+]
+"""Its published schema stands where it is used: not every client follows references."""
+
+
 BOUNDED = AfterValidator(_not_absurd)
 """Checked, but not in the published schemas: a parent agent pays for every word there."""
 RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
 CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+CHANGES_FILES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+)
 FOUND = {
     "anthropic/alwaysLoad": True,
     "anthropic/searchHint": "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, "
@@ -72,7 +92,12 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
         ] = None,
         context_paths: Annotated[
-            list[str] | None, Field(description="Files or directories that the team may read.", max_length=20)
+            list[str | PathGiven] | None,
+            Field(
+                description="What the team may read. It changes copies of directories; permission write lets "
+                "apply_result bring the changes back.",
+                max_length=20,
+            ),
         ] = None,
         checks: Annotated[
             list[str] | None, Field(description="Commands that judge what answers change there.", max_length=10)
@@ -96,7 +121,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
         architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
         server end."""
-        paths = [_existing(path) for path in context_paths or ()]
+        paths = [_context_path(entry) for entry in context_paths or ()]
         request = await build_request(
             Given(
                 question,
@@ -104,7 +129,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
                 cwd=Path.cwd(),
                 environ=os.environ,
                 consent=_granted(paths),
-                context_paths=tuple(ContextPath(path=path) for path in paths),
+                context_paths=paths,
                 checks=tuple(checks or ()),
                 limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
                 caller_answers=True,
@@ -155,13 +180,13 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         run_id: RunId,
         view: Annotated[
             results.View,
-            Field(description="full: all answers and votes too. agent: one agent's answer."),
+            Field(description="full: all answers and votes too. diff: the patch. agent: one agent's answer."),
         ] = "summary",
-        agent: Annotated[str | None, Field(description="For view=agent, its name.")] = None,
+        agent: Annotated[str | None, Field(description="For view=agent or diff, its name.")] = None,
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=1), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, who won with which votes, what it used and where its files are; long texts are paged."""
+        """Return the answer, who won with which votes, the changed files, what it used; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)
@@ -181,6 +206,20 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await service.control(run_id, action, message, value))
 
+    @server.tool(title="Apply a run's files", annotations=CHANGES_FILES)
+    async def apply_result(
+        run_id: RunId,
+        dry_run: Annotated[bool, Field(description="Only tell what would be changed.")] = True,
+        paths: Annotated[list[str] | None, Field(description="Only these files.")] = None,
+    ) -> results.Applied:
+        """Merge the files that the winner changed into the directory they came from, or name conflicts. All or
+        nothing; only into context_paths given with permission write."""
+        return results.applied(run_id, await service.apply(run_id, dry_run=dry_run, paths=paths or ()))
+
+    _add_lists(server, service)
+
+
+def _add_lists(server: MassgenServer, service: RunService) -> None:
     @server.tool(title="List runs", annotations=READ_ONLY)
     async def list_runs(
         state: RunStatus | None = None,
@@ -226,9 +265,15 @@ def _proposal(config: Config) -> str:
     return f"Possible checks, none of which has run: {', '.join(f'`{one}`' for one in found)}." if found else ""
 
 
-def _granted(paths: list[str]) -> Consent:
+def _granted(paths: Sequence[ContextPath]) -> Consent:
     """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(path).resolve() for path in paths))
+    return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
+
+
+def _context_path(entry: str | _PathGiven) -> ContextPath:
+    if isinstance(entry, str):
+        return ContextPath(path=_existing(entry))
+    return ContextPath(path=_existing(entry.path), permission=entry.permission)
 
 
 def _source(config: str) -> str:

@@ -29,6 +29,9 @@ _SYS_OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
+_RENAME_NOREPLACE = 0x01
+_NOT_OFFERED = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM})
+"""What a kernel, a file system or an old container runtime says that does not know a call or its flags."""
 
 
 class _OpenHow(ctypes.Structure):
@@ -111,6 +114,32 @@ def make_dirs(dir_fd: int, parts: Sequence[str]) -> int:
         return os.dup(here)
     finally:
         os.close(here)
+
+
+def rename_new(dir_fd: int, name: str, new_dir_fd: int, new_name: str) -> None:
+    """Rename, without replacing anything: raises `FileExistsError`. In one step where the system can, else a file that
+    comes there in the same moment is lost.
+    """
+    if sys.platform == "linux" and (renameat2 := getattr(_libc(), "renameat2", None)) is not None:
+        names = os.fsencode(name), os.fsencode(new_name)
+        if renameat2(dir_fd, names[0], new_dir_fd, names[1], ctypes.c_uint(_RENAME_NOREPLACE)) == 0:
+            return
+        if (code := ctypes.get_errno()) not in _NOT_OFFERED:
+            raise OSError(code, os.strerror(code), name, None, new_name)
+    with suppress(FileNotFoundError):
+        os.stat(new_name, dir_fd=new_dir_fd, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new_name)
+    os.rename(name, new_name, src_dir_fd=dir_fd, dst_dir_fd=new_dir_fd)
+
+
+def sync_file_system(fd: int) -> None:
+    """Whatever was written to the file system of this descriptor is on disk when this returns."""
+    if sys.platform == "linux" and (syncfs := getattr(_libc(), "syncfs", None)) is not None:
+        if syncfs(fd) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return
+    os.sync()
 
 
 def remove(dir_fd: int, name: str) -> None:

@@ -120,10 +120,9 @@ async def test_a_ballot_shows_what_each_answer_changes_bounded_and_says_where_th
         [write("project/huge", huge), {"answer": "huge"}],
         [{"answer": "nothing to change"}],
     ]
-    listeners = [
-        Listener(ScriptedBackend(ScriptedBackendConfig(type="scripted", script=tuple(script)))) for script in scripts
-    ]
     config = config_of(repository, *scripts)
+    backends = [agent.backend for agent in config.agents]
+    listeners = [Listener(ScriptedBackend(one)) for one in backends if isinstance(one, ScriptedBackendConfig)]
     directory = RunDirectory.create(tmp_path / "run", "?", config)
     copies, _ = prepare_copies(directory, config, begun=False)
     run_spec = assemble(

@@ -50,6 +50,30 @@ def pruned_after(home: TempHome, seconds: float, *, boot: str = "b", dry_run: bo
         engine.close()
 
 
+async def test_workspaces_stay_as_long_as_a_patch_waits_to_be_applied(home: TempHome) -> None:
+    project = home.work / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("before\n")
+    change = {"call": "write_file", "arguments": {"path": "project/a.txt", "content": "after\n"}}
+    paths = [{"path": str(project), "permission": "write"}]
+    name = home.config("writer", agent("solo", change, {"answer": "changed"}), orchestrator={"context_paths": paths})
+    async with managed(home) as service:
+        view, _ = await service.start(asked("q", load_config(name, environ={}), source="writer"))
+        run_id = view.row.run_id
+        view = await service.wait(run_id, until="terminal", seconds=30, cursor=None)
+        await wait_until(lambda: not home.processes(RUNNER_MODULE))
+        assert pruned_after(home, 100).removed == []
+        assert pruned_after(home, 100 + 2 * DAY).removed == []
+        assert (await service.apply(run_id, dry_run=False)).state == "applied"
+        assert (project / "a.txt").read_text() == "after\n"
+        assert [each.what for each in pruned_after(home, 100 + 2 * DAY).removed] == ["workspaces"]
+        best = (await service.look(run_id)).snapshot.best_changes
+        assert best is not None
+        assert best.patch is not None
+        assert (view.directory.path / best.patch).is_file(), "the patch stays as long as the result"
+        assert [each.what for each in pruned_after(home, 100 + 7 * DAY).removed] == ["results"]
+
+
 async def test_workspaces_go_after_a_day_results_after_a_week_and_the_row_stays(home: TempHome) -> None:
     async with managed(home) as service:
         view = await ended_run(home, service, key="k")

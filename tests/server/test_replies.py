@@ -54,37 +54,10 @@ async def both_forms(client: Client, tool: str, **arguments: Any) -> tuple[dict[
 
 TOOLS_BUDGET = 2_500
 YET_TO_COME: list[dict[str, Any]] = [
-    {
-        "name": "apply_result",
-        "title": "Apply a run's files",
-        "description": "Merge the files that the winner changed into the directory they came from, or name conflicts.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "run_id": {"description": "From start_run.", "type": "string"},
-                "dry_run": {"default": True, "description": "Only tell what would be changed.", "type": "boolean"},
-                "paths": {"description": "Only these files.", "items": {"type": "string"}, "type": "array"},
-            },
-            "required": ["run_id"],
-            "additionalProperties": False,
-        },
-        "outputSchema": {
-            "type": "object",
-            "properties": {
-                "run_id": {"type": "string"},
-                "status": {"type": "string"},
-                "files": {"type": "array"},
-                "conflicts": {"type": "array"},
-                "next_step": {"type": "string"},
-            },
-            "required": ["run_id", "status", "next_step"],
-        },
-        "annotations": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": False},
-    },
     {"checks": {"description": "Commands that judge an answer's files.", "items": {"type": "string"}, "type": "array"}},
-    {"view": ["diff"], "files": {"type": "array"}, "checks": {"type": "array"}},
+    {"checks": {"type": "array"}},
 ]
-"""What applying results, checks and the view of a diff will add; room is kept for it."""
+"""What checks will add; room is kept for it."""
 
 
 async def test_the_tools_cost_a_parent_less_than_the_budget_and_leave_room(home: TempHome) -> None:

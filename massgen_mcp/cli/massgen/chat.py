@@ -11,6 +11,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.massgen.applying import apply_at_end
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
@@ -32,7 +33,7 @@ from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import answer_lines, outcome_line
@@ -124,8 +125,7 @@ class _Conversation:
             if run.note:
                 self._show([(Span(run.note, "dim"),)])
             snapshot = await execute_shown(run, self.options)
-        self.last = (snapshot, run.directory)
-        self._show_result(snapshot)
+            await self._finish(run, snapshot)
 
     async def _resume(self, beginning: str) -> None:
         """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
@@ -139,8 +139,13 @@ class _Conversation:
                 self.session = run.session
                 self._show([self._going_on(run.session)])
             snapshot = await execute_shown(run, self.options)
-        self.last = (snapshot, run.directory)
-        self._show_result(snapshot)
+            await self._finish(run, snapshot)
+
+    async def _finish(self, run: ForegroundRun, ended: RunState) -> None:
+        self.last = (ended, run.directory)
+        self._show_result(ended)
+        for told in await apply_at_end(run, ended, self.options):
+            print_line(told)
 
     def _show_result(self, run: RunState) -> None:
         answer = run.best_answer

@@ -10,6 +10,7 @@ import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.massgen.applying import apply_at_end
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import Display, choose_display
 from massgen_mcp.cli.massgen.options import Options
@@ -53,7 +54,9 @@ async def run_once(options: Options) -> int:
         if commands := await sandbox_note(request.config, os.environ):
             print_error(commands)
         snapshot = await execute_shown(run, options)
-        return _report(snapshot, run.directory, options, run.note)
+        code = _report(snapshot, run.directory, options, run.note)
+        await _apply(run, snapshot, options)
+        return code
 
 
 async def resume_run(options: Options) -> int:
@@ -70,7 +73,14 @@ async def resume_run(options: Options) -> int:
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         _announce(directory, request.question, request.config, told)
         snapshot = await execute_shown(run, options)
-    return _report(snapshot, directory, options, run.note)
+        code = _report(snapshot, directory, options, run.note)
+        await _apply(run, snapshot, options)
+        return code
+
+
+async def _apply(run: ForegroundRun, ended: RunState, options: Options) -> None:
+    for told in await apply_at_end(run, ended, options):
+        print_line(told)
 
 
 def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:

@@ -32,8 +32,8 @@ examples:
 
 exit codes:
   0    done; of wait, watch and result: the run is completed
-  1    the run failed, was cancelled or ran out of time; or the request was refused
-  2    of wait, watch, result and cancel: the run has not ended yet
+  1    the run failed, was cancelled or ran out of time; or the request was refused, as apply with conflicts
+  2    of wait, watch, result, apply and cancel: the run has not ended yet
   3    there is no such run (any more), or the beginning of the id fits several
   4    of wait, watch and result: the run needs an answer (or, interrupted, its keys) before it can go on
   5    the run store, the run's record or this program failed
@@ -73,7 +73,7 @@ HTTP_OPTIONS = (
     "oauth_introspection_url",
 )
 STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
-VIEWS = ("summary", "full", "votes")
+VIEWS = ("summary", "full", "votes", "diff")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -135,8 +135,18 @@ def make_parser() -> argparse.ArgumentParser:
     about_run("watch", "follow a run; leaving does not end it")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
-    what.add_argument("--view", choices=VIEWS, default="summary", help="full: every answer; votes: no answer (summary)")
+    what.add_argument(
+        "--view",
+        choices=VIEWS,
+        default="summary",
+        help="full: every answer; votes: no answer; diff: the patch (summary)",
+    )
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
+    apply = about_run("apply", "bring what a run changed into the directories that it was given with write, or nothing")
+    apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
+    apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
+    apply.add_argument("--undo", action="store_true", help="take back what was applied last")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")

@@ -122,6 +122,10 @@ class FileStore(Protocol):
         """In bytes."""
         ...
 
+    def awaits_apply(self, row: RunRow) -> bool:
+        """Whether the run has a patch that may be applied, and was not yet."""
+        ...
+
     def remove(self, row: RunRow, part: Part) -> None:
         """Safe to repeat. Raises `OSError`."""
         ...

@@ -3,6 +3,7 @@
 Everything a model needs is in there, the next step included: some clients show it nothing else.
 """
 
+from massgen_mcp.server.results.apply import Applied, applied
 from massgen_mcp.server.results.configs import ConfigList, config_list
 from massgen_mcp.server.results.control import Controlled, controlled
 from massgen_mcp.server.results.reply import MAX_BYTES, Reply
@@ -14,6 +15,7 @@ from massgen_mcp.server.results.wait import Waited, waited
 
 __all__ = [
     "MAX_BYTES",
+    "Applied",
     "ConfigList",
     "Controlled",
     "Reply",
@@ -23,6 +25,7 @@ __all__ = [
     "Status",
     "View",
     "Waited",
+    "applied",
     "config_list",
     "controlled",
     "planned",

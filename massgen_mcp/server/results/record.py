@@ -115,7 +115,7 @@ class Usage(Part):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How many characters of what led to an answer are told, and how many nested runs; None: all."""
+    """How many characters of what led to an answer are told, how many nested runs and files; None: all."""
 
     reason: int | None
     dissent: int | None
@@ -124,14 +124,16 @@ class Detail:
     paths: bool = True
     excerpt: int | None = None
     """Characters of the output of a check that failed."""
+    files: int | None = None
+    """How many changed files are listed."""
 
 
 ALL = Detail(None, None, None)
 DETAILS = (
-    Detail(500, 1_000, 300, 20, excerpt=500),
-    Detail(200, 300, 200, 10, excerpt=200),
-    Detail(80, 100, 80, 5, excerpt=0),
-    Detail(20, 20, 20, 0, paths=False, excerpt=0),
+    Detail(500, 1_000, 300, 20, files=40, excerpt=500),
+    Detail(200, 300, 200, 10, files=20, excerpt=200),
+    Detail(80, 100, 80, 5, files=10, excerpt=0),
+    Detail(20, 20, 20, 0, paths=False, files=3, excerpt=0),
 )
 
 

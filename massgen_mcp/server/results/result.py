@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import Changes
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text
+from massgen_mcp.server.results.files import Files, files_of, patch_text
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.results.record import (
     ALL,
@@ -35,7 +37,7 @@ from massgen_mcp.server.results.words import (
     salvage,
 )
 
-View = Literal["summary", "full", "votes", "agent"]
+View = Literal["summary", "full", "votes", "diff", "agent"]
 
 ANSWER_BYTES = 6_000
 """An answer has so much room on its first page if it needs it; what led to it is shortened for that."""
@@ -55,6 +57,8 @@ class Result(Reply):
     winner: str | None = None
     team: dict[str, str] | None = None
     """From here on only on the first page."""
+    files: Files | None = None
+    """What the answer changes of the caller's files; absent where agents had no copies of any."""
     checks: list[CheckLine] | None = None
     vote_counts: dict[str, int] | None = None
     votes: list[VoteLine] | None = None
@@ -93,6 +97,7 @@ class Result(Reply):
         yield self.reason
         yield self.note
         yield f"team: {team_text(self.team)}" if self.team else None
+        yield from self.files.lines() if self.files is not None else ()
         yield from (check.text() for check in self.checks or ())
         counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
         yield f"votes: {counts}" if counts else None
@@ -130,11 +135,11 @@ def first_page(view: RunView, *, spare: int) -> Result:
 
 
 def _result(view: RunView, what: View, asked: str | None, offset: int, limit: int, most_bytes: int) -> Result:
-    if asked is not None and what != "agent":
-        raise MassgenError("invalid_arguments", "`agent` needs view=agent")
+    if asked is not None and what not in ("agent", "diff"):
+        raise MassgenError("invalid_arguments", "`agent` needs view=agent or view=diff")
     if view.damage is not None and what != "agent":
         raise MassgenError("run_damaged", f"{view.damage}; {salvage(view)}")
-    agent = find_agent(view.snapshot, asked) if what == "agent" else None
+    agent = find_agent(view.snapshot, asked) if what == "agent" or asked is not None else None
     pages = _Pages(view, what, agent, _text(view, what, agent), offset, limit, most_bytes)
     if most_bytes == sys.maxsize:
         return pages.page(ALL)
@@ -152,10 +157,17 @@ def _text(view: RunView, what: View, agent: str | None) -> str | None:
             return answers[-1].content
         case "votes":
             return None
-        case "summary" | "full":
+        case "diff" if agent is not None:
+            answers = run.agents[agent].answers
+            if not answers:
+                raise MassgenError("not_finished", f"{id_of(run, agent)} has not answered yet")
+            return patch_text(view, answers[-1].changes)
+        case "summary" | "full" | "diff":
             if not view.ended:
                 told = f"run {view.row.run_id} is {view.state} ({run.phase}); {meanwhile(view)}"
                 raise MassgenError("not_finished", told)
+            if what == "diff":
+                return patch_text(view, run.best_changes)
             return run.best_answer if what == "summary" else _everything(view)
         case _:
             assert_never(what)
@@ -217,10 +229,11 @@ class _Pages:
                 next_step=self._next_step(page, next_offset, shortened=False),
             )
         led = led_to_it(view, detail)
+        files = files_of(self._changes(), detail.files)
         short = led != led_to_it(view, ALL)
         return Result(
             answer=page,
-            truncated=next_offset is not None or short,
+            truncated=next_offset is not None or short or (files is not None and files.of_files > len(files.listed)),
             next_offset=next_offset,
             run_id=view.row.run_id,
             status=view.state,
@@ -228,6 +241,7 @@ class _Pages:
             reason=led.reason,
             winner=id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
+            files=files,
             checks=led.checks or None,
             vote_counts=run.winner.votes if run.winner else run.tally,
             votes=led.votes,
@@ -243,6 +257,14 @@ class _Pages:
             next_step=self._next_step(page, next_offset, shortened=short),
         )
 
+    def _changes(self) -> Changes | None:
+        """Of the answer that is shown."""
+        run = self.view.snapshot
+        if self.agent is None:
+            return run.best_changes
+        answers = run.agents[self.agent].answers
+        return answers[-1].changes if answers else None
+
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""
         votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
@@ -254,14 +276,17 @@ class _Pages:
         named += f" agent={id_of(view.snapshot, self.agent)}" if self.agent is not None else ""
         rest = f"Call get_result with{named} offset={next_offset} for the rest." if next_offset is not None else ""
         longer = f"view={self._longer()} has what is shortened here." if shortened else ""
+        changes = self._changes() if self.what != "diff" else None
+        patch = "view=diff has the patch." if changes is not None and changes.patch is not None else ""
         if not view.ended:
-            return " ".join(filter(None, (rest, longer, meanwhile(view))))
+            return " ".join(filter(None, (rest, longer, patch, meanwhile(view))))
         if view.damage is not None:
             return f"{rest} {salvage(view)}".strip()
         if page is None:
-            return " ".join(filter(None, (longer, next_step(view))))
+            return " ".join(filter(None, (longer, patch, next_step(view))))
         led = longer or "view=full or view=votes has what led to it."
-        return " ".join(filter(None, (rest or "The answer is whole;", longer if rest else led, after_the_end(view))))
+        begin = rest or ("The diff is whole;" if self.what == "diff" else "The answer is whole;")
+        return " ".join(filter(None, (begin, longer if rest else led, patch, after_the_end(view))))
 
 
 def _paths(view: RunView, agent: str | None) -> dict[str, str]:
@@ -270,6 +295,8 @@ def _paths(view: RunView, agent: str | None) -> dict[str, str]:
     paths = {"run_directory": str(directory.path)}
     if run.winner and run.final_answer and not run.unkept:
         paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if run.best_changes is not None and run.best_changes.patch is not None:
+        paths["patch"] = str(directory.path / run.best_changes.patch)
     if agent is not None and (path := run.agents[agent].answers[-1].path):
         paths["agent_answer"] = str(directory.path / path)
     return paths

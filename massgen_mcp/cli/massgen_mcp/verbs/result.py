@@ -34,6 +34,8 @@ def _say(found: Result) -> None:
         print_line(f"  note: {found.note}")
     if found.winner:
         print_line(f"  winner: {found.winner}; votes: {found.vote_counts}")
+    for line in found.files.lines() if found.files else ():
+        print_line(f"  {line}")
     for vote in found.votes or ():
         print_line(f"  {vote.voter} for {vote.voted_for} ({vote.label}): {vote.reason}")
     for fallen in found.degraded or ():

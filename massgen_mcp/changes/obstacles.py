@@ -1,0 +1,110 @@
+"""What is in the way of a step: whatever of a person's must not be replaced, followed or left behind.
+
+Looked at before anything is changed, so that a dry run tells it, too.
+"""
+
+import os
+import posixpath
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from massgen_mcp.changes.files import LINK, is_git_name
+from massgen_mcp.changes.held_directory import HeldDirectory
+from massgen_mcp.changes.steps import Step, parents_of
+from massgen_mcp.changes.transaction import Contents
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """`reason` completes "PATH: …"."""
+
+    path: str
+    reason: str
+
+
+def obstacles(
+    held: HeldDirectory, steps: Sequence[Step], contents: Contents, absent: Collection[str]
+) -> list[Obstacle]:
+    """Those in the way of these steps in this directory, at most one for each. `absent`: files that a repository keeps
+    and a sparse checkout leaves out. Raises `OSError`, `GitFailed`.
+    """
+    looking = _Looking(held, steps, contents, absent)
+    return [Obstacle(step.path, reason) for step in steps if (reason := looking.reason(step))]
+
+
+class _Looking:
+    def __init__(self, held: HeldDirectory, steps: Iterable[Step], contents: Contents, absent: Collection[str]) -> None:
+        self._held = held
+        self._contents = contents
+        self._absent = absent
+        self._removed = {step.path for step in steps if step.new is None}
+        found = map(held.status, self._removed)
+        self._inodes = {(status.st_dev, status.st_ino) for status in found if status is not None}
+        self._above: dict[str, str] = {}
+
+    def reason(self, step: Step) -> str:
+        """Empty if nothing is in the way."""
+        if any(map(is_git_name, step.path.split("/"))):
+            return "belongs to git itself"
+        for parent in ["", *parents_of(step.path)]:
+            if parent not in self._above:
+                self._above[parent] = self._reason_above(parent)
+            if self._above[parent]:
+                return self._above[parent]
+        if step.new is not None and step.new.mode == LINK and (reason := self._reason_of_link(step)):
+            return reason
+        return self._reason_not_replaced(step) if step.old is not None else self._reason_not_made(step)
+
+    def _reason_above(self, parent: str) -> str:
+        found = self._held.status(parent or ".")
+        if found is None or parent in self._removed:
+            return ""
+        if stat.S_ISLNK(found.st_mode):
+            return f"{parent} is a symbolic link, these are not followed"
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{parent} is no directory"
+        if parent and self._held.status(f"{parent}/.git") is not None:
+            return f"{parent} is a repository of its own"
+        if not self._held.is_on_same_file_system(parent or "."):
+            return f"{parent} is on another file system"
+        return "" if _writable(found) else f"{parent or 'the directory'} is read-only"
+
+    def _reason_of_link(self, step: Step) -> str:
+        target = os.fsdecode(self._contents(step.new)) if step.new else ""
+        leads = posixpath.normpath(posixpath.join(posixpath.dirname(step.path), target))
+        return "is a link that leads out of the directory" if leads.startswith(("/", "..")) else ""
+
+    def _reason_not_replaced(self, step: Step) -> str:
+        found = self._held.status(step.path)
+        if found is None or (stat.S_ISREG(found.st_mode) and _writable(found)) or stat.S_ISLNK(found.st_mode):
+            return ""
+        return "is read-only" if stat.S_ISREG(found.st_mode) else "is no regular file"
+
+    def _reason_not_made(self, step: Step) -> str:
+        if step.path in self._absent:
+            return "a sparse checkout leaves out the file of this name"
+        found = self._held.status(step.path)
+        if found is None or (found.st_dev, found.st_ino) in self._inodes:  # by another case of its letters
+            return ""
+        if not stat.S_ISDIR(found.st_mode):
+            return "is there already, and the team did not see it (git ignores it, or it may hold secrets)"
+        kept = next(self._others_below(step.path), None)
+        return "" if kept is None else f"a directory of this name holds {kept}"
+
+    def _others_below(self, path: str) -> Iterator[str]:
+        """Files that are not removed, and empty directories."""
+        entries = self._held.entries(path)
+        if not entries:
+            yield path
+        for name, is_directory in entries:
+            below = f"{path}/{name}"
+            if is_directory:
+                yield from self._others_below(below)
+            elif below not in self._removed:
+                yield below
+
+
+def _writable(found: os.stat_result) -> bool:
+    """Whether its owner may write to it at all: who protects a file means it, and the superuser could still write."""
+    return bool(found.st_mode & stat.S_IWUSR)

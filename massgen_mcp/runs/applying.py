@@ -1,0 +1,217 @@
+"""A run's patch and the person's directories: brought in, put on a branch, taken back. One at a time on this machine.
+
+Before anything else, what a process that ended in the middle has left behind is settled: see `changes.transaction`.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from massgen_mcp.changes.applied import Applied, AppliedRecords, permissions_of_removed
+from massgen_mcp.changes.apply import Patch, Plan, plan
+from massgen_mcp.changes.branch import make_branch, plan_branch
+from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.files import TooLarge
+from massgen_mcp.changes.git import GitFailed, GitUnusable
+from massgen_mcp.changes.obstacles import Obstacle
+from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, Unsettled, perform, settle
+from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.home import Home
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.locks import acquire
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.views.plain_text import preview
+
+PATIENCE_SECONDS = 20.0
+"""So long an apply waits for another one to end."""
+
+SUBJECT_CHARACTERS = 72
+"""Of the question in a commit's message."""
+
+State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
+"""`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
+    patch changes in directories that the run was given to read only. `settled`: what was found half-done before.
+    """
+
+    state: State
+    changes: tuple[FileChange, ...] = ()
+    refused: tuple[Obstacle, ...] = ()
+    left_out: tuple[bytes, ...] = ()
+    branch: str | None = None
+    commit: str | None = None
+    settled: tuple[Settled, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPatch:
+    """What the best answer of a run makes of the directories that it was given."""
+
+    run_id: str
+    changes: RunChanges
+    patch: Patch
+
+    @classmethod
+    def of(cls, run_id: str, files: RunFiles, run: RunState) -> "RunPatch | None":
+        """None if it changes nothing. Raises `MassgenError` run_damaged."""
+        made = run.best_changes
+        changes = RunChanges(files.changes)
+        try:
+            base = changes.base()
+        except GitFailed as damage:
+            raise MassgenError("run_damaged", str(damage)) from damage
+        if made is None or base is None or not made.count:
+            return None
+        return cls(run_id, changes, Patch(base.directories, base.id, TreeId(made.tree)))
+
+    @property
+    def applicable(self) -> bool:
+        """Whether any of it may be applied."""
+        return bool(self.patch.writable)
+
+
+def apply_run(
+    home: Home,
+    view: RunView,
+    *,
+    dry_run: bool,
+    paths: Sequence[str] = (),
+    branch: str | None = None,
+    undo: bool = False,
+) -> Application:
+    """Apply what the winner of a run changed, put it on a new branch, or take back what was applied last.
+
+    Raises `MassgenError` not_finished, and as `apply_patch`.
+    """
+    if not view.ended:
+        raise MassgenError("not_finished", f"run {view.row.run_id} is {view.state}; wait for its end")
+    made = RunPatch.of(view.row.run_id, view.directory, view.snapshot)
+    if made is None:
+        raise MassgenError("invalid_action", f"run {view.row.run_id} has changed no files of yours")
+    if undo:
+        return undo_patch(home, made, dry_run=dry_run)
+    if branch is not None:
+        subject = preview(view.row.question, SUBJECT_CHARACTERS)
+        return branch_patch(home, made, branch, f"{subject}\n\nRun: {made.run_id}", dry_run=dry_run, paths=paths)
+    return apply_patch(home, made, dry_run=dry_run, paths=paths)
+
+
+def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[str] = ()) -> Application:
+    """Bring the patch into the directories as they are now: all that was chosen of it, or nothing.
+
+    Raises `MassgenError` invalid_arguments, invalid_action, disk_full, store_unavailable, run_damaged.
+    """
+    with _alone(home) as settled:
+        found, parts = plan(made.changes.repository, made.patch, paths=paths)
+        application = replace(_of(found), settled=settled)
+        if dry_run or application.state != "clean":
+            return application
+        record = Applied(
+            id=secrets.token_hex(8),
+            time=time.time(),
+            before=found.before,
+            after=found.after,
+            permissions=permissions_of_removed(parts),
+        )
+        return _carried_out(home, made, parts, record, replace(application, state="applied"))
+
+
+def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
+    """Take back what was applied last, and keep what was changed since. Raises as `apply_patch`."""
+    with _alone(home) as settled:
+        records = AppliedRecords(made.changes.directory).read()
+        if not records:
+            raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
+        last = records[-1]
+        back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
+        found, parts = plan(made.changes.repository, back, permissions=last.permissions)
+        application = replace(_of(found), settled=settled)
+        if dry_run or application.state == "conflicts":
+            return application
+        return _carried_out(home, made, parts, last, replace(application, state="undone"))
+
+
+def branch_patch(
+    home: Home, made: RunPatch, branch: str, message: str, *, dry_run: bool, paths: Sequence[str] = ()
+) -> Application:
+    """Put the patch on a new branch of the person's repository, as one commit. Raises as `apply_patch`."""
+    repository = made.changes.repository
+    with _alone(home) as settled:
+        found, new = plan_branch(repository, made.patch, branch, paths=paths)
+        application = replace(_of(found), settled=settled, branch=branch)
+        if dry_run or application.state != "clean":
+            return application
+        return replace(application, state="applied", commit=make_branch(repository, new, message))
+
+
+def _of(found: Plan) -> Application:
+    state: State = "conflicts" if found.refused else "clean" if found.changes else "unchanged"
+    return Application(state, found.changes, found.refused, found.left_out)
+
+
+def _carried_out(
+    home: Home, made: RunPatch, parts: tuple[Part, ...], record: Applied, done: Application
+) -> Application:
+    told = {
+        "run_id": made.run_id,
+        "changes": str(made.changes.directory),
+        "record": record.model_dump(),
+        "undo": done.state == "undone",
+    }
+    try:
+        with made.changes.repository.reading() as contents:
+            perform(Intent(parts, told), _intents(home) / f"{secrets.token_hex(8)}.json", contents, _note)
+    except ChangedMeanwhile as error:
+        return replace(done, state="conflicts", changes=(), refused=(Obstacle(error.path, str(error)),))
+    return done
+
+
+def _note(intent: Intent) -> None:
+    """What has happened is written down in the run. Safe to repeat."""
+    records = AppliedRecords(Path(intent.told["changes"]))
+    record = Applied.model_validate(intent.told["record"])
+    if intent.told["undo"]:
+        records.drop(record)
+    else:
+        records.add(record)
+
+
+def _intents(home: Home) -> Path:
+    return home.path / "applying"
+
+
+@contextmanager
+def _alone(home: Home) -> Generator[tuple[Settled, ...]]:
+    """While nobody else of this user applies anything; with what was settled before."""
+    home.ensure()
+    try:
+        _intents(home).mkdir(mode=0o700, exist_ok=True)
+        lock = acquire(home.path / "apply.lock", patience=PATIENCE_SECONDS)
+        if lock is None:
+            raise MassgenError("invalid_action", "another apply is going on; try again when it has ended")
+        try:
+            found = [settle(file, _note) for file in sorted(_intents(home).glob("[!.]*.json"))]
+            yield tuple(one for one in found if one is not None)
+        finally:
+            os.close(lock)
+    except GitUnusable as error:
+        raise MassgenError("invalid_action", str(error)) from error
+    except Unsettled as error:
+        raise MassgenError("store_unavailable", str(error)) from error
+    except (GitFailed, TooLarge) as error:
+        raise MassgenError("store_unavailable", f"nothing was changed: {error}") from error
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        raise storage_error(f"nothing was changed{where}", error) from error

@@ -1,0 +1,138 @@
+"""`apply_result`: which files are changed, or why none is."""
+
+from collections.abc import Sequence
+
+from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.differences import ChangeKind, FileChange
+from massgen_mcp.runs.applying import Application, State
+from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
+
+MOST_FILES = 200
+SETTLED = {
+    True: "An earlier apply of {run} that was cut off had happened; it is cleaned up.",
+    False: "An earlier apply of {run} was cut off in the middle; it was taken back.",
+}
+
+
+class ChangedFile(Part):
+    path: str
+    change: ChangeKind
+    earlier_path: str | None = None
+    added: int | None = None
+    """Lines; unknown of a binary file."""
+    removed: int | None = None
+
+    def text(self) -> str:
+        earlier = f"was {self.earlier_path}" if self.earlier_path is not None else None
+        lines = f"+{number(self.added)} -{number(self.removed or 0)}" if self.added is not None else None
+        return f"{self.path}: {listed(self.change, earlier, lines)}"
+
+
+class RefusedFile(Part):
+    path: str
+    reason: str
+
+    def text(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class Applied(Reply):
+    run_id: str
+    status: State
+    branch: str | None = None
+    commit: str | None = None
+    files: list[ChangedFile]
+    more_files: int | None = None
+    conflicts: list[RefusedFile] | None = None
+    more_conflicts: int | None = None
+    left_out: list[str] | None = None
+    """Files that the run changed in directories that it was given to read only."""
+    note: str | None = None
+    next_step: str
+
+    def text(self) -> str:
+        return lines(
+            f"{self.run_id}: {self.status}",
+            f"branch {self.branch}" if self.branch is not None else None,
+            f"commit {self.commit}" if self.commit is not None else None,
+            *(file.text() for file in self.files),
+            f"more_files {self.more_files}" if self.more_files is not None else None,
+            *(conflict.text() for conflict in self.conflicts or ()),
+            f"more_conflicts {self.more_conflicts}" if self.more_conflicts is not None else None,
+            f"left_out: {', '.join(self.left_out)}" if self.left_out is not None else None,
+            self.note,
+            self.next_step,
+        )
+
+
+def applied(
+    run_id: str, application: Application, next_step: str = "", *, most_bytes: int | None = MAX_BYTES
+) -> Applied:
+    """In at most so many bytes, with as many files as fit. `next_step`: what else there is to do than the tool says."""
+    count = max(len(application.changes), len(application.refused), len(application.left_out))
+    while True:
+        reply = _with(run_id, application, count, next_step)
+        if most_bytes is None or count == 0 or reply.size <= most_bytes:
+            return reply
+        count = min(MOST_FILES, count * 3 // 4)
+
+
+def _with(run_id: str, application: Application, count: int, next_step: str) -> Applied:
+    """With so many files of each kind."""
+    changes, refused, left_out = application.changes, application.refused, application.left_out
+    return Applied(
+        run_id=run_id,
+        status=application.state,
+        branch=application.branch,
+        commit=application.commit,
+        files=[_file(change) for change in changes[:count]],
+        more_files=_more(changes, count),
+        conflicts=[_refused(one.path, one.reason) for one in refused[:count]] or None,
+        more_conflicts=_more(refused, count),
+        left_out=[path_text(path) for path in left_out[:count]] or None,
+        note=_note(application),
+        next_step=next_step or _next_step(run_id, application),
+    )
+
+
+def _file(change: FileChange) -> ChangedFile:
+    return ChangedFile(
+        path=path_text(change.path),
+        change=change.kind,
+        earlier_path=path_text(change.earlier_path) if change.earlier_path is not None else None,
+        added=change.added,
+        removed=change.removed,
+    )
+
+
+def _refused(path: str, reason: str) -> RefusedFile:
+    return RefusedFile(path=path_text(path.encode("utf-8", "surrogateescape")), reason=reason)
+
+
+def _more(found: Sequence[object], count: int) -> int | None:
+    return len(found) - count if len(found) > count else None
+
+
+def _note(application: Application) -> str | None:
+    told: list[str] = []
+    for one in application.settled:
+        told.append(SETTLED[one.happened].format(run=one.intent.told["run_id"]))
+        if one.kept:
+            told.append(f"These were changed since and stay as they are: {', '.join(one.kept[:10])}.")
+    return " ".join(told) or None
+
+
+def _next_step(run_id: str, application: Application) -> str:
+    match application.state:
+        case "clean":
+            return "Nothing was changed yet. Call again with dry_run=false to do it."
+        case "conflicts":
+            return "Nothing was changed. Change these files so that they can be merged, or name others in `paths`."
+        case "applied" if application.branch is not None:
+            return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
+        case "applied":
+            return f"Look at the files and test them. `massgen-mcp apply --undo {run_id}` takes them back."
+        case "undone":
+            return "The files are as they were before, with what was changed in them since."
+        case "unchanged":
+            return "Nothing to do: the directories have these changes already."

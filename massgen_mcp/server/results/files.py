@@ -1,0 +1,73 @@
+"""What an answer changes of the caller's files: the list of them, and the whole difference to be read in pages."""
+
+from collections.abc import Iterator
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.events import Changes
+from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.server.results.reply import Part
+
+MAX_PATCH_BYTES = 8 * 1024 * 1024
+"""So much of a patch is read; the file itself has all of it."""
+NO_CHANGES = "No file is changed."
+
+
+class FileLine(Part):
+    path: str
+    change: str
+    added: int | None = None
+    """Lines; absent for a binary file."""
+    removed: int | None = None
+    was: str | None = None
+    """Where a renamed file was before."""
+
+    def text(self) -> str:
+        was = f" (was {self.was})" if self.was is not None else ""
+        return f"{self.change} {self.path}{was} {'binary' if self.added is None else f'+{self.added} -{self.removed}'}"
+
+
+class Files(Part):
+    """`of_files`: how many are changed in all; those listed may be fewer."""
+
+    of_files: int
+    added: int
+    removed: int
+    listed: list[FileLine]
+    notes: list[str] | None = None
+
+    def lines(self) -> Iterator[str]:
+        yield f"files: {self.of_files} changed, +{self.added} -{self.removed} lines"
+        yield from (line.text() for line in self.listed)
+        if self.of_files > len(self.listed):
+            yield f"and {self.of_files - len(self.listed)} more"
+        yield from self.notes or ()
+
+
+def files_of(changes: Changes | None, most: int | None) -> Files | None:
+    """The first `most` of the changed files; None for all that the record names."""
+    if changes is None:
+        return None
+    listed = [
+        FileLine(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
+        for file in changes.files[:most]
+    ]
+    notes = list(changes.notes) or None
+    return Files(of_files=changes.count, added=changes.added, removed=changes.removed, listed=listed, notes=notes)
+
+
+def patch_text(view: RunView, changes: Changes | None) -> str:
+    """The difference, as text. Raises `MassgenError` invalid_arguments where the run has no base, expired."""
+    if changes is None:
+        told = "has no patch: context_paths named no directory that agents could have a copy of"
+        raise MassgenError("invalid_arguments", f"run {view.row.run_id} {told}")
+    if changes.patch is None:
+        return "\n".join([NO_CHANGES, *changes.notes])
+    try:
+        with (view.directory.path / changes.patch).open("rb") as file:
+            data = file.read(MAX_PATCH_BYTES)
+    except OSError as error:
+        raise MassgenError("expired", f"the patch of run {view.row.run_id} is no longer there") from error
+    text = data.decode(errors="replace")
+    if changes.patch_bytes > len(data):
+        text += f"\n[cut here; the file {changes.patch} of the run directory has all {changes.patch_bytes:,} bytes]\n"
+    return text
