@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from opentelemetry.trace import NoOpTracer
 
-from massgen_mcp.events import AgentInfo, AnyEvent, Event, LogRecord, RunStarted
+from massgen_mcp.events import AgentInfo, AnyEvent, CheckOutcome, Event, LogRecord, RunStarted
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
@@ -59,12 +59,11 @@ def example(event_type: type[Event]) -> Event:
     fields: dict[str, Any] = {}
     for name, field in event_type.model_fields.items():
         if field.is_required():
-            annotation: Any = field.annotation
-            if isinstance(annotation, type) and issubclass(annotation, Event):
-                fields[name] = example(annotation)
+            if field.annotation is CheckOutcome:
+                fields[name] = example(CheckOutcome)
                 continue
-            words = [value for value in get_args(annotation) if isinstance(value, str)]
-            kind = getattr(get_origin(annotation) or annotation, "__name__", "")
+            words = [value for value in get_args(field.annotation) if isinstance(value, str)]
+            kind = getattr(get_origin(field.annotation) or field.annotation, "__name__", "")
             fields[name] = words[0] if words else values.get(kind, () if kind == "tuple" else None)
     return event_type.model_validate(fields)
 
