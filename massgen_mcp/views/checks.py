@@ -1,4 +1,4 @@
-"""What checks said of a run's files, for programs."""
+"""What checks said of a run's files: whole for programs, and what of it must not be overlooked."""
 
 from typing import Any
 
@@ -16,6 +16,14 @@ def checks(run: RunState) -> dict[str, Any]:
     if run.checked_final is not None:
         told["final"] = _checked(run.checked_final)
     return told
+
+
+def check_notes(run: RunState) -> list[str]:
+    """What must not be overlooked, as sentences without a full stop."""
+    notes = [f"The final files fail checks: {', '.join(run.failing_checks)}"] if run.failing_checks else []
+    checked = (run.checked_final, run.checked_base)
+    problem = next((one.problem for one in checked if one is not None and one.problem), "")
+    return [*notes, *([f"Checks did not run: {problem}"] if problem else [])]
 
 
 def _checked(checked: FilesChecked) -> dict[str, Any]:

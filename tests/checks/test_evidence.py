@@ -9,8 +9,13 @@ import pytest
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import CheckFinished, LogRecord, RuleViolated, RunCompleted, VoteCast
 from massgen_mcp.markers import materials
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.checks import check_notes
+from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.styled import text_of
 from tests.checks.project import GOOD, TOLD, delete, environ, evidence, play, project, results, write
 from tests.raw_double import Seen, answering, reply, sse
 from tests.teams import Ended, run_team
@@ -128,6 +133,11 @@ async def test_informative_checks_leave_the_choice_to_the_voters_and_the_end_say
     (end,) = ended.of(RunCompleted)
     assert end.winner == "agent_a"
     assert end.failing_checks == (GOOD,)
+    run, frames = RunState(), list[str]()
+    for record in ended.records:
+        run.apply(record)
+        frames.append("\n".join(map(text_of, live_view(run, Activities(), width=100, height=20, now=record.time))))
+    assert any("Checks fail ✗" in frame for frame in frames)
 
 
 async def test_what_fails_on_the_base_counts_against_nobody_unless_it_is_the_goal(
@@ -157,6 +167,7 @@ async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
     assert status["checks"]["final"]["outcomes"][0]["result"] == "failed"
     assert set(status["checks"]) == {"base", "answers", "final"}
     assert "its files fail `sh check.sh`" in (ended.directory.path / "massgen.log").read_text()
+    assert check_notes(ended.snapshot) == [f"The final files fail checks: {GOOD}"]
 
 
 # -- each state of the files once -------------------------------------------------------------------------------------

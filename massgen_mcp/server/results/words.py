@@ -5,6 +5,7 @@ from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
+from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
@@ -85,11 +86,7 @@ def note_on_result(view: RunView) -> str | None:
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
     parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
-    if fails := view.snapshot.failing_checks:
-        parts.append(f"The final files fail checks: {', '.join(fails)}.")
-    checked = (view.snapshot.checked_final, view.snapshot.checked_base)
-    if problem := next((one.problem for one in checked if one is not None and one.problem), ""):
-        parts.append(f"Checks did not run: {problem}.")
+    parts += [f"{note}." for note in check_notes(view.snapshot)]
     return " ".join([*parts, *filter(None, [note_on(view)])]) or None
 
 
