@@ -335,8 +335,7 @@ class Coordination:
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
                 seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
-                begun = replace(self, seats=seats, revision=0, stragglers_given_up=False, run_off=None, winner=None)
-                return replace(begun, evidence={})
+                return Coordination(self.rules, seats, finish_requested=self.finish_requested, closing=self.closing)
             case FinishRequested():
                 return replace(self, finish_requested=True)
             case BudgetReached() | BudgetRaised():

@@ -22,6 +22,7 @@ class AnswerChecks:
     def __init__(self, judge: FileJudge, live_run: LiveRun) -> None:
         self._judge = judge
         self._live_run = live_run
+        # Room for other work is left on the machine: a check that is starved runs into its time limit.
         self._room = anyio.Semaphore(max(1, min(4, (os.cpu_count() or 1) // 2)))
         self._locks: dict[tuple[str, str], anyio.Lock] = {}
         self._base_lock = anyio.Lock()

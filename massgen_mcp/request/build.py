@@ -24,7 +24,7 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models import ContextPath
 from massgen_mcp.config.prices import operators_price_as
-from massgen_mcp.request.checkable import require_checkable
+from massgen_mcp.request.checkable import require_files, require_sandbox
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.team import Named, Team, choose_team
@@ -89,11 +89,12 @@ async def adjusted_team(given: Given) -> Team:
     if not given.caller_answers:
         config = without_caller(config)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
+    require_files(config)
     if given.only_plan:
         check_credentials(config, team.environ)
     else:
         require_keys(config, team.environ)
-        await require_checkable(config, team.environ)
+        await require_sandbox(config, team.environ)
     return replace(team, config=config)
 
 

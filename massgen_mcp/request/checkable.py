@@ -20,16 +20,19 @@ async def sandbox_of(config: Config, environ: Mapping[str, str]) -> Choice:
     return await choose(commands.sandbox, known_levels(environ), network=commands.network, image=commands.image)
 
 
-async def require_checkable(config: Config, environ: Mapping[str, str]) -> None:
-    """Nothing is begun whose checks could not be run. Raises `MassgenError` invalid_arguments, sandbox_denied."""
-    orchestrator = config.orchestrator
-    if not orchestrator.checks:
-        return
-    if not orchestrator.context_paths:
+def require_files(config: Config) -> None:
+    """Checks need something to judge. Raises `MassgenError` invalid_arguments."""
+    if config.orchestrator.checks and not config.orchestrator.context_paths:
         raise MassgenError(
             "invalid_arguments",
             "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
         )
+
+
+async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
+    """Nothing is begun whose checks could not be run. Raises `MassgenError` sandbox_denied."""
+    if not config.orchestrator.checks:
+        return
     choice = await sandbox_of(config, environ)
     if choice.level is None:
         raise MassgenError("sandbox_denied", no_sandbox(config, choice))
