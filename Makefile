@@ -32,6 +32,7 @@ bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.waiting
 	$(BIN)/python -m benchmarks.commands
+	$(BIN)/python -m benchmarks.base
 	$(BIN)/python -m benchmarks.crowd --runs 100
 	$(BIN)/python -m benchmarks.upstream
 

@@ -741,7 +741,7 @@ class AnswerPresented(Event):
     answer: str
     reused: bool = False
     changes: Changes | None = None
-    """As in `RunCompleted`, before the patch is written."""
+    """As in `RunCompleted`."""
 
 
 class AnswerEvaluated(Event):

@@ -7,6 +7,8 @@ repository in the run's own directory: each directory is an entry of it under th
 - `git`: how git is run here, so that nothing of a repository's own settings takes effect.
 - `files`: a directory is read as it lies there, following nothing, and without what commonly holds secrets.
 - `repository`: trees: written from a directory, laid out in another one, compared, merged.
+- `user_repository`: what the user's own repository tracks and ignores, read without letting git into it.
+- `base`, `copies`, `run_changes`: the base of a run, the agents' copies of it, and what those have become.
 
 The user's repository, its index, references and objects are only read. Must not know what a run, an agent or an
 event is.

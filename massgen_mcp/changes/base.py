@@ -4,6 +4,8 @@ What is taken is the present working tree: tracked files with all that is staged
 that are not ignored. Of a directory that lies in no repository it is everything in it.
 """
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +49,7 @@ class BaseDirectory(_Kept):
     ignore: str = ""
     """What is ignored besides what its own `.gitignore` files say, as lines of one."""
     shared: tuple[str, ...] = ()
-    """Directories in it that are in no copy and that commands see in its place: ignored ones, submodules."""
+    """Directories in it that are in no copy and that commands can read in their places: ignored ones, submodules."""
     copied: tuple[str, ...] = ()
     """Ignored ones that every copy has of its own, as the config says."""
     notes: tuple[str, ...] = ()
@@ -78,6 +80,12 @@ class ContextDirectory:
     path: Path
     writable: bool = False
     copied: tuple[str, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """What no agent may see, wherever it lies."""
+
+    def hides(self, path: bytes) -> bool:
+        place = Path(self.path, os.fsdecode(path))
+        return any(place.is_relative_to(one) for one in self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,27 +118,33 @@ def take_base(
             refused.append(Refused(one.name, why))
     if not taken:
         return None, refused
-    return Base(tree=repository.combined(trees), directories=tuple(taken)), refused
+    base = Base(tree=repository.combined(trees), directories=tuple(taken))
+    repository.own(repository.trees(base.id))
+    return base, refused
 
 
 def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLimits) -> tuple[BaseDirectory, TreeId]:
     around = UserRepository.around(given.path)
     tracked = around.tracked(given.path) if around else None
     ignore = (around.ignored_below(given.path) if around else b"") + OWN_FILES
+    hidden = [one.relative_to(given.path).as_posix() for one in given.hidden if one.is_relative_to(given.path)]
+    ignore += _ignoring(hidden)
     written = repository.write_tree(
         given.path,
-        tracked=(*tracked.files, *tracked.submodules) if tracked else (),
+        tracked=[one for one in (*tracked.files, *tracked.submodules) if not given.hides(one)] if tracked else (),
         ignore=ignore,
         limits=limits,
         above=given.path.parts,
     )
+    shared = tuple(_shared(given, written))
+    ignore += _ignoring(shared)
     directory = BaseDirectory(
         name=given.name,
         path=str(given.path),
         writable=given.writable,
         files=written.files,
         ignore=ignore.decode("utf-8", "surrogateescape"),
-        shared=tuple(_shared(given, written)),
+        shared=shared,
         copied=given.copied,
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
@@ -147,7 +161,9 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         place = given.path / name
-        if name in given.copied or place.name in OUTPUTS or not place.is_dir() or place.is_symlink():
+        if name in given.copied or place.name in OUTPUTS or given.hides(path):
+            continue
+        if not place.is_dir() or place.is_symlink():
             continue
         if found == MAX_SHARED:
             return
@@ -155,23 +171,33 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         yield name
 
 
+def _ignoring(paths: Iterable[str]) -> bytes:
+    return b"".join(f"/{_literal(path)}\n".encode("utf-8", "surrogateescape") for path in paths)
+
+
+def _literal(path: str) -> str:
+    """A path as a line of a `.gitignore` that means it alone."""
+    escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
+    return f"{escaped[:-1]}\\ " if escaped.endswith(" ") else escaped
+
+
 def _notes(written: Written, absent: int) -> Iterator[str]:
     left_out = written.left_out
     told = (
-        (left_out.repositories, "are repositories of their own, which agents read and do not change"),
-        (written.lfs_pointers, "are pointers of Git LFS: their contents are not on this machine"),
-        (left_out.too_large, "are too large to be taken"),
-        (left_out.unreadable, "cannot be read"),
-        (left_out.special, "are no regular files"),
+        (left_out.repositories, "repositories of their own, to be read only"),
+        (written.lfs_pointers, "pointers of Git LFS, whose contents are not on this machine"),
+        (left_out.too_large, "left out, too large"),
+        (left_out.unreadable, "left out, not readable"),
+        (left_out.special, "left out, no regular files"),
     )
     for paths, what in told:
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            yield f"{', '.join(map(path_text, paths[:_NAMED]))}{more} {what}"
+            yield f"{what}: {', '.join(map(path_text, paths[:_NAMED]))}{more}"
     if left_out.secret:
-        yield f"{len(left_out.secret)} files that commonly hold secrets are left out"
+        yield f"left out, as such files commonly hold secrets: {len(left_out.secret)}"
     if absent:
-        yield f"{absent} files that a sparse checkout leaves out are left out"
+        yield f"left out by a sparse checkout: {absent}"
 
 
 def path_text(path: bytes) -> str:

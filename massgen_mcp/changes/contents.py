@@ -1,13 +1,12 @@
 """Contents of files go into a private repository as one pack, however many they are; what is there already does not."""
 
 import subprocess
-import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
 
 from massgen_mcp.changes.files import Found, TreeFile
-from massgen_mcp.changes.git import MAX_SECONDS, Git, GitFailed
+from massgen_mcp.changes.git import Git, GitFailed, limited
 
 _ASKED_AT_ONCE = 400
 """Ids that are asked for before the replies are read: fewer than fill a pipe."""
@@ -122,15 +121,12 @@ def _talk(git: Git, name: str, *arguments: str) -> Generator[_Talk]:
         )
     except OSError as error:
         raise GitFailed(f"git {name} could not be started: {error.strerror}") from error
-    limit = threading.Timer(MAX_SECONDS, process.kill)
-    limit.daemon = True
-    limit.start()
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None and stdout is not None  # noqa: S101, PT018 - asked for above
     try:
-        yield _Talk(name, process, stdin, stdout)
+        with limited(process):
+            yield _Talk(name, process, stdin, stdout)
     finally:
-        limit.cancel()
         process.kill()
         process.wait()
         stdout.close()

@@ -55,10 +55,26 @@ class Copies:
         if name not in self._files:
             self._files[name] = self._repository.files(tree)
         first = self._first.get(name)
-        if first is None or not _cloned(first, into):
-            self._repository.check_out(tree, into)
-            for below in directory.copied:
-                _copy_tree(Path(directory.path, below), into / below)
+        if first is not None and _cloned(first, into):
+            return
+        self._repository.check_out(tree, into)
+        furnish(directory, into)
+
+
+def furnish(directory: BaseDirectory, copy: Path) -> None:
+    """Add to a copy what no tree holds: own copies of what the config says, and links to where commands find the rest,
+    a place inside the sandbox and nowhere else. Nobody else may write there meanwhile; what lies in the way stays.
+    """
+    for below in (*directory.copied, *directory.shared):
+        place = copy / below
+        above = [copy.joinpath(*place.relative_to(copy).parts[:depth]) for depth in range(len(Path(below).parts))]
+        if os.path.lexists(place) or any(one.is_symlink() or (one.exists() and not one.is_dir()) for one in above):
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if below in directory.copied:
+            _copy_tree(Path(directory.path, below), place)
+        else:
+            place.symlink_to(f"/context/{directory.name}/{below}")
 
 
 def _cloned(source: Path, target: Path) -> bool:

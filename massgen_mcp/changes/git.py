@@ -8,7 +8,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+import tempfile
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +35,7 @@ _CONFIG = """\
 \tignoreCase = false
 \tprecomposeUnicode = false
 \tlogAllRefUpdates = false
-\tfsync = committed,reference
+\tfsync = committed
 [gc]
 \tauto = 0
 [maintenance]
@@ -123,6 +126,54 @@ class Git:
             raise GitFailed(f"git {_named(arguments)} failed: {told(done.stderr) or f'exit code {done.returncode}'}")
         return done.returncode, done.stdout
 
+    def write(self, *arguments: str, into: Path) -> int:
+        """Have git print to the file `into`. Returns its size in bytes. Raises `GitFailed`, `OSError`."""
+        with into.open("wb") as file:
+            try:
+                subprocess.run(  # noqa: S603 - a program of our own choice, no shell
+                    self.command(*arguments),
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.PIPE,
+                    cwd=self.directory,
+                    env=self.environ(),
+                    timeout=MAX_SECONDS,
+                    check=True,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise GitFailed(f"git {_named(arguments)} took longer than {MAX_SECONDS:g} s") from error
+            except subprocess.CalledProcessError as error:
+                raise GitFailed(f"git {_named(arguments)} failed: {told(error.stderr)}") from error
+            return file.tell()
+
+    def listed(self, *arguments: str | bytes | Path, most: int, index: Path, work_tree: Path) -> list[bytes] | None:
+        """The records that git printed, each with a NUL at its end; None if there are more than `most`: then it is
+        ended before it has printed all. Raises `GitFailed`.
+        """
+        command, records, rest = self.command(*arguments), list[bytes](), b""
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(  # noqa: S603 - a program of our own choice, no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=work_tree,
+                env=self.environ(index=index, work_tree=work_tree),
+            ) as process,
+            limited(process),
+        ):
+            while process.stdout is not None and (part := process.stdout.read(1 << 16)):
+                *whole, rest = (rest + part).split(b"\0")
+                records += whole
+                if len(records) > most:
+                    process.kill()
+                    return None
+            if process.wait():
+                errors.seek(0)
+                raise GitFailed(f"git {_named(arguments)} failed: {told(errors.read()) or 'it took too long'}")
+        return records
+
     def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:
         """The command line of a call. Raises `GitUnusable`."""
         return [program(), *arguments]
@@ -135,6 +186,18 @@ class Git:
         if work_tree is not None:
             environ["GIT_WORK_TREE"] = str(work_tree)
         return environ
+
+
+@contextmanager
+def limited(process: "subprocess.Popen[bytes]") -> Generator[None]:
+    """The process is killed when it takes longer than git may."""
+    limit = threading.Timer(MAX_SECONDS, process.kill)
+    limit.daemon = True
+    limit.start()
+    try:
+        yield
+    finally:
+        limit.cancel()
 
 
 def _environ() -> Mapping[str, str]:

@@ -6,7 +6,6 @@ was taken. Every method blocks; call them from a worker thread. They may run at 
 
 import os
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,11 +21,12 @@ from massgen_mcp.changes.files import (
     Found,
     KnownFiles,
     LeftOut,
+    TooLarge,
     TreeFile,
     TreeLimits,
     read_files,
 )
-from massgen_mcp.changes.git import MAX_SECONDS, Git, GitFailed, told
+from massgen_mcp.changes.git import Git
 
 TreeId = NewType("TreeId", str)
 """What git calls a tree."""
@@ -112,7 +112,7 @@ class PrivateRepository:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
         left_out = LeftOut()
-        others, ignored = self._others(directory, named, ignore)
+        others, ignored = self._others(directory, named, ignore, limits.files)
         for path in others:
             if path.endswith(b"/"):
                 left_out.repositories.append(path.removesuffix(b"/"))
@@ -137,16 +137,13 @@ class PrivateRepository:
         lines = (f"040000 tree {tree}\t{name}\0".encode("utf-8", "surrogateescape") for name, tree in trees.items())
         return _id(self._git.run("mktree", "-z", given=b"".join(lines)))
 
-    def keep(self, name: str, tree: TreeId) -> None:
-        """Give a tree a name in this repository, durably."""
-        self._git.run("update-ref", f"refs/massgen/{name}", tree)
+    def own(self, objects: Iterable[str]) -> None:
+        """Keep these objects here, too, whatever becomes of the alternates."""
+        given = "".join(f"{one}\n" for one in objects).encode()
+        if given and (self.directory / "objects" / "info" / "alternates").exists():
+            self._git.run("pack-objects", "--quiet", "--window=0", "objects/pack/pack", given=given)
 
     # -- reading ------------------------------------------------------------------------------------------------------
-
-    def kept(self, name: str) -> TreeId | None:
-        """The tree of this name, if there is one."""
-        code, out = self._git.outcome("rev-parse", "-q", "--verify", f"refs/massgen/{name}", accepted=(0, 1))
-        return _id(out) if code == 0 else None
 
     def files(self, tree: TreeId) -> dict[bytes, TreeFile]:
         """All files and links of a tree, by their path."""
@@ -164,6 +161,12 @@ class PrivateRepository:
             if path == os.fsencode(name) and about.startswith(b"040000"):
                 return TreeId(about.decode().split(" ")[2])
         return EMPTY_TREE
+
+    def trees(self, tree: TreeId) -> Iterator[str]:
+        """Ids of a tree and of all directories in it."""
+        yield tree
+        for record in _records(self._git.run("ls-tree", "-r", "-d", "-z", "--full-tree", tree)):
+            yield record.partition(b"\t")[0].decode().split(" ")[2]
 
     def read(self, tree: TreeId, path: bytes) -> bytes | None:
         """The content of a file of a tree, or where a link leads; None if there is none."""
@@ -194,24 +197,7 @@ class PrivateRepository:
         """Write the difference of two trees to the file `into`, as `git apply` takes it: texts, binary files, modes,
         renames. Returns its size in bytes.
         """
-        with into.open("wb") as file:
-            command = self._git.command(*_COMPARED, "--patch", "--binary", before, after)
-            try:
-                subprocess.run(  # noqa: S603 - a program of our own choice, no shell
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.PIPE,
-                    cwd=self.directory,
-                    env=self._git.environ(),
-                    timeout=MAX_SECONDS,
-                    check=True,
-                )
-            except subprocess.TimeoutExpired as error:
-                raise GitFailed(f"git diff-tree took longer than {MAX_SECONDS:g} s") from error
-            except subprocess.CalledProcessError as error:
-                raise GitFailed(f"git diff-tree failed: {told(error.stderr)}") from error
-            return file.tell()
+        return self._git.write(*_COMPARED, "--patch", "--binary", before, after, into=into)
 
     def merge(self, base: TreeId, ours: TreeId, theirs: TreeId) -> Merged:
         """What becomes of `ours` with all that differs between `base` and `theirs`."""
@@ -240,17 +226,24 @@ class PrivateRepository:
         of = [argument for parent in parents for argument in ("-p", parent)]
         return _id(self._git.run("commit-tree", tree, *of, "-m", "massgen"))
 
-    def _others(self, directory: Path, named: Collection[bytes], ignore: bytes) -> tuple[list[bytes], list[bytes]]:
-        """What lies in a directory beside the files that are named: what git would not ignore, and what it ignores."""
+    def _others(
+        self, directory: Path, named: Collection[bytes], ignore: bytes, most: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """What lies in a directory beside the files that are named: what git would not ignore, and what it ignores.
+        Raises `TooLarge` if there is more than `most` of either.
+        """
         with self._temporary_index() as index:
             # Git lists what is in no index; of what is in it only the names matter here.
             self._fill(index, dict.fromkeys(named, TreeFile(REGULAR, _EMPTY_BLOB)))
             rules = index.with_name("ignore")
             rules.write_bytes(ignore)
             options = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "-X", rules)
-            others = self._git.run(*options, index=index, work_tree=directory)
-            ignored = self._git.run(*options, "--ignored", "--directory", index=index, work_tree=directory)
-        return list(_records(others)), list(_records(ignored))
+            others = self._git.listed(*options, most=most, index=index, work_tree=directory)
+            folded = (*options, "--ignored", "--directory")
+            ignored = self._git.listed(*folded, most=most, index=index, work_tree=directory)
+        if others is None or ignored is None:
+            raise TooLarge(f"holds more than {most:,} files")
+        return others, ignored
 
     @contextmanager
     def _temporary_index(self) -> Generator[Path]:

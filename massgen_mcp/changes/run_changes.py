@@ -102,7 +102,9 @@ class RunChanges:
                 if paths:
                     notes.append(f"left out of {directory.name} as {what}: {', '.join(map(path_text, paths[:5]))}")
         tree = repository.combined(trees)
-        return Outcome(tree, repository.changes(base.id, tree), tuple(notes))
+        files = repository.changes(base.id, tree)
+        repository.own(change.before.blob for change in files if change.before is not None)
+        return Outcome(tree, files, tuple(notes))
 
     def lay_out_changed(self, changes: Iterable[FileChange], into: Path) -> None:
         """Lay out the regular files that are changed or new, the first `MAX_LAID_OUT` of them."""

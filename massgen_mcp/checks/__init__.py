@@ -1,8 +1,8 @@
 """Checks: commands of the user's that judge the files of every answer alike.
 
-    judge = FileJudge(repository, base, place, check_rules, directory="project")
-    subject = await judge.subject(tree)                               # what of an answer's files is judged
-    outcome = await judge.check(subject.tree, "make test")            # on a fresh check-out, in the sandbox
+    judge = FileJudge(repository, base, place, check_rules)
+    subject = await judge.subject(tree)                  # what of an answer's files is judged
+    outcome = await judge.check(subject.tree, "make test")  # on a fresh check-out, in the sandbox
 
 - `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.
 - `excerpt`: which lines of what a check printed tell why it failed. Pure.

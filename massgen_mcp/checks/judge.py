@@ -11,6 +11,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from massgen_mcp.changes.base import Base
+from massgen_mcp.changes.copies import furnish
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
@@ -54,21 +56,19 @@ class FileJudge:
     def __init__(
         self,
         repository: PrivateRepository,
-        base: TreeId,
+        base: Base,
         place: Path,
         rules: CheckRules,
         *,
-        directory: str,
         shown: tuple[Shown, ...] = (),
     ) -> None:
-        """`base`: the tree of all directories that answers change, each below its name; checks begin in `directory`.
-        `place`: where check-outs lie while they are used. `shown`: what checks need and no tree holds.
+        """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
+        what checks need and no tree holds.
         """
         self._repository = repository
         self._base = base
         self._place = place
         self._rules = rules
-        self._directory = directory
         self._shown = shown
 
     @property
@@ -78,7 +78,7 @@ class FileJudge:
     @property
     def base(self) -> str:
         """The id of the untouched files."""
-        return self._base
+        return self._base.tree
 
     async def subject(self, tree: str) -> Subject:
         """The files of an answer, whose own tree this is, as they are judged."""
@@ -88,7 +88,7 @@ class FileJudge:
         """Run one check on these files."""
         directory = self._place / secrets.token_hex(8)
         policy = self._policy(directory)
-        script = f"cd -- {shlex.quote(self._directory)} || exit 125\n{command}"
+        script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{command}"
         output = Output()
         try:
             await anyio.to_thread.run_sync(self._lay_out, tree, policy)
@@ -113,7 +113,7 @@ class FileJudge:
 
     def _subject(self, own: TreeId) -> Subject:
         repository = self._repository
-        base, answer = _parts(repository.files(self._base)), _parts(repository.files(own))
+        base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
         judged, restored = dict[bytes, TreeFile](), list[str]()
         for name in {*base, *answer}:
             files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}))
@@ -139,6 +139,10 @@ class FileJudge:
     def _lay_out(self, tree: str, policy: Policy) -> None:
         policy.scratch.mkdir(mode=0o700, parents=True)
         self._repository.check_out(TreeId(tree), policy.workspace)
+        for directory in self._base.directories:
+            copy = policy.workspace / directory.name
+            if copy.is_dir() and not copy.is_symlink():
+                furnish(directory, copy)
 
 
 def _parts(files: Files) -> dict[bytes, Files]:

@@ -21,8 +21,8 @@ class AnswerStore(Protocol):
         """Keep an answer's text, a read-only snapshot of its workspace, and its patch."""
         ...
 
-    async def changes(self, agent: str, workspace: Workspace | None) -> Changes | None:
-        """What the agent's workspace makes of the base now; None if there is none."""
+    async def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
+        """Keep the patch of a final answer: what the agent's workspace makes of the base now. None: there is none."""
         ...
 
     async def restore(self, agent: str, changes: Changes) -> None:

@@ -356,7 +356,7 @@ class Conductor:
         """
         changes = before
         try:
-            changes = await self._run_spec.answer_store.changes(member.name, member.workspace)
+            changes = await self._run_spec.answer_store.keep_patch(member.name, member.workspace)
         except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
             self._live_run.fault(error)
         return AnswerPresented(agent=member.name, answer=answer, changes=changes)

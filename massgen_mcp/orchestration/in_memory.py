@@ -38,7 +38,7 @@ class NullAnswerStore:
         del content, workspace
         return Kept(f"turn_1/attempt_{attempt}/{agent}")
 
-    async def changes(self, agent: str, workspace: Workspace | None) -> None:
+    async def keep_patch(self, agent: str, workspace: Workspace | None) -> None:
         del agent, workspace
 
     async def restore(self, agent: str, changes: Changes) -> None:

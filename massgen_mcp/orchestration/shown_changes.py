@@ -17,7 +17,7 @@ MAX_FILES = 40
 
 def shown_changes(live_run: LiveRun, entries: Iterable[BallotEntry], store: AnswerStore) -> Mapping[str, str]:
     """By the neutral name of each answer. Empty where the run has no base."""
-    by_label = {answer.label: answer.changes for answer in live_run.state.current_answers}
+    by_label = {answer.label: answer.changes for answer in live_run.state.answers}  # the last of a label is meant
     changes = {entry.name: found for entry in entries if (found := by_label.get(entry.label)) is not None}
     changing = sum(1 for one in changes.values() if one.patch is not None)
     part = MAX_SHOWN_BYTES // max(1, changing)

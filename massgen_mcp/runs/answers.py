@@ -28,10 +28,10 @@ class AnswerGallery:
     async def keep(self, attempt: int, agent: str, content: str, workspace: Workspace | None) -> Kept:
         return await anyio.to_thread.run_sync(self._keep, attempt, agent, content, workspace)
 
-    async def changes(self, agent: str, workspace: Workspace | None) -> Changes | None:
+    async def keep_patch(self, agent: str, workspace: Workspace | None) -> Changes | None:
         if self._copies is None or workspace is None:
             return None
-        return await anyio.to_thread.run_sync(self._copies.changes, agent)
+        return await anyio.to_thread.run_sync(self._keep_patch, self._copies, agent)
 
     async def restore(self, agent: str, changes: Changes) -> None:
         if self._copies is not None:
@@ -51,6 +51,11 @@ class AnswerGallery:
             return ""
         with (self._run.path / changes.patch).open("rb") as file:
             return file.read(most).decode(errors="replace")
+
+    def _keep_patch(self, copies: WorkingCopies, agent: str) -> Changes:
+        directory = self._run.final_of(agent)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return copies.write_patch(copies.changes(agent), directory / PATCH)
 
     def _keep_final(
         self, agent: str, content: str, workspace: Workspace | None, changes: Changes | None

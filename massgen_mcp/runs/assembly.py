@@ -115,7 +115,6 @@ def assemble(
                 caller_questions,
                 command_access,
                 server_access,
-                copies,
             ),
             limiter=limiter,
             own_tools=asked_tools(agent.backend),
@@ -195,7 +194,6 @@ def _member(
     caller_questions: CallerQuestions | None,
     command_access: "CommandAccess | None",
     server_access: ServerAccess | None,
-    copies: WorkingCopies | None,
 ) -> Member:
     coordination = orchestrator.coordination
     workspace, commands, tools = None, None, list[Tool]()
@@ -205,8 +203,7 @@ def _member(
         tools += file_tools(workspace)
         if command_access is not None:
             place, scratch = run.workspace_of(name), run.scratch_of(name)
-            shared = copies.shared if copies is not None else dict[str, str]()
-            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host, shared)
+            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host)
             tools += commands.tools()
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)

@@ -1,6 +1,6 @@
 """The copies of the caller's directories that the agents of one run work on, and what becomes of them, as events."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +33,6 @@ class WorkingCopies:
         """Of the directories in every workspace."""
         return tuple(directory.name for directory in self.base.directories)
 
-    @property
-    def shared(self) -> Mapping[str, str]:
-        """Places in a workspace, and which place of the caller's commands see there, by its name for agents."""
-        return {
-            f"{directory.name}/{below}": f"context/{directory.name}/{below}"
-            for directory in self.base.directories
-            for below in directory.shared
-        }
-
     def changes(self, agent: str) -> Changes:
         """What an agent's copies are now, without a patch; where they cannot be read, that nothing is changed, and why.
         Raises `OSError`.
@@ -61,10 +52,11 @@ class WorkingCopies:
         )
 
     def write_patch(self, changes: Changes, into: Path) -> Changes:
-        """Write the whole difference to a file, if there is any. Returns the changes with that. Raises `GitFailed`,
-        `OSError`.
+        """Write the whole difference to a file; none is left there where nothing is changed. Returns the changes with
+        that. Raises `GitFailed`, `OSError`.
         """
         if not changes.files:
+            into.unlink(missing_ok=True)
             return changes
         size = self.kept.repository.write_patch(self.base.id, TreeId(changes.tree), into)
         kept = into.relative_to(self.run.path).as_posix()
@@ -80,9 +72,13 @@ class WorkingCopies:
         self.kept.restore(self.base, self.run.workspace_of(agent), TreeId(changes.tree))
 
 
-def prepare_copies(run: RunFiles, config: Config, *, begun: bool) -> tuple[WorkingCopies | None, BaseTaken | None]:
+def prepare_copies(
+    run: RunFiles, config: Config, *, begun: bool, hidden: tuple[Path, ...] = ()
+) -> tuple[WorkingCopies | None, BaseTaken | None]:
     """The copies of a run, which are made if the run has not `begun`, and what is to be told of them. None: there are
-    none, or nothing to tell. Raises `MassgenError` run_damaged, `OSError`.
+    none, or nothing to tell. `hidden`: what no agent may see, besides the run's own directory.
+
+    Raises `MassgenError` run_damaged, `OSError`.
     """
     kept = RunChanges(run.changes)
     try:
@@ -96,7 +92,7 @@ def prepare_copies(run: RunFiles, config: Config, *, begun: bool) -> tuple[Worki
         for place, agent in enumerate(config.agents)
         if not agent.exclude_file_operation_mcps
     ]
-    given, files = _directories(config) if workspaces else ([], [])
+    given, files = _directories(config, (*hidden, run.path)) if workspaces else ([], [])
     if begun or not (given or files):
         return None, None
     for workspace in workspaces:
@@ -118,15 +114,16 @@ def _told_of(base: Base | None, refused: Sequence[Refused]) -> BaseTaken:
     return BaseTaken(tree=base and base.tree, directories=tuple(directories), refused=tuple(told))
 
 
-def _directories(config: Config) -> tuple[list[ContextDirectory], list[str]]:
+def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDirectory], list[str]]:
     """The directories among the context paths, and the names of files that were to be changed."""
     contexts = config.orchestrator.context_paths if config.orchestrator.enable_filesystem else ()
+    unseen = tuple(one.resolve() for one in hidden)
     directories: list[ContextDirectory] = []
     files: list[str] = []
     for context, name in zip(contexts, unique_names([Path(one.path) for one in contexts]), strict=True):
         place, writable = Path(context.path).resolve(), context.permission == "write"
         if place.is_dir():
-            directories.append(ContextDirectory(name, place, writable, context.copy_ignored))
+            directories.append(ContextDirectory(name, place, writable, context.copy_ignored, unseen))
         elif writable:
             files.append(name)
     return directories, files

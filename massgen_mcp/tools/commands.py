@@ -5,11 +5,10 @@ not know how a level of the sandbox works.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 import anyio
@@ -20,7 +19,6 @@ from pydantic import AfterValidator, Field
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
-from massgen_mcp.sandbox.policy import WORKSPACE
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Mount, Workspace
 from massgen_mcp.workspace.guard import PathRefused
@@ -104,23 +102,14 @@ class Commands:
     """The commands of one agent."""
 
     def __init__(
-        self,
-        workspace: Workspace,
-        place: Path,
-        scratch: Path,
-        rules: CommandRules,
-        host: CommandHost,
-        shared: Mapping[str, str] = MappingProxyType({}),
+        self, workspace: Workspace, place: Path, scratch: Path, rules: CommandRules, host: CommandHost
     ) -> None:
-        """`place`: where the workspace lies on this machine. `shared`: what of the mounts is seen in the workspace,
-        too: places in it, and which path each shows (`app/node_modules`: `context/app/node_modules`).
-        """
+        """`place`: where the workspace lies on this machine."""
         self._workspace = workspace
         self._place = place
         self._scratch = scratch
         self._rules = rules
         self._host = host
-        self._shared = shared
         self._background: dict[str, Background] = {}
 
     def tools(self) -> tuple[Tool, ...]:
@@ -219,7 +208,6 @@ class Commands:
                 continue
             hidden += concealed
             shown.append(Shown(mount.host, f"/{mount.name}"))
-            shown += _shared_of(mount, self._shared)
         policy = Policy(
             workspace=self._place,
             scratch=self._scratch,
@@ -295,14 +283,6 @@ def _concealed(mount: Mount) -> list[Path] | None:
         return []
     found, whole = mount.root.concealed(MAX_LOOKED_AT)
     return [mount.host / path for path in found] if whole else None
-
-
-def _shared_of(mount: Mount, shared: Mapping[str, str]) -> Iterator[Shown]:
-    """What of a mount is seen inside the workspace, too."""
-    for place, path in shared.items():
-        host = mount.host / path.removeprefix(f"{mount.name}/")
-        if path.startswith(f"{mount.name}/") and host.is_dir():
-            yield Shown(host, f"{WORKSPACE}/{place}")
 
 
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:

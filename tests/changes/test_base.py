@@ -8,6 +8,7 @@ import pytest
 
 from massgen_mcp.changes.base import Base, ContextDirectory
 from massgen_mcp.changes.run_changes import RunChanges
+from massgen_mcp.workspace.snapshot import remove_tree
 from tests.changes.conftest import Repository
 
 
@@ -57,7 +58,7 @@ def test_a_copy_is_the_working_tree_with_all_that_is_not_committed_and_nothing_t
     assert changes.outcome(base, workspace).files == ()
     assert repository.fingerprint() == before
     (directory,) = base.directories
-    assert directory.notes == ("1 files that commonly hold secrets are left out",)
+    assert directory.notes == ("left out, as such files commonly hold secrets: 1",)
 
 
 def test_what_is_already_in_the_users_repository_is_not_stored_again(tmp_path: Path, repository: Repository) -> None:
@@ -65,6 +66,21 @@ def test_what_is_already_in_the_users_repository_is_not_stored_again(tmp_path: P
     changes, _, _ = taken(tmp_path, repository.path)
     stored = sum(path.stat().st_size for path in changes.directory.rglob("*") if path.is_file())
     assert stored < 20_000
+
+
+def test_a_patch_can_be_written_and_merged_when_the_users_repository_has_lost_its_history(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(**{"code": "one\ntwo\n", "deep/er/other": "o\n"})
+    changes, base, workspace = taken(tmp_path, repository.path)
+    (workspace / "project" / "code").write_text("one\nTWO\n")
+    outcome = changes.outcome(base, workspace)
+    remove_tree(repository.path / ".git" / "objects")
+
+    changes.repository.write_patch(base.id, outcome.tree, tmp_path / "patch")
+    assert "-two\n+TWO\n" in (tmp_path / "patch").read_text()
+    merged = changes.repository.merge(base.id, base.id, outcome.tree)
+    assert (merged.tree, merged.conflicts) == (outcome.tree, ())
 
 
 def test_a_directory_of_a_repository_takes_the_rules_of_those_above_it(tmp_path: Path, repository: Repository) -> None:
@@ -128,9 +144,9 @@ def test_submodules_sparse_files_lfs_pointers_and_links_are_named_or_taken_as_th
     (directory,) = base.directories
     assert directory.shared == ("sub",)
     told = " ".join(directory.notes)
-    assert "sub are repositories of their own" in told
-    assert "big are pointers of Git LFS" in told
-    assert "1 files that a sparse checkout leaves out" in told
+    assert "repositories of their own, to be read only: sub" in told
+    assert "pointers of Git LFS, whose contents are not on this machine: big" in told
+    assert "left out by a sparse checkout: 1" in told
     assert changes.outcome(base, workspace).files == ()
 
 

@@ -156,4 +156,4 @@ def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepo
     assert both.conflicts == ()
     assert private.read(both.tree, b"text") == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
     conflicts = private.merge(base, ours, against).conflicts
-    assert [(conflict.path, conflict.reason) for conflict in conflicts] == [(b"text", "contents")]
+    assert [(conflict.path, conflict.reason) for conflict in conflicts] == [(b"text", "content")]

@@ -228,6 +228,38 @@ async def test_a_run_that_is_cut_short_names_the_patch_of_its_best_answer(
     assert "+mine" in (ended.directory.path / best.patch).read_text()
 
 
+async def test_a_run_that_ends_after_the_final_answer_was_written_has_its_patch(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(code=CODE)
+    winner: Script = [
+        write("project/code", "drafted\n"),
+        {"answer": "mine"},
+        {"vote": "own"},
+        write("project/code", "final\n"),
+        {"say": "Mine."},
+        {"hang": True},
+    ]
+    judged = {"final_answer_strategy": "winner_present", "coordination": {"max_orchestration_restarts": 1}}
+    config = config_of(repository, winner, [{"answer": "other"}, {"vote": "mine"}], **judged)
+    ended = await run_team(tmp_path, config, act=Act(AnswerPresented, "cancel"))
+    assert ended.snapshot.state == "cancelled"
+    best = ended.snapshot.best_changes
+    assert best is not None
+    assert best.patch is not None
+    assert "+final" in (ended.directory.path / best.patch).read_text()
+
+
+async def test_the_state_directory_and_the_runs_own_are_in_no_base(repository: Repository) -> None:
+    repository.commit(code=CODE, **{"state/tracked": "token"})
+    repository.put(**{"state/untracked": "token"})
+    listing: Script = [{"call": "list_files", "arguments": {"path": "project", "recursive": True}}, {"answer": "seen"}]
+    environ = {"MASSGEN_MCP_HOME": str(repository.path / "state")}
+    ended = await run_team(repository.path, config_of(repository, listing), environ=environ)
+    assert [line.split()[0] for line in ended.of(ToolFinished)[0].result.splitlines()] == ["project/code"]
+    assert ended.of(BaseTaken)[0].directories[0].files == 1
+
+
 async def test_what_cannot_have_a_base_can_be_read_as_before_and_the_record_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def note_on(view: RunView) -> str | None:
     notes = [NO_REAL_ANSWER] if scripted and view.ended else []  # before that there is no answer to be taken for one
     if not scripted or run.budget_reached:
         notes += money_notes(run)
+    notes += [f"{refused}." for refused in (run.base.refused if run.base is not None else ())]
     newer = ["A newer massgen-mcp wrote parts of this run; this version cannot show them."] if view.newer else []
     return " ".join([*notes, *newer]) or None
 
