@@ -18,6 +18,7 @@ from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.styled import text_of
 from tests.checks.project import GOOD, TOLD, delete, environ, evidence, play, project, results, write
 from tests.raw_double import Seen, answering, reply, sse
+from tests.sandbox.table import LEVELS
 from tests.teams import Ended, run_team
 
 __all__ = ["environ", "project"]
@@ -86,16 +87,34 @@ async def test_every_check_begins_on_a_fresh_check_out_without_the_traces_of_ano
     assert list((ended.directory.path / "checks").iterdir()) == []
 
 
+@pytest.mark.parametrize("level", LEVELS)
 async def test_what_git_ignores_is_there_for_checks_without_secrets_and_cannot_be_changed(
-    tmp_path: Path, project: Path, environ: dict[str, str]
+    tmp_path: Path, project: Path, environ: dict[str, str], level: str
 ) -> None:
     (project / "tools").mkdir()
     (project / "tools" / "run").write_text("true\n")
     (project / "tools" / ".env").write_text("KEY=secret\n")
     checks = ["sh tools/run", "! grep -r secret .", "! touch tools/new", "! grep -q secret tools/.env"]
-    ended = await play(tmp_path, project, environ, [TELLS, {"answer": "42"}], checks=checks)
+    commands = {"sandbox": level}
+    ended = await play(tmp_path, project, environ, [TELLS, {"answer": "42"}], checks=checks, commands=commands)
     assert results(evidence(ended, "final").outcomes) == ["passed"] * 4
     assert sorted(path.name for path in (project / "tools").iterdir()) == [".env", "run"]
+
+
+async def test_a_link_in_an_answer_leads_nothing_of_a_check_out_elsewhere(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project / "deep").mkdir()
+    (project / "deep" / "kept").write_text("k")
+    (project / ".gitignore").write_text("deep/tools/\n")
+    (project / "deep" / "tools").mkdir()
+    (project / "deep" / "tools" / "run").write_text("true\n")
+    link = {"call": "run_command", "arguments": {"command": f"rm -r project/deep; ln -s {outside} project/deep"}}
+    ended = await play(tmp_path, project, environ, [link, {"answer": "42"}], commands={"enabled": True})
+    assert results(evidence(ended, "final").outcomes) == ["passed"]
+    assert list(outside.iterdir()) == []
 
 
 async def test_a_check_that_takes_too_long_is_ended_and_fails_by_its_time_limit(
