@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from massgen_mcp.changes.base import Base
+from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import furnish
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
@@ -114,14 +114,14 @@ class FileJudge:
     def _subject(self, own: TreeId) -> Subject:
         repository = self._repository
         base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
-        judged, restored = dict[bytes, TreeFile](), list[str]()
+        judged, restored = dict[bytes, TreeFile](), list[bytes]()
         for name in {*base, *answer}:
             files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}))
             judged |= {name + b"/" + path: file for path, file in files.items()}
-            restored += differing if len(base) == 1 else [f"{name.decode(errors='replace')}/{one}" for one in differing]
+            restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
         if not restored:
             return Subject(own, own)
-        return Subject(repository.tree_of(judged), own, tuple(sorted(restored)))
+        return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
 
     def _policy(self, directory: Path) -> Policy:
         rules = self._rules

@@ -49,9 +49,9 @@ class Protection:
 
     def judged(
         self, base: Mapping[bytes, FileT], answer: Mapping[bytes, FileT]
-    ) -> tuple[dict[bytes, FileT], tuple[str, ...]]:
-        """The files of an answer as they are judged, and the paths in which they differ from it. Paths are from the
-        directory that is checked.
+    ) -> tuple[dict[bytes, FileT], list[bytes]]:
+        """The files of an answer as they are judged, and the paths in which they differ from it, sorted. Paths are from
+        the directory that is checked.
         """
         kept, new_kept = self._of_base(base), self._left_out
         files = {path: file for path, file in answer.items() if path in base or not new_kept(_text(path))}
@@ -60,8 +60,7 @@ class Protection:
             for other in _in_the_way(path, files, directories):
                 del files[other]
             files[path] = base[path]
-        differing = [path for path in {*answer, *files} if answer.get(path) != files.get(path)]
-        return files, tuple(sorted(map(_text, differing)))
+        return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
     def _of_base(self, base: Mapping[bytes, FileT]) -> list[bytes]:
         patterns = (*TESTS, *RUNNERS) if self.patterns is None else self.patterns

@@ -14,7 +14,8 @@ def judged(
         {name.encode(): f"{name} of the base" for name in base},
         {name.encode(): f"{name} of the answer" for name in answer},
     )
-    return {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}, restored
+    whose = {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}
+    return whose, tuple(path.decode() for path in restored)
 
 
 @pytest.mark.parametrize(
