@@ -104,6 +104,12 @@ def test_a_diff_is_reviewed(installed: TempHome) -> None:
     assert "+new" in review, "a scripted agent without a script repeats the question"
 
 
+def test_a_review_comes_back_as_findings_with_file_and_line(installed: TempHome) -> None:
+    done = run(installed, "review_findings.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "cache.py:10: blocker: Lives a thousand times too long. Compare with `self.ttl`.\n"
+
+
 def test_the_tests_of_a_repository_decide_and_not_the_best_words(installed: TempHome) -> None:
     done = run(installed, "evidence_decides.sh", "shop")
     assert done.returncode == 0, done.stderr
