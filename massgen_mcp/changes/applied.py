@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from massgen_mcp.changes.transaction import Part
+from massgen_mcp.changes.intent import Part
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 

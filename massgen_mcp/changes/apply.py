@@ -11,10 +11,10 @@ from pathlib import Path
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.held_directory import HeldDirectory
+from massgen_mcp.changes.intent import Part, planned
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.steps import Step, steps_between
-from massgen_mcp.changes.transaction import Part, planned
 from massgen_mcp.changes.user_repository import UserRepository
 from massgen_mcp.errors import MassgenError
 
@@ -80,14 +80,16 @@ def choose(repository: PrivateRepository, patch: Patch, paths: Sequence[str]) ->
     base = repository.combined({place.name: repository.part(patch.base, place.name) for place in patch.writable})
     files = repository.files(base)
     names = {os.fsencode(place.name) for place in patch.writable}
-    left_out = tuple(change.path for change in changes if change.path.split(b"/")[0] not in names)
+    left_out: list[bytes] = []
     for change in changes:
-        if change.path not in left_out:
-            files.pop(change.earlier_path or change.path, None)
-            if change.after is not None:
-                files[change.path] = change.after
+        if change.path.split(b"/")[0] not in names:
+            left_out.append(change.path)
+            continue
+        files.pop(change.earlier_path or change.path, None)
+        if change.after is not None:
+            files[change.path] = change.after
     refused = tuple(Obstacle(os.fsdecode(path), READ_ONLY) for path in left_out) if paths else ()
-    return Chosen(base, repository.tree_of(files), left_out, refused)
+    return Chosen(base, repository.tree_of(files), tuple(left_out), refused)
 
 
 def merged(repository: PrivateRepository, before: TreeId, chosen: Chosen) -> Plan:
@@ -113,22 +115,32 @@ def plan(
         refused = tuple(Obstacle(place.name, f"{place.path} is not there any more, or no directory") for place in gone)
         return Plan(patch.base, patch.base, refused=refused), ()
     chosen = choose(repository, patch, paths)
-    made = merged(
-        repository, repository.combined({one.name: _present(repository, one, patch) for one in patch.writable}), chosen
-    )
+    before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
+    found = merged(repository, before, chosen)
     parts: list[Part] = []
-    in_the_way: list[Obstacle] = list(made.refused)
+    refused = list(found.refused)
+    steps = _steps(repository, found, permissions or {})
     for place in patch.writable:
-        now, then = (repository.files(repository.part(tree, place.name)) for tree in (made.before, made.after))
-        steps = [_with_permissions(step, place.name, permissions or {}) for step in steps_between(now, then)]
-        if not steps:
+        if not (own := [_in_place(step, place) for step in steps if step.path.startswith(f"{place.name}/")]):
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            found = obstacles(held, steps, contents, _absent(Path(place.path)))
-        in_the_way += [replace(one, path=f"{place.name}/{one.path}") for one in found]
-        if not in_the_way:
-            parts.append(planned(place.name, Path(place.path), steps))
-    return replace(made, refused=tuple(in_the_way)), () if in_the_way else tuple(parts)
+            in_the_way = obstacles(held, own, contents, _absent(Path(place.path)))
+        refused += [replace(one, path=f"{place.name}/{one.path}") for one in in_the_way]
+        if not refused:
+            parts.append(planned(place.name, Path(place.path), own))
+    return replace(found, refused=tuple(refused)), () if refused else tuple(parts)
+
+
+def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str, int]) -> list[Step]:
+    """Those of all places, by the names of trees."""
+    if found.before == found.after:
+        return []
+    steps = steps_between(repository.files(found.before), repository.files(found.after))
+    return [replace(step, permissions=permissions.get(step.path)) for step in steps]
+
+
+def _in_place(step: Step, place: BaseDirectory) -> Step:
+    return replace(step, path=step.path.removeprefix(f"{place.name}/"))
 
 
 def _is_there(place: Path) -> bool:
@@ -136,10 +148,12 @@ def _is_there(place: Path) -> bool:
 
 
 def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) -> TreeId:
-    """The files of a place as they are now."""
+    """The files of a place as they are now. Where letters have no case, one that only the patch knows is no other
+    file than the one that it is renamed from, so those are not looked for.
+    """
     root = Path(place.path)
-    like = [repository.part(tree, place.name) for tree in (patch.base, patch.theirs)]
-    return repository.write_tree(root, like=like, ignore=place.rules, above=root.parts).tree
+    base = repository.part(patch.base, place.name)
+    return repository.write_tree(root, like=[base], ignore=place.rules, above=root.parts).tree
 
 
 def _absent(place: Path) -> set[str]:
@@ -172,10 +186,6 @@ def _named(path: str, places: Sequence[BaseDirectory]) -> bytes:
 
 def _is_at(path: bytes | None, wanted: bytes) -> bool:
     return path is not None and (path == wanted or path.startswith(wanted + b"/"))
-
-
-def _with_permissions(step: Step, name: str, permissions: Mapping[str, int]) -> Step:
-    return replace(step, permissions=permissions.get(f"{name}/{step.path}"))
 
 
 def _why(reason: str) -> str:

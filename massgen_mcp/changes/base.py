@@ -17,9 +17,7 @@ from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId, Written
 from massgen_mcp.changes.user_repository import UserRepository
 
-OWN_FILES = b"".join(
-    b"**/.massgen/%b/\n" % name for name in (b"massgen_logs", b"sessions", b"snapshots", b"chat_history")
-)
+OWN_FILES = b"".join(b"**/.massgen/%b\n" % name for name in (b"massgen_logs", b"sessions", b"chat_history"))
 """What this program keeps in a project is none of the project's files."""
 OUTPUTS = (
     *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache"),

@@ -92,12 +92,16 @@ class HeldDirectory:
             if error.errno not in _ABSENT:
                 raise
 
-    def make_directory(self, path: str, permissions: int) -> None:
-        with self._above(path) as (directory, name):
-            os.mkdir(name, 0o700, dir_fd=directory)
-            with openat.closing(os.open(name, openat.DIRECTORY_FLAGS, dir_fd=directory)) as made:
-                _own_as(made, os.fstat(directory))
-                os.fchmod(made, permissions)
+    def make_directory(self, path: str, permissions: int, by: str) -> None:
+        """It appears with its permissions, and with the owner of the directory above. `by`: where it is made first;
+        what was left there goes.
+        """
+        self.remove(by)
+        self.make_private_directory(by)
+        with self._at(by) as made, self._above(path) as (directory, _):
+            _own_as(made, os.fstat(directory))
+            os.fchmod(made, permissions)
+        self.move(by, path)
 
     def remove_directory(self, path: str) -> bool:
         """False if it is not empty, or none."""
@@ -133,6 +137,10 @@ class HeldDirectory:
             os.close(fd)
             raise
         return fd
+
+    def make_private_directory(self, path: str) -> None:
+        with self._above(path) as (directory, name):
+            os.mkdir(name, 0o700, dir_fd=directory)
 
     def make_link(self, path: str, target: bytes) -> None:
         with self._above(path) as (directory, name):

@@ -103,7 +103,7 @@ class RunChanges:
                     notes.append(f"left out of {directory.name} as {what}: {', '.join(map(path_text, paths[:5]))}")
         tree = repository.combined(trees)
         files = repository.changes(base.id, tree)
-        repository.own(change.before.blob for change in files if change.before is not None)
+        repository.own(file.blob for change in files for file in (change.before, change.after) if file is not None)
         return Outcome(tree, files, tuple(notes))
 
     def lay_out_changed(self, changes: Iterable[FileChange], into: Path) -> None:

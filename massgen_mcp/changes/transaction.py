@@ -8,29 +8,19 @@ told of a success, and taking back needs no room; one that is done is only clean
 changed since is theirs: it stays as it is, and is told.
 """
 
-import json
 import os
-import secrets
 import stat
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.steps import Step, as_row, in_order, of_row, parents_of
-from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import write_durably
+from massgen_mcp.changes.intent import Intent, Part, read_intent, write_intent
+from massgen_mcp.changes.steps import Step, parents_of
 from massgen_mcp.workspace import openat
-
-STAGING = ".massgen-apply-"
-"""How the directory is called that lies beside the files while they are changed; git ignores it."""
-INTENT_VERSION = 1
-
-Phase = Literal["staging", "changing", "done"]
-
 
 Contents: TypeAlias = Callable[[TreeFile], bytes]
 """Reads the content of a file, or where a link leads."""
@@ -39,7 +29,7 @@ Contents: TypeAlias = Callable[[TreeFile], bytes]
 class ChangedMeanwhile(Exception):
     """A file is no longer what it was when the change was planned."""
 
-    def __init__(self, part: "Part", path: str) -> None:
+    def __init__(self, part: Part, path: str) -> None:
         super().__init__("changed while this was being applied")
         self.path = f"{part.name}/{path}"
 
@@ -50,50 +40,8 @@ class Unsettled(Exception):
     """
 
 
-class DirectoryMissing(Exception):
-    """The directory that is named is not there, or is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is done in one directory. `make`: directories to be made, outermost first. `emptied`: directories that are
-    removed where nothing is left in them, outermost first, with their permissions.
-    """
-
-    name: str
-    """How people and models call it."""
-    root: str
-    steps: tuple[Step, ...]
-    make: tuple[str, ...] = ()
-    emptied: tuple[tuple[str, int], ...] = ()
-    staging: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """`told` goes along unread: it is what the caller needs once the change has happened."""
-
-    parts: tuple[Part, ...]
-    told: dict[str, Any]
-    phase: Phase = "staging"
-
-
-def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
-    """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
-    with HeldDirectory.open(root) as held:
-        ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
-        removed = {step.path for step in ordered if step.new is None}
-        above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
-        above_removed = {parent for path in removed for parent in parents_of(path)} - above_made
-        emptied = tuple((path, held.permissions(path)) for path in sorted(above_removed))
-        make = tuple(path for path in sorted(above_made) if path in removed or held.status(path) is None)
-    return Part(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
-
-
-def _as_it_is(held: HeldDirectory, step: Step) -> Step:
-    """The step with the permissions of the file that it removes."""
-    found = held.status(step.path) if step.new is None else None
-    return step if found is None else replace(step, permissions=stat.S_IMODE(found.st_mode))
+class DirectoryMissing(FileNotFoundError):
+    """One of the directories is not there, or is none."""
 
 
 def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[[Intent], None]) -> None:
@@ -103,17 +51,17 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
     Raises `ChangedMeanwhile`, and whatever kept it from being done, such as `OSError`: nothing has changed then; and
     `Unsettled`.
     """
-    _write(file, intent)
+    write_intent(file, intent)
     try:
         with _held(intent) as held:
             for part, directory in held:
                 _stage(part, directory, contents)
                 directory.sync()
-            _write(file, replace(intent, phase="changing"))
+            write_intent(file, replace(intent, phase="changing"))
             for part, directory in held:
                 _change(part, directory)
                 directory.sync()
-            _write(file, replace(intent, phase="done"))
+            write_intent(file, replace(intent, phase="done"))
     finally:
         try:
             settle(file, when_done)
@@ -122,7 +70,7 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
 
 
 def _half_done(file: Path) -> str:
-    left = _read(file)
+    left = read_intent(file)
     if left is not None and left.phase == "done":
         return "the files are changed, but that could not be written down; the next apply does it"
     return "the files are half changed and could not be put back; the next apply tries again"
@@ -146,7 +94,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
 
     Raises `OSError` if it cannot be settled now, `MassgenError` for an intent that cannot be read.
     """
-    intent = _read(file)
+    intent = read_intent(file)
     if intent is None:
         return None
     kept = list[str]()
@@ -157,7 +105,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
                     kept += [f"{part.root}/{path}" for path in _take_back(part, directory)]
                     directory.sync()
                 with suppress(OSError):  # it is only better to have it: what is left is to remove what lies beside
-                    _write(file, replace(intent, phase="staging"))
+                    write_intent(file, replace(intent, phase="staging"))
             if intent.phase == "done":
                 when_done(intent)
             for part, directory in held:
@@ -176,17 +124,17 @@ def _held(intent: Intent) -> Generator[list[tuple[Part, HeldDirectory]]]:
             try:
                 held.append((part, opened.enter_context(HeldDirectory.open(Path(part.root)))))
             except (FileNotFoundError, NotADirectoryError) as error:
-                raise DirectoryMissing(part.root) from error
+                raise DirectoryMissing(error.errno, error.strerror, part.root) from error
         yield held
 
 
 def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
     """Every new content, beside the files, with the permissions and the owner that it shall have."""
-    directory.make_directory(part.staging, 0o700)
+    directory.make_private_directory(part.staging)
     with openat.closing(directory.make_file(f"{part.staging}/.gitignore", 0o600)) as fd:
         os.write(fd, b"*\n")
     for name in ("old", "new"):
-        directory.make_directory(f"{part.staging}/{name}", 0o700)
+        directory.make_private_directory(f"{part.staging}/{name}")
     for number, step in enumerate(part.steps):
         if step.new is None:
             continue
@@ -234,7 +182,7 @@ def _change(part: Part, directory: HeldDirectory) -> None:
         directory.remove_directory(path)
     for path in part.make:
         with _meanwhile(part, path):
-            directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."))
+            directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."), part.making)
     for number, step in made:
         if step.old is not None:
             _set_aside(part, directory, number, step)
@@ -284,46 +232,15 @@ def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) ->
 
 
 def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
-    """False if something else has come there since."""
+    """False if something else has come there since, or its directory has gone."""
     aside = f"{part.staging}/old/{number}"
     if directory.status(aside) is None:
         return True
     for path, permissions in part.emptied:
         if step.path.startswith(f"{path}/") and directory.status(path) is None:
-            directory.make_directory(path, permissions)
+            directory.make_directory(path, permissions, part.making)
     try:
         directory.move(aside, step.path)
-    except (FileExistsError, NotADirectoryError):
+    except (FileExistsError, FileNotFoundError, NotADirectoryError):
         return False
     return True
-
-
-def _write(file: Path, intent: Intent) -> None:
-    parts = [{**asdict(part), "steps": [as_row(step) for step in part.steps]} for part in intent.parts]
-    document = {"v": INTENT_VERSION, "phase": intent.phase, "parts": parts, "told": intent.told}
-    write_durably(file, json.dumps(document).encode())
-
-
-def _read(file: Path) -> Intent | None:
-    """Raises `MassgenError` store_unavailable."""
-    try:
-        document = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise MassgenError("store_unavailable", f"{file} cannot be read: {error}") from error
-    if document["v"] > INTENT_VERSION:
-        raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
-    parts = tuple(_part(part) for part in document["parts"])
-    return Intent(parts, document["told"], document["phase"])
-
-
-def _part(document: dict[str, Any]) -> Part:
-    return Part(
-        document["name"],
-        document["root"],
-        tuple(map(of_row, document["steps"])),
-        tuple(document["make"]),
-        tuple((path, permissions) for path, permissions in document["emptied"]),
-        document["staging"],
-    )

@@ -6,6 +6,7 @@ Keys follow the YAML files of MassGen.
 import difflib
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
@@ -108,6 +109,11 @@ class PricedBackendConfig(Settings, frozen=True):
 
     price: Price | None = None
     """Default: what the provider reports for a call, else a public price list, else unknown."""
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether the backend itself wants commands run, in the sandbox."""
+        return False
 
 
 class ListedBackendConfig(PricedBackendConfig, frozen=True):
@@ -287,7 +293,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
 
 
 class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
-    """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
+    """The Claude Code CLI as an agent, with the team's tools in place of its own. Needs the CLI and a login."""
 
     type: Literal["claude_code"]
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
@@ -295,17 +301,30 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    use_login: bool = False
+    """Whether it may use your own login to Claude Code, where no key or token is set."""
+    max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
+    """For models that think by a budget; the others have `reasoning_effort`. Default: as the CLI has it."""
     max_turns: int = Field(default=50, ge=1, le=1000)
-    """Model calls within one step, while it uses its own tools."""
+    """Model calls within one step; it needs a second one only where it tries a tool that it has not."""
+
+
+COMPATIBLE_ADDRESSES = {
+    "openai": None,
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "anthropic": "https://api.anthropic.com/v1",
+}
+"""Where models of these are asked by Chat Completions. None: where the environment says, else at OpenAI."""
 
 
 class Ag2ModelConfig(Settings, frozen=True):
-    """The model that an AG2 agent asks, in AG2's words: OpenAI's, or any server's that speaks Chat Completions."""
+    """The model that an AG2 agent asks, in AG2's words: of any server that speaks Chat Completions."""
 
-    api_type: Literal["openai"] = "openai"
+    api_type: Literal["openai", "google", "anthropic"] = "openai"
+    """Whose default address; all three are asked by Chat Completions."""
     model: ModelName
     base_url: Address | None = None
-    """Root of the API, without credentials. Default: OpenAI's, or `OPENAI_BASE_URL`."""
+    """Root of the API, without credentials. Default: `api_type`'s; of OpenAI, `OPENAI_BASE_URL` where that is set."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -315,6 +334,27 @@ class Ag2ModelConfig(Settings, frozen=True):
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
 
 
+def _within_workspace(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if path.startswith(("/", "~")) or ".." in parts or not path.isprintable():
+        raise ValueError("expected a relative path; code runs in the agent's workspace")
+    return str(PurePosixPath(path))
+
+
+class CodeExecutor(Settings, frozen=True):
+    """Where the code blocks of an AG2 agent's replies run: in the sandbox, whose rules are those of commands."""
+
+    type: Literal["LocalCommandLineCodeExecutor"] = "LocalCommandLineCodeExecutor"
+    timeout: float = Field(default=60, gt=0, le=86_400)
+    """Seconds for one block of code."""
+    work_dir: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_within_workspace)] = "."
+    """A directory in the agent's workspace."""
+
+
+class CodeExecution(Settings, frozen=True):
+    executor: CodeExecutor = CodeExecutor()
+
+
 class Ag2AgentConfig(Settings, frozen=True):
     """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
 
@@ -322,29 +362,108 @@ class Ag2AgentConfig(Settings, frozen=True):
     name: Annotated[str, AfterValidator(_printable)] = Field(default="assistant", min_length=1, max_length=64)
     system_message: str | None = Field(default=None, max_length=100_000)
     """Stands before the team's instructions."""
+    description: str | None = Field(default=None, max_length=10_000)
+    """In a group chat: what its manager is told of it. Default: `system_message`."""
     human_input_mode: Literal["NEVER"] = "NEVER"
     """Nobody sits beside a run. An agent asks people with the team's own tool, if the team has it."""
     llm_config: Ag2ModelConfig
+    code_execution_config: CodeExecution | None = None
+    """That blocks of code in its replies are run. None: they are not."""
+
+
+class Ag2Manager(Settings, frozen=True):
+    llm_config: Ag2ModelConfig
+
+
+class Ag2Pattern(Settings, frozen=True):
+    """How it is decided who speaks: `auto`, a model chooses after every turn."""
+
+    type: Literal["auto"]
+    initial_agent: str
+    """The name of the agent that speaks first."""
+    group_manager_args: Ag2Manager
+    """The model that chooses."""
+
+
+AG2_USER, AG2_MANAGER = "User", "Manager"
+"""Whom a group has besides its agents."""
+
+
+class Ag2GroupConfig(Settings, frozen=True):
+    """A group chat of AG2 agents that is one agent of the team. In a file the group's `llm_config` stands for every one
+    that is left out.
+    """
+
+    llm_config: Ag2ModelConfig
+    agents: tuple[Ag2AgentConfig, ...] = Field(min_length=1, max_length=20)
+    pattern: Ag2Pattern
+    user_agent: Ag2AgentConfig
+    """It takes no part in the talk; it acts for the group in the team when the talk is over."""
+    max_rounds: int = Field(default=20, ge=1, le=100)
+    """Turns of the agents in one talk."""
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        names = [agent.name for agent in self.agents]
+        if self.user_agent.name != AG2_USER:
+            raise ValueError(f"user_agent has the name {AG2_USER}")
+        if len({*names, AG2_USER, AG2_MANAGER}) < len(names) + 2:
+            raise ValueError(f"the agents of a group have names of their own, and none is {AG2_USER} or {AG2_MANAGER}")
+        if self.pattern.initial_agent not in names:
+            raise ValueError(f"pattern.initial_agent: expected one of {', '.join(names)}")
+        return self
 
 
 class Ag2BackendConfig(ListedBackendConfig, frozen=True):
-    """An agent of the AG2 framework as a team member. Needs an extra."""
+    """An agent of the AG2 framework, or a group chat of some, as a team member. Needs an extra."""
 
     type: Literal["ag2"]
-    agent_config: Ag2AgentConfig
+    agent_config: Ag2AgentConfig | None = None
+    group_config: Ag2GroupConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.agent_config is None) == (self.group_config is None):
+            raise ValueError("expected agent_config or group_config")
+        return self
 
     @property
     def model(self) -> str:
-        return self.agent_config.llm_config.model
+        return self._models[0].model
 
     @property
-    def asked(self) -> ProviderBackendConfig:
-        """The model behind the agent as a backend of its own: for keys, hosts, limits and prices AG2 is no matter."""
-        model = self.agent_config.llm_config
+    def runs_code(self) -> bool:
+        return any(agent.code_execution_config is not None for agent in self.agents)
+
+    @property
+    def asked(self) -> tuple[ProviderBackendConfig, ...]:
+        """The models behind it as backends of their own, its main one first: AG2 is no matter for keys, hosts, limits
+        and prices.
+        """
+        asked: list[ProviderBackendConfig] = []
+        for model in self._models:
+            if (one := self.asked_for(model)) not in asked:
+                asked.append(one)
+        return tuple(asked)
+
+    @property
+    def agents(self) -> tuple[Ag2AgentConfig, ...]:
+        """The one agent, or those of the group, who acts for it last."""
+        group = self.group_config
+        return (*group.agents, group.user_agent) if group else (self.agent_config,) if self.agent_config else ()
+
+    @property
+    def _models(self) -> tuple[Ag2ModelConfig, ...]:
+        group = self.group_config
+        managing = (group.llm_config, group.pattern.group_manager_args.llm_config) if group else ()
+        return (*managing, *(agent.llm_config for agent in self.agents))
+
+    def asked_for(self, model: Ag2ModelConfig) -> ProviderBackendConfig:
+        """This model as a backend of its own."""
         return ProviderBackendConfig(
             type="chatcompletion",
             model=model.model,
-            base_url=model.base_url,
+            base_url=model.base_url or COMPATIBLE_ADDRESSES[model.api_type],
             api_key_env=model.api_key_env,
             temperature=model.temperature,
             top_p=model.top_p,
@@ -485,6 +604,8 @@ class AgentConfig(Settings, frozen=True):
     exclude_tools: ToolNames = ()
     exclude_file_operation_mcps: bool = False
     """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
+    commands: bool | None = None
+    """Whether this agent runs commands. None: as the whole team does. In a file it stands under `backend`."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
@@ -645,9 +766,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners."""
 
     @model_validator(mode="after")
-    def _a_workspace_for_commands(self) -> Self:
-        if self.commands.enabled and not self.enable_filesystem:
-            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+    def _files_for_checks(self) -> Self:
         if self.checks and not self.enable_filesystem:
             raise ValueError("checks judge the agents' files, but enable_filesystem is false")
         return self
@@ -737,6 +856,27 @@ class Config(Settings, frozen=True):
                 named = ", ".join(without)
                 raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
         return self
+
+    @model_validator(mode="after")
+    def _workspaces_for_commands(self) -> Self:
+        if self.has_commands and not self.orchestrator.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        asking = [agent for agent in self.agents if agent.commands or agent.backend.runs_code]
+        if without := [agent.id for agent in asking if agent.exclude_file_operation_mcps]:
+            named = ", ".join(without)
+            raise ValueError(f"commands run in workspaces, but exclude_file_operation_mcps is true for {named}")
+        return self
+
+    def runs_commands(self, agent: AgentConfig) -> bool:
+        """Whether this agent of the team is to have commands, or a part of it is to run code."""
+        if agent.commands is not None:
+            return agent.commands
+        return self.orchestrator.commands.enabled or agent.backend.runs_code
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether any agent is to have commands."""
+        return any(map(self.runs_commands, self.agents))
 
     @field_validator("agents")
     @classmethod

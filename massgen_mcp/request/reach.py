@@ -11,10 +11,9 @@ from typing import assert_never
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.key_hosts import address_of, asked_over_http, host_of, named_variable
+from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
-    BackendConfig,
     ClaudeCodeBackendConfig,
     Config,
     HttpBackendConfig,
@@ -96,14 +95,13 @@ def on_one_line(text: str | Path) -> str:
 
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
     """What a run of this config reaches. `project` is what relative paths start from."""
-    backends = [agent.backend for agent in config.agents]
+    backends = asked_by(agent.backend for agent in config.agents)
     orchestrator = config.orchestrator
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    commands = orchestrator.commands
-    if commands.enabled or orchestrator.checks:
-        reads += [Path(path).resolve() for path in commands.readable]
+    if config.has_commands or orchestrator.checks:
+        reads += [Path(path).resolve() for path in orchestrator.commands.readable]
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -121,12 +119,12 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     )
 
 
-def _host(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
+def _host(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
     url = address_of(backend, environ)
     return host_of(url) if url else None
 
 
-def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
+def _keys(backend: AskedBackend, environ: Mapping[str, str]) -> Iterator[Pair]:
     """The variable that the config names, else the first that is set of those that may hold the key."""
     host = _host(backend, environ)
     names = _variables(backend, environ)
@@ -135,13 +133,10 @@ def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
         yield Pair(key=used, host=host)
 
 
-def _variables(backend: BackendConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    if named := named_variable(backend):
-        return (named,)
+def _variables(backend: AskedBackend, environ: Mapping[str, str]) -> tuple[str, ...]:
     if isinstance(backend, ClaudeCodeBackendConfig):
-        return (API_KEY, TOKEN)
-    asked = asked_over_http(backend)
-    return key_variables(asked, environ) if asked else ()
+        return (backend.api_key_env,) if backend.api_key_env else (API_KEY, TOKEN)
+    return key_variables(backend, environ)
 
 
 def _servers(config: Config) -> Iterator[str]:
@@ -164,16 +159,17 @@ def _servers(config: Config) -> Iterator[str]:
 
 
 def _commands(config: Config) -> Iterator[str]:
-    if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
-        yield CLAUDE_CODE
+    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
+    for own in dict.fromkeys(cli.use_login for cli in clis):
+        yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
     commands, checks = config.orchestrator.commands, config.orchestrator.checks
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
     where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
-    if commands.enabled:
+    if config.has_commands:
         yield f"{COMMANDS}{where}"
     yield from (f"the check {on_one_line(command)} in {where}" for command in checks)
-    if commands.enabled or checks:
-        whose = COMMANDS if commands.enabled else CHECKS
+    if config.has_commands or checks:
+        whose = COMMANDS if config.has_commands else CHECKS
         yield from (f"{whose}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
 
 

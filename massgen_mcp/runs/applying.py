@@ -18,10 +18,11 @@ from massgen_mcp.changes.branch import make_branch, plan_branch
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
+from massgen_mcp.changes.intent import Intent, Part
 from massgen_mcp.changes.obstacles import Obstacle
-from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.changes.transaction import ChangedMeanwhile, Intent, Part, Settled, Unsettled, perform, settle
+from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.state import RunState
@@ -118,6 +119,7 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
         application = replace(_of(found), settled=settled)
         if dry_run or application.state != "clean":
             return application
+        _keep_for_undo(made.changes.repository, found)
         record = Applied(
             id=secrets.token_hex(8),
             time=time.time(),
@@ -126,6 +128,13 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
             permissions=permissions_of_removed(parts),
         )
         return _carried_out(home, made, parts, record, replace(application, state="applied"))
+
+
+def _keep_for_undo(repository: PrivateRepository, found: Plan) -> None:
+    """What it takes to take it back is kept in the run, whatever the person does to the repository meanwhile."""
+    files = [file for change in found.changes for file in (change.before, change.after) if file is not None]
+    trees = [one for tree in (found.before, found.after) for one in repository.trees(tree)]
+    repository.own([*trees, *(file.blob for file in files)])
 
 
 def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:

@@ -7,7 +7,13 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
-from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    AgentConfig,
+    CommandsConfig,
+    CoordinationConfig,
+    OrchestratorConfig,
+)
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
@@ -27,6 +33,7 @@ from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.tools.files import file_tools
+from massgen_mcp.tools.group_chat import NextSpeakerTool
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
@@ -113,7 +120,7 @@ def assemble(
                 board,
                 skills,
                 caller_questions,
-                command_access,
+                command_access if config.runs_commands(agent) else None,
                 server_access,
             ),
             limiter=limiter,
@@ -212,6 +219,8 @@ def _member(
         kept_in = workspace if coordination.task_planning_filesystem_mode else None
         tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
     tools += skill_tools(skills)
+    if isinstance(agent.backend, Ag2BackendConfig) and agent.backend.group_config is not None:
+        tools.append(NextSpeakerTool())
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
     notes = (skills_note(skills),) if skills else ()

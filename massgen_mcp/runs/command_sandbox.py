@@ -10,7 +10,7 @@ from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, survey
 
 async def chosen_sandbox(config: Config, environ: Mapping[str, str]) -> Choice | None:
     """The level for the config's commands; None where it has none. Raises `MassgenError` for an unusable variable."""
-    return await sandbox_of(config, environ) if config.orchestrator.commands.enabled else None
+    return await sandbox_of(config, environ) if config.has_commands else None
 
 
 def told_of(choice: Choice | None) -> str:
@@ -24,7 +24,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """For whoever starts a run: where its commands and checks run, or why there are none and how to get them. Empty
     where the config asks for none.
     """
-    commands, checks = config.orchestrator.commands.enabled, config.orchestrator.checks
+    commands, checks = config.has_commands, config.orchestrator.checks
     if not commands and not checks:
         return ""
     choice = await sandbox_of(config, environ)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -19,7 +20,7 @@ import anyio.to_thread
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
-from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backend
+from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
@@ -136,7 +137,7 @@ async def execute_run(
             await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
         backends = [
-            _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
+            _backend(agent.backend, environ, run.private_of(public_agent_name(place)), redactor, log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
@@ -226,11 +227,11 @@ def _failed(state: RunState, message: str, reason: FailureReason = "internal") -
 
 
 def _backend(
-    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor, log: RunLog
+    config: BackendConfig, environ: Mapping[str, str], private: Path, redactor: Redactor, log: RunLog
 ) -> Backend:
     """One agent's backend; if it cannot be made, one that says why when it is called."""
     try:
-        return make_backend(config, environ, agent_paths, redactor)
+        return make_backend(config, environ, private, redactor)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         return UnusableBackend(config.model, fault_of(error, log.report))
 
@@ -321,16 +322,6 @@ class _Recorded:
     def heard(self, record: LogRecord) -> None:
         if is_recorded(record):
             self.records.append(record)
-
-
-def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
-    name = public_agent_name(place)
-    orchestrator = config.orchestrator
-    return AgentPaths(
-        private=run.private_of(name),
-        workspace=run.workspace_of(name) if orchestrator.enable_filesystem else None,
-        may_write=not orchestrator.coordination.enable_planning_mode,
-    )
 
 
 async def _command_access(

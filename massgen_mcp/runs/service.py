@@ -260,10 +260,9 @@ class RunService:
         disk_full, store_unavailable.
         """
         view = await self.look(run_id)
-        with anyio.CancelScope(shield=True):  # it is short, and whoever asked wants to know
-            return await anyio.to_thread.run_sync(
-                lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
-            )
+        return await anyio.to_thread.run_sync(
+            lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
+        )
 
     async def recent(
         self,

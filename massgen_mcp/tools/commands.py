@@ -16,7 +16,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
+from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
@@ -266,7 +266,7 @@ def _run_spec(network: tuple[str, ...]) -> ToolSpec:
     told = (
         f"Run a shell command in a sandbox, in your workspace. {reach}. With `background` it goes on beside your work."
     )
-    return tool_spec("run_command", told, RunCommand)
+    return tool_spec(RUN_COMMAND, told, RunCommand)
 
 
 _READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)

@@ -27,8 +27,6 @@ class Case:
     paths: tuple[str, ...] = ()
     unchanged: bool = False
     """There is nothing to do."""
-    error: str = ""
-    """A part of the error; nothing is changed."""
 
 
 LINES = "".join(f"{number}\n" for number in range(1, 10))
@@ -53,6 +51,15 @@ FIRST, LAST = "sed -i 's/^1$/first/' lines.txt", "sed -i 's/^9$/last/' lines.txt
 MERGED = LINES.replace("1\n", "first\n", 1).replace("9\n", "last\n")
 THEIRS = LINES.replace("9\n", "last\n")
 PRUNED = "git reflog expire --expire=now --all; git gc -q --prune=now"
+LFS = "printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs"
+SUBMODULE = """
+git init -q sub; git -C sub commit -q --allow-empty -m x
+git -c protocol.file.allow=always submodule --quiet add ./sub sub 2>/dev/null; git commit -qm sub
+"""
+MERGING = """
+git checkout -qb other; echo o > docs/alone.txt; git commit -qam o
+git checkout -q main; echo m > docs/alone.txt; git commit -qam m; git merge -q other >/dev/null || true
+"""
 SAME_LINES = "changed the same lines"
 
 
@@ -227,9 +234,9 @@ CASES = (
     Case("read-only directory", "echo x > docs/x", person="chmod 555 docs", refused={"docs/x": "read-only"}),
     Case(
         "an ignored file in the way",
-        "mkdir ignored; echo x > ignored/x; sed -i '/ignored/d' .gitignore",
-        before="mkdir ignored; echo mine > ignored/x",
-        refused={"ignored/x": "different files"},
+        "echo x > x.log; sed -i '/log/d' .gitignore",
+        before="echo mine > x.log",
+        refused={"x.log": "there already"},
     ),
     Case("a directory in the way", "echo x > new", person="mkdir new; echo mine > new/x", refused={"new": ""}),
     Case(
@@ -271,31 +278,45 @@ CASES = (
         "rebased away, and its objects pruned",
         LAST,
         person=f"{FIRST}; git commit -q --amend -am other; {PRUNED}",
-        error="nothing was changed",
+        holds={"lines.txt": MERGED},
+    ),
+    Case(
+        "rebased away and pruned, with a file renamed and one merged",
+        "mv src/a.txt moved.txt; sed -i 's/^b 3$/team/' src/b.txt; rm src/c.txt",
+        person=f"sed -i 's/^a 3$/mine/' src/a.txt; sed -i 's/^b 30$/mine/' src/b.txt; git rm -qr docs; "
+        f"git commit -q --amend -am other; {PRUNED}",
+        changes=3,
+        holds={"moved.txt": "...", "src/a.txt": None, "src/c.txt": None, "docs": None},
+    ),
+    Case(
+        "the repository is gone",
+        LAST,
+        person="rm -rf .git",
+        holds={"lines.txt": THEIRS},
     ),
     Case(
         "in the middle of a merge",
         LAST,
-        before="git checkout -qb o; echo o > docs/alone.txt; git commit -qam o; git checkout -q main; echo m > docs/alone.txt; git commit -qam m; git merge -q o >/dev/null || true",
+        before=MERGING,
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "a linked working tree",
         LAST,
-        before="git worktree add -q ../linked; rm -rf ./* .git .gitignore; mv ../linked/.git ../linked/.gitignore ../linked/* .",
+        before="cd ..; mv person main; git -C main worktree add -q -b other ../person",
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "submodule elsewhere",
         LAST,
-        before="git init -q sub; git -C sub commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add ./sub sub; git commit -qm sub",
+        before=SUBMODULE,
         holds={"lines.txt": THEIRS},
     ),
     Case(
         "submodule, written into",
-        "mkdir -p sub; echo x > sub/x",
-        before="git init -q sub; git -C sub commit -q --allow-empty -m x; git -c protocol.file.allow=always submodule --quiet add ./sub sub; git commit -qm sub",
-        refused={"sub/x": "repository of its own"},
+        f"{LAST}; rm sub; mkdir sub; echo x > sub/x",
+        before=SUBMODULE,
+        holds={"lines.txt": THEIRS, "sub/x": None},
     ),
     Case(
         "sparse checkout",
@@ -312,13 +333,13 @@ CASES = (
     Case(
         "LFS pointer",
         LAST,
-        before="printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' > big.psd; printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs",
+        before=f"printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:0\\nsize 9\\n' > big.psd; {LFS}",
         holds={"lines.txt": THEIRS, "big.psd": "..."},
     ),
     Case(
         "LFS content, changed by the team",
         "echo team >> big.psd",
-        before="printf '*.psd filter=lfs diff=lfs merge=lfs -text\\n' > .gitattributes; git add -A; git commit -qm lfs; seq 9 > big.psd",
+        before=f"{LFS}; seq 9 > big.psd",
         holds={"big.psd": f"{LINES}team\n"},
     ),
     # -- some of it ---------------------------------------------------------------------------------------------------

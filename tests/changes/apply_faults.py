@@ -1,19 +1,22 @@
 """What happens when an apply is cut off at any of its steps: a program of its own, which forks.
 
-`python -m tests.changes.apply_faults DIRECTORY KIND [EVERY]` applies one patch again and again, each time with a fault at the
-next of the system calls that change something; `strace` puts it in. Afterwards the next command must find the person's
-directory as it was before, or with the whole patch.
+`python -m tests.changes.apply_faults DIRECTORY KIND [EVERY|mount]` applies one patch again and again, each time with a
+fault at the next of the system calls that change something; `strace` puts it in. Afterwards the next command must find
+the person's directory as it was before, or with the whole patch.
 """
 
 import ctypes
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from massgen_mcp.changes.applied import AppliedRecords
@@ -21,22 +24,27 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
 from tests.changes.apply_cases import Case
 from tests.changes.apply_play import Stage, everything_in, prepared
+from tests.faults import can_mount, no_larger_files_than
 
 CALLS = ("rename", "renameat2", "mkdirat", "unlinkat", "symlinkat", "fchmod", "fsync", "syncfs")
 """Those that change something, and those that make it last."""
+TWICE = "kill while it is taken back"
 FAULTS = {
     "kill": "signal=KILL:when={k}",
+    TWICE: "signal=KILL:when={k}",
     "full": "error=ENOSPC:when={k}",
     "full for ever": "error=ENOSPC:when={k}+",
     "broken": "error=EIO:when={k}",
 }
 CASE = Case(
     "all kinds of steps",
-    "sed -i 's/^9$/last/' lines.txt; rm -r docs; echo x > docs; rm link; mkdir link; echo x > link/x; chmod +x open.txt; "
-    "ln -s lines.txt new; mv src/a.txt moved.txt; rm src/deep/only.txt",
+    "sed -i 's/^9$/last/' lines.txt; rm -r docs; echo x > docs; rm link; mkdir link; echo x > link/x; "
+    "chmod +x open.txt; ln -s lines.txt new; mv src/a.txt moved.txt; rm src/deep/only.txt",
     person="sed -i 's/^1$/first/' lines.txt; git add lines.txt; echo mine > mine",
 )
-_PR_SET_PTRACER = 0x59616D61
+_PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
+POLL_SECONDS = 0.001
+ROOM = 2 * 1024 * 1024
 
 
 @dataclass
@@ -46,9 +54,9 @@ class Found:
     happened: int = 0
     bad: list[str] = field(default_factory=list[str])
 
-    def told(self, kind: str) -> str:
+    def told(self) -> str:
         return (
-            f"{kind}: {self.tried} faults; nothing was changed after {self.taken_back}, all after {self.happened}; "
+            f"{self.tried} faults; nothing was changed after {self.taken_back}, all after {self.happened}; "
             f"{len(self.bad)} bad {self.bad}"
         )
 
@@ -63,7 +71,10 @@ def every_fault(kind: str, directory: Path, every: int = 1) -> Found:
     found = Found()
     for call in CALLS:
         for k in itertools.count(1, every):
-            if not under_fault(lambda: apply(stage), call, FAULTS[kind].format(k=k)):
+            if kind == TWICE:
+                assert under_fault(lambda: apply(stage), "renameat2", "signal=KILL:when=12")
+            do = partial(apply, stage, dry_run=kind == TWICE)
+            if not under_fault(do, call, FAULTS[kind].format(k=k)):
                 break
             found.tried += 1
             apply(stage, dry_run=True)  # the next command
@@ -80,51 +91,159 @@ def every_fault(kind: str, directory: Path, every: int = 1) -> Found:
                 )
                 return found
             undo_patch(stage.home, stage.patch, dry_run=False)
-        undo_patch(stage.home, stage.patch, dry_run=False)  # the last one met no fault
+        if kind != TWICE:
+            undo_patch(stage.home, stage.patch, dry_run=False)  # the last one met no fault
     return found
+
+
+def meanwhile(directory: Path) -> str:
+    """What comes of an apply if the person changes a file while it goes on."""
+    stage = prepared(CASE, directory)
+    before = everything_in(stage.root.parent)
+    child = Child(partial(apply, stage))
+    with child.stopped_at_its_first_move(directory):
+        (stage.root / "lines.txt").write_text("mine\n")
+    state = child.state()
+    now = everything_in(stage.root.parent)
+    others = {path for path in now | before if now.get(path) != before.get(path)} - {"person/lines.txt"}
+    return f"{state}; the file is {(stage.root / 'lines.txt').read_text()!r}, others changed: {sorted(others)}"
+
+
+def changed_after_a_kill(directory: Path) -> str:
+    """What comes of files that the person changes, and of a directory that is removed, after an apply was killed in the
+    middle.
+    """
+    case = Case("two files", "sed -i 's/^9$/last/' lines.txt; echo team >> src/a.txt; echo team >> docs/alone.txt")
+    stage = prepared(case, directory)
+    before = everything_in(stage.root.parent)
+    assert under_fault(partial(apply, stage), "renameat2", "signal=KILL:when=6")
+    assert everything_in(stage.root.parent) != before
+    (stage.root / "lines.txt").write_text("mine\n")
+    shutil.rmtree(stage.root / "docs")
+    (settled,) = apply(stage, dry_run=True).settled
+    now = everything_in(stage.root.parent)
+    others = {path for path in now | before if now.get(path) != before.get(path)}
+    kept = [path.removeprefix(f"{stage.root}/") for path in settled.kept]
+    return f"kept {kept}, {(stage.root / 'lines.txt').read_text()!r}; changed {sorted(others)}"
+
+
+def two_at_once(directory: Path) -> str:
+    """What comes of two applies of the same patch, the second of which begins in the middle of the first."""
+    stage = prepared(CASE, directory)
+    first = Child(partial(apply, stage))
+    with first.stopped_at_its_first_move(directory):
+        second = Child(partial(apply, stage))
+        second.go()
+    return (
+        f"{first.state()}, {second.state()}; applied {len(AppliedRecords(stage.patch.changes.directory).read())} time"
+    )
+
+
+def on_a_small_disk(directory: Path) -> str:
+    """As `small_disk`, on a file system of its own where one can be mounted; else no file can grow beyond a limit."""
+    program = [sys.executable, "-m", "tests.changes.apply_faults", str(directory), "small disk"]
+    mounting = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])] if can_mount() else []
+    done = subprocess.run(
+        [*mounting, *program, *(["mount"] if mounting else [])], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def small_disk(directory: Path, *, mount: bool) -> str:
+    """What comes of a patch that is larger than the room there is."""
+    place = directory / "place"
+    if mount:
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "none", str(place)], check=True)
+    stage = prepared(Case("too large", f"echo x > new; head -c {2 * ROOM} /dev/zero > large; rm src/a.txt"), directory)
+    before = everything_in(place)
+    with nullcontext() if mount else no_larger_files_than(ROOM):
+        try:
+            came = apply(stage).state
+        except MassgenError as error:
+            came = error.code
+    return f"{came}; byte-identical: {everything_in(place) == before}"
 
 
 def apply(stage: Stage, *, dry_run: bool = False) -> Application:
     return apply_patch(stage.home, stage.patch, dry_run=dry_run)
 
 
+STATES = ("applied", "clean", "unchanged", "conflicts", "refused")
+
+
+class Child:
+    """A process that applies as soon as it is told to."""
+
+    def __init__(self, do: Callable[[], Application]) -> None:
+        ready, self._go = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(_ANYBODY), 0, 0, 0)
+            os.close(self._go)
+            os.read(ready, 1)
+            try:
+                state = do().state
+            except MassgenError:
+                state = "refused"
+            os._exit(STATES.index(state))
+        os.close(ready)
+
+    @contextmanager
+    def traced(self, call: str, fault: str, log: str = "/dev/null") -> Generator[None]:
+        """With this fault in these system calls. It is not told to begin yet."""
+        options = ["-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{fault}"]
+        with subprocess.Popen(["strace", *options, "-p", str(self.pid)], stderr=subprocess.DEVNULL) as strace:
+            while not self._is_traced() and strace.poll() is None:
+                time.sleep(POLL_SECONDS)
+            yield
+
+    @contextmanager
+    def stopped_at_its_first_move(self, directory: Path) -> Generator[None]:
+        """It stands still while this is open, and goes on then."""
+        log = directory / "log"
+        with self.traced("renameat2", "signal=STOP:when=1", str(log)):
+            self.go()
+            while "stopped by SIGSTOP" not in log.read_text():
+                time.sleep(POLL_SECONDS)
+            yield
+            os.kill(self.pid, signal.SIGCONT)
+
+    def go(self) -> None:
+        os.write(self._go, b"x")
+        os.close(self._go)
+
+    def state(self) -> str:
+        """What came of it; `killed` if it did not live to tell."""
+        _, status = os.waitpid(self.pid, 0)
+        return STATES[os.WEXITSTATUS(status)] if os.WIFEXITED(status) else "killed"
+
+    def _is_traced(self) -> bool:
+        return "TracerPid:\t0\n" not in Path(f"/proc/{self.pid}/status").read_text()
+
+
 def under_fault(do: Callable[[], Application], call: str, fault: str) -> bool:
     """Whether the fault came to pass: the process died, or something was refused."""
-    ready, go = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _traceable()
-        os.close(go)
-        os.read(ready, 1)
-        try:
-            state = do().state
-        except MassgenError:
-            state = "refused"
-        os._exit(0 if state == "applied" else 3)
-    os.close(ready)
-    options = ["-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:{fault}"]
-    with subprocess.Popen(["strace", *options, "-p", str(child)], stderr=subprocess.DEVNULL) as strace:
-        while not traced(child) and strace.poll() is None:
-            time.sleep(0.001)
-        os.write(go, b"x")
-        os.close(go)
-        _, status = os.waitpid(child, 0)
-    return status != 0
-
-
-def traced(pid: int) -> bool:
-    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
-
-
-def _traceable() -> None:
-    """By a process that is not above this one."""
-    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
+    child = Child(do)
+    with child.traced(call, fault):
+        child.go()
+        state = child.state()
+    return state in ("killed", "refused")
 
 
 def main() -> None:
-    found = every_fault(sys.argv[2], Path(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    print(found.told(sys.argv[2]))
-    sys.exit(bool(found.bad))
+    directory, kind, *rest = sys.argv[1:]
+    match kind:
+        case "meanwhile":
+            print(meanwhile(Path(directory)))
+        case "changed after a kill":
+            print(changed_after_a_kill(Path(directory)))
+        case "two at once":
+            print(two_at_once(Path(directory)))
+        case "small disk":
+            print(small_disk(Path(directory), mount="mount" in rest))
+        case _:
+            print(every_fault(kind, Path(directory), *map(int, rest)).told())
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from pathlib import Path
 from massgen_mcp.changes.apply import Patch
 from massgen_mcp.changes.base import ContextDirectory
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
 from massgen_mcp.runs.applying import Application, RunPatch, apply_patch, undo_patch
 from tests.changes.apply_cases import TEMPLATE, Case
@@ -35,9 +34,9 @@ PERSON = "person"
 class Sizes:
     """`huge`: bytes of a huge file; `many`: files of a large tree; `some`: files of a large patch."""
 
-    huge: int = 4_000_000
-    many: int = 2_000
-    some: int = 500
+    huge: int = 1_000_000
+    many: int = 300
+    some: int = 100
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Stage:
 @dataclass(frozen=True)
 class Played:
     stage: Stage
-    application: Application | MassgenError
+    application: Application
     before: dict[str, str]
     after: dict[str, str]
     seconds: float
@@ -64,10 +63,7 @@ def play(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Played:
     before = everything_in(directory / "place")
     began = time.monotonic()
     paths = [path.format(person=stage.root) for path in case.paths]
-    try:
-        application = apply_patch(stage.home, stage.patch, dry_run=False, paths=paths)
-    except MassgenError as error:
-        application = error
+    application = apply_patch(stage.home, stage.patch, dry_run=False, paths=paths)
     seconds = time.monotonic() - began
     return Played(stage, application, before, everything_in(directory / "place"), seconds)
 

@@ -240,8 +240,9 @@ async def test_a_run_that_ends_after_the_final_answer_was_written_has_its_patch(
         {"say": "Mine."},
         {"hang": True},
     ]
-    judged = {"final_answer_strategy": "winner_present", "coordination": {"max_orchestration_restarts": 1}}
-    config = config_of(repository, winner, [{"answer": "other"}, {"vote": "mine"}], **judged)
+    judged: dict[str, Any] = {"coordination": {"max_orchestration_restarts": 1}}
+    other: Script = [{"answer": "other"}, {"vote": "mine"}]
+    config = config_of(repository, winner, other, final_answer_strategy="winner_present", **judged)
     ended = await run_team(tmp_path, config, act=Act(AnswerPresented, "cancel"))
     assert ended.snapshot.state == "cancelled"
     best = ended.snapshot.best_changes

@@ -49,7 +49,7 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
     assert verbs is not None
     assert written == list(verbs)
     for cell in first_cells(section("massgen-mcp")):
-        words = re.sub(r"[a-z|]+\|(full|project)(\|votes)?", r"\1", re.sub(r"[\[\]]", "", cell)).split()
+        words = re.sub(r"[a-z|]+\|(full|project)(\|votes\|diff)?", r"\1", re.sub(r"[\[\]]", "", cell)).split()
         given = [VALUES.get(word, word) for word in words]
         if "--view" in given:
             given = given[: given.index("--agent")]

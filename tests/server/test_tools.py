@@ -26,7 +26,16 @@ from tests.harness import (
 )
 from tests.server.reply_check import check_reply
 
-TOOLS = ["start_run", "wait_run", "get_status", "get_result", "control_run", "list_runs", "list_configs"]
+TOOLS = [
+    "start_run",
+    "wait_run",
+    "get_status",
+    "get_result",
+    "control_run",
+    "apply_result",
+    "list_runs",
+    "list_configs",
+]
 QUESTION = "Rewrite it, or mend it?"
 HANG = {"hang": True}
 
@@ -55,12 +64,13 @@ async def test_every_tool_is_offered_with_strict_schemas_in_every_era(home: Temp
 async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
     async with home.client() as client:
         hints = {tool["name"]: tool["annotations"] for tool in await published(client)}
-    looking = set(TOOLS) - {"start_run", "control_run"}
+    looking = set(TOOLS) - {"start_run", "control_run", "apply_result"}
     assert {name for name, hint in hints.items() if hint["readOnlyHint"]} == looking
     assert {name for name, hint in hints.items() if hint["openWorldHint"]} == {"start_run"}
     assert hints["start_run"]["destructiveHint"] is False
     assert hints["start_run"]["idempotentHint"] is False
     assert hints["control_run"]["destructiveHint"] is True
+    assert hints["apply_result"]["destructiveHint"] is True
     assert hints["control_run"]["idempotentHint"] is True
 
 

@@ -22,10 +22,15 @@ MAX_DIFF_BYTES = 200_000
 REASONS = 3
 
 
+def asks_first(options: Options) -> bool:
+    """Whether there is a person who is shown the diff, and decides."""
+    return person_at_terminal(os.environ) and not options.automation
+
+
 async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[str]:
     """Lines that say what became of it; none if the run changed nothing that may be applied. Never raises."""
     try:
-        asked = person_at_terminal(os.environ) and not options.automation
+        asked = asks_first(options)
         application = await run.apply(ended, dry_run=asked)
         if application is None:
             return []
@@ -42,7 +47,7 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
 def _wanted(application: Application) -> bool:
     count = len(application.changes)
     try:
-        return confirm(f"Apply {count} changed {'file' if count == 1 else 'files'}", default=True)
+        return confirm(f"Apply {_files(count, 'changed ')}", default=True)
     except KeyboardInterrupt:
         return False
 
@@ -57,7 +62,11 @@ def _told(run: ForegroundRun, application: Application) -> str:
             return "APPLIED: your files have these changes already"
         case "clean" | "applied" | "undone":
             undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
-            return f"APPLIED: {len(application.changes)} files{undo}"
+            return f"APPLIED: {_files(len(application.changes))}{undo}"
+
+
+def _files(count: int, what: str = "") -> str:
+    return f"{count} {what}{'file' if count == 1 else 'files'}"
 
 
 def _later(run: ForegroundRun) -> str:

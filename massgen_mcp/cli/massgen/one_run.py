@@ -10,7 +10,7 @@ import anyio
 
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
-from massgen_mcp.cli.massgen.applying import apply_at_end
+from massgen_mcp.cli.massgen.applying import apply_at_end, asks_first
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import Display, choose_display
 from massgen_mcp.cli.massgen.options import Options
@@ -55,9 +55,7 @@ async def run_once(options: Options) -> int:
         if commands := await sandbox_note(request.config, os.environ):
             print_error(commands)
         snapshot = await execute_shown(run, options)
-        code = _report(snapshot, run.directory, options, run.note)
-        await _apply(run, snapshot, options)
-        return code
+        return await _conclude(run, snapshot, options)
 
 
 async def resume_run(options: Options) -> int:
@@ -74,14 +72,17 @@ async def resume_run(options: Options) -> int:
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
         _announce(directory, request.question, request.config, told)
         snapshot = await execute_shown(run, options)
-        code = _report(snapshot, directory, options, run.note)
-        await _apply(run, snapshot, options)
-        return code
+        return await _conclude(run, snapshot, options)
 
 
-async def _apply(run: ForegroundRun, ended: RunState, options: Options) -> None:
-    for told in await apply_at_end(run, ended, options):
-        print_line(told)
+async def _conclude(run: ForegroundRun, ended: RunState, options: Options) -> int:
+    """Tell how it ended, and bring what it changed into the person's files. Returns the exit code."""
+    asked = asks_first(options)
+    applied = [] if asked else await apply_at_end(run, ended, options)
+    code = _report(ended, run.directory, options, run.note, applied)
+    for line in await apply_at_end(run, ended, options) if asked else ():
+        print_line(line)
+    return code
 
 
 def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:
@@ -149,12 +150,15 @@ def _members(config: Config) -> str:
     return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
 
 
-def _report(run: RunState, directory: RunFiles, options: Options, note: str) -> int:
-    """Tell how it ended, and write the output file. `note` comes first among the warnings."""
+def _report(run: RunState, directory: RunFiles, options: Options, note: str, applied: list[str]) -> int:
+    """Tell how it ended, and write the output file. `note` comes first among the warnings. `applied`: what became of
+    the changed files.
+    """
     answer = run.best_answer
     if answer is not None and options.output_file is not None:
         write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
-    closing, code = _closing(run, directory, options)
+    (*closing, last), code = _closing(run, directory, options)
+    closing += [*applied, last]
     notes = [note] if note else []
     for warning in [*notes, *_warnings(run, MAX_LINES - OPENING_LINES - len(closing) - len(notes))]:
         print_line(f"WARNING: {warning}")

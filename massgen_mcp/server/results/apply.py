@@ -1,31 +1,19 @@
 """`apply_result`: which files are changed, or why none is."""
 
+import os
 from collections.abc import Sequence
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.differences import ChangeKind, FileChange
+from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.runs.applying import Application, State
-from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
+from massgen_mcp.server.results.files import FileLine
+from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines
 
 MOST_FILES = 200
 SETTLED = {
     True: "An earlier apply of {run} that was cut off had happened; it is cleaned up.",
     False: "An earlier apply of {run} was cut off in the middle; it was taken back.",
 }
-
-
-class ChangedFile(Part):
-    path: str
-    change: ChangeKind
-    earlier_path: str | None = None
-    added: int | None = None
-    """Lines; unknown of a binary file."""
-    removed: int | None = None
-
-    def text(self) -> str:
-        earlier = f"was {self.earlier_path}" if self.earlier_path is not None else None
-        lines = f"+{number(self.added)} -{number(self.removed or 0)}" if self.added is not None else None
-        return f"{self.path}: {listed(self.change, earlier, lines)}"
 
 
 class RefusedFile(Part):
@@ -41,7 +29,7 @@ class Applied(Reply):
     status: State
     branch: str | None = None
     commit: str | None = None
-    files: list[ChangedFile]
+    files: list[FileLine]
     more_files: int | None = None
     conflicts: list[RefusedFile] | None = None
     more_conflicts: int | None = None
@@ -95,18 +83,18 @@ def _with(run_id: str, application: Application, count: int, next_step: str) -> 
     )
 
 
-def _file(change: FileChange) -> ChangedFile:
-    return ChangedFile(
+def _file(change: FileChange) -> FileLine:
+    return FileLine(
         path=path_text(change.path),
         change=change.kind,
-        earlier_path=path_text(change.earlier_path) if change.earlier_path is not None else None,
         added=change.added,
         removed=change.removed,
+        was=None if change.earlier_path is None else path_text(change.earlier_path),
     )
 
 
 def _refused(path: str, reason: str) -> RefusedFile:
-    return RefusedFile(path=path_text(path.encode("utf-8", "surrogateescape")), reason=reason)
+    return RefusedFile(path=path_text(os.fsencode(path)), reason=reason)
 
 
 def _more(found: Sequence[object], count: int) -> int | None:
@@ -118,7 +106,8 @@ def _note(application: Application) -> str | None:
     for one in application.settled:
         told.append(SETTLED[one.happened].format(run=one.intent.told["run_id"]))
         if one.kept:
-            told.append(f"These were changed since and stay as they are: {', '.join(one.kept[:10])}.")
+            kept = ", ".join(path_text(os.fsencode(path)) for path in one.kept[:10])
+            told.append(f"These were changed since and stay as they are: {kept}.")
     return " ".join(told) or None
 
 

@@ -1,0 +1,99 @@
+"""What is about to be done with a person's files, as it is written down before anything of it is done."""
+
+import json
+import secrets
+import stat
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from massgen_mcp.changes.held_directory import HeldDirectory
+from massgen_mcp.changes.steps import Step, as_row, in_order, of_row, parents_of
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import write_durably
+
+STAGING = ".massgen-apply-"
+"""How the directory is called that lies beside the files while they are changed; git ignores it."""
+INTENT_VERSION = 1
+
+Phase = Literal["staging", "changing", "done"]
+"""`staging`: no file is changed. `changing`: some may be. `done`: all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is done in one directory. `make`: directories to be made, outermost first. `emptied`: directories that are
+    removed where nothing is left in them, outermost first, with their permissions.
+    """
+
+    name: str
+    """How people and models call it."""
+    root: str
+    steps: tuple[Step, ...]
+    make: tuple[str, ...] = ()
+    emptied: tuple[tuple[str, int], ...] = ()
+    staging: str = ""
+
+    @property
+    def making(self) -> str:
+        """Where a directory is made before it comes to its place."""
+        return f"{self.staging}/made"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """`told` goes along unread: it is what the caller needs once the change has happened."""
+
+    parts: tuple[Part, ...]
+    told: dict[str, Any]
+    phase: Phase = "staging"
+
+
+def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
+    """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
+    with HeldDirectory.open(root) as held:
+        ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
+        removed = {step.path for step in ordered if step.new is None}
+        above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
+        above_removed = {parent for path in removed for parent in parents_of(path)} - above_made
+        emptied = tuple((path, held.permissions(path)) for path in sorted(above_removed))
+        make = tuple(path for path in sorted(above_made) if path in removed or held.status(path) is None)
+    return Part(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
+
+
+def _as_it_is(held: HeldDirectory, step: Step) -> Step:
+    """The step with the permissions of the file that it removes."""
+    found = held.status(step.path) if step.new is None else None
+    return step if found is None else replace(step, permissions=stat.S_IMODE(found.st_mode))
+
+
+def write_intent(file: Path, intent: Intent) -> None:
+    parts = [{**asdict(part), "steps": [as_row(step) for step in part.steps]} for part in intent.parts]
+    document = {"v": INTENT_VERSION, "phase": intent.phase, "parts": parts, "told": intent.told}
+    write_durably(file, json.dumps(document).encode())
+
+
+def read_intent(file: Path) -> Intent | None:
+    """Raises `MassgenError` store_unavailable."""
+    try:
+        document = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise MassgenError("store_unavailable", f"{file} cannot be read: {error}") from error
+    if document["v"] > INTENT_VERSION:
+        raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
+    parts = tuple(_part(part) for part in document["parts"])
+    return Intent(parts, document["told"], document["phase"])
+
+
+def _part(document: dict[str, Any]) -> Part:
+    return Part(
+        document["name"],
+        document["root"],
+        tuple(map(of_row, document["steps"])),
+        tuple(document["make"]),
+        tuple((path, permissions) for path, permissions in document["emptied"]),
+        document["staging"],
+    )

@@ -1,0 +1,46 @@
+"""An apply that is cut off, wherever and however: nothing is changed in the end, or everything (see `apply_faults`)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.changes.apply_faults import TWICE, on_a_small_disk
+from tests.commands import run_command
+from tests.harness import TempHome, home
+
+__all__ = ["home"]
+
+EVERY = "9"
+"""One of so many steps of each kind; `python -m tests.changes.table` tries all."""
+
+
+def told(home: TempHome, directory: Path, *arguments: str) -> str:
+    return run_command(home, "tests.changes.apply_faults", str(directory), *arguments).stdout.strip()
+
+
+@pytest.mark.parametrize("kind", ["kill", TWICE, "full for ever"])
+def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Path, kind: str) -> None:
+    found = told(home, tmp_path, kind, EVERY)
+    assert found.endswith("0 bad []"), found
+    assert int(re.findall(r"\d+", found)[0]) > 5, found
+
+
+def test_a_file_that_changes_while_it_is_replaced_stays_as_the_person_left_it(home: TempHome, tmp_path: Path) -> None:
+    assert told(home, tmp_path, "meanwhile") == "conflicts; the file is 'mine\\n', others changed: []"
+
+
+def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp_path: Path) -> None:
+    found = told(home, tmp_path, "changed after a kill")
+    assert found == (
+        "kept ['docs/alone.txt', 'lines.txt'], 'mine\\n'; "
+        "changed ['person/docs', 'person/docs/alone.txt', 'person/lines.txt']"
+    )
+
+
+def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path: Path) -> None:
+    assert told(home, tmp_path, "two at once") == "applied, unchanged; applied 1 time"
+
+
+def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:
+    assert on_a_small_disk(tmp_path) == "disk_full; byte-identical: True"
