@@ -30,7 +30,7 @@ def _told(checked: FilesChecked, limit: int) -> Iterator[str]:
         yield from _outcome(outcome, limit, before)
     if checked.restored:
         names = ", ".join(checked.restored)
-        yield f"For these checks the protected files that the answer changed were put back: {names}"
+        yield f"Protected files that the answer changed were checked as they were before: {names}"
         yield "With the answer's own versions of them:"
         for outcome in checked.own:
             yield from _outcome(outcome, limit, "")

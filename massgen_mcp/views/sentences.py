@@ -219,7 +219,7 @@ def _checked(event: events.FilesChecked) -> Sentence:
     notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
     if event.restored:
         own = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.own)
-        notes += f"; protected files put back: {', '.join(event.restored)}; with its own: {own}"
+        notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
     return Sentence(
         f"checks of {whose[event.subject]}: {told}{notes}",
         failed[0].excerpt if failed else "",
