@@ -58,23 +58,30 @@ class Copies:
         if first is not None and _cloned(first, into):
             return
         self._repository.check_out(tree, into)
-        furnish(directory, into)
+        copy_ignored(directory, into)
+        for below in directory.shared:
+            if (place := place_in(into, below)) is not None:
+                # Where commands find what is in no copy: a place inside the sandbox, and nowhere else.
+                place.symlink_to(f"/context/{name}/{below}")
 
 
-def furnish(directory: BaseDirectory, copy: Path) -> None:
-    """Add to a copy what no tree holds: own copies of what the config says, and links to where commands find the rest,
-    a place inside the sandbox and nowhere else. Nobody else may write there meanwhile; what lies in the way stays.
-    """
-    for below in (*directory.copied, *directory.shared):
-        place = copy / below
-        above = [copy.joinpath(*place.relative_to(copy).parts[:depth]) for depth in range(len(Path(below).parts))]
-        if os.path.lexists(place) or any(one.is_symlink() or (one.exists() and not one.is_dir()) for one in above):
-            continue
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if below in directory.copied:
+def copy_ignored(directory: BaseDirectory, copy: Path) -> None:
+    """Give a copy its own of the ignored directories that the config names."""
+    for below in directory.copied:
+        if (place := place_in(copy, below)) is not None:
             _copy_tree(Path(directory.path, below), place)
-        else:
-            place.symlink_to(f"/context/{directory.name}/{below}")
+
+
+def place_in(copy: Path, below: str) -> Path | None:
+    """Where something new can be put into a directory, with the directories that lead there; None if something is in
+    its place, or a link or a file on the way. Nobody else may write there meanwhile.
+    """
+    place = copy / below
+    above = [copy, *(copy.joinpath(*Path(below).parts[:depth]) for depth in range(1, len(Path(below).parts)))]
+    if os.path.lexists(place) or any(one.is_symlink() or (one.exists() and not one.is_dir()) for one in above):
+        return None
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def _cloned(source: Path, target: Path) -> bool:

@@ -12,13 +12,13 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.changes.base import Base, path_text
-from massgen_mcp.changes.copies import furnish
+from massgen_mcp.changes.copies import copy_ignored, place_in
 from massgen_mcp.changes.files import TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.events import CheckOutcome
-from massgen_mcp.sandbox import Bounds, LevelName, Policy, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox import WORKSPACE, Bounds, LevelName, Policy, SandboxFailed, Shown, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -87,11 +87,10 @@ class FileJudge:
     async def check(self, tree: str, command: str) -> CheckOutcome:
         """Run one check on these files."""
         directory = self._place / secrets.token_hex(8)
-        policy = self._policy(directory)
         script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{command}"
         output = Output()
         try:
-            await anyio.to_thread.run_sync(self._lay_out, tree, policy)
+            policy = await anyio.to_thread.run_sync(self._lay_out, tree, directory)
             async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
                 too_much = await take(process, output)
                 ended = await process.wait()
@@ -123,12 +122,18 @@ class FileJudge:
             return Subject(own, own)
         return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
 
-    def _policy(self, directory: Path) -> Policy:
-        rules = self._rules
+    def _lay_out(self, tree: str, directory: Path) -> Policy:
+        """Make everything that a check finds in `directory`, and say what it may see and change of it."""
+        rules, files, scratch = self._rules, directory / "files", directory / "scratch"
+        scratch.mkdir(mode=0o700, parents=True)
+        self._repository.check_out(TreeId(tree), files)
+        for one in self._base.directories:
+            copy_ignored(one, files / one.name)
+        shown = [one for one in self._shown if _made_room(files, one)]
         return Policy(
-            workspace=directory / "files",
-            scratch=directory / "scratch",
-            shown=self._shown,
+            workspace=files,
+            scratch=scratch,
+            shown=tuple(shown),
             hidden=rules.hidden,
             network=rules.network,
             toolchains=rules.toolchains,
@@ -136,13 +141,13 @@ class FileJudge:
             image=rules.image,
         )
 
-    def _lay_out(self, tree: str, policy: Policy) -> None:
-        policy.scratch.mkdir(mode=0o700, parents=True)
-        self._repository.check_out(TreeId(tree), policy.workspace)
-        for directory in self._base.directories:
-            copy = policy.workspace / directory.name
-            if copy.is_dir() and not copy.is_symlink():
-                furnish(directory, copy)
+
+def _made_room(files: Path, shown: Shown) -> bool:
+    """Whether there is an empty directory now at the place of what is to be shown."""
+    place = place_in(files, shown.place.removeprefix(f"{WORKSPACE}/"))
+    if place is not None:
+        place.mkdir()
+    return place is not None
 
 
 def _parts(files: Files) -> dict[bytes, Files]:

@@ -13,7 +13,7 @@ from massgen_mcp.request.checkable import no_sandbox, sandbox_of
 from massgen_mcp.runs.assembly import check_rules
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.working_copies import WorkingCopies
-from massgen_mcp.sandbox import LevelName, Shown
+from massgen_mcp.sandbox import WORKSPACE, LevelName, Shown
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -68,10 +68,10 @@ def _judge(
 
 
 def _shared(copies: WorkingCopies) -> Iterator[Shown]:
-    """What git ignores, as the caller has it, where the links of a copy lead."""
+    """What git ignores, as the caller has it, in its place in a check-out."""
     for directory in copies.base.directories:
         for below in directory.shared:
-            yield Shown(Path(directory.path, below), f"/context/{directory.name}/{below}")
+            yield Shown(Path(directory.path, below), f"{WORKSPACE}/{directory.name}/{below}")
 
 
 def _secrets_in(directory: Path) -> list[Path] | None:
