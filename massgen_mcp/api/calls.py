@@ -34,7 +34,7 @@ async def run(
     The dictionary has `final_answer`, `config_used`, `session_id`, `usage` (prompt_tokens, completion_tokens,
     total_tokens, over all calls), `cost` (usd, unpriced_calls), `outcome` and `degraded` (agents that fell out);
     with logging `log_directory` and `final_answer_path`; of several agents also `selected_agent`, `vote_results`,
-    `answers` and `agent_mapping`.
+    `answers` and `agent_mapping`; `applied` where directories that were given with `write` are changed.
 
     Raises `RunNotCompleted` when the run ends without a final answer; its `result` holds what there was. Raises
     `MassgenError` for whatever keeps the run from beginning, with `code` and what to do. When the caller is cancelled,

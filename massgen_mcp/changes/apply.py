@@ -124,7 +124,8 @@ def plan(
         if not (own := [_in_place(step, place) for step in steps if step.path.startswith(f"{place.name}/")]):
             continue
         with HeldDirectory.open(Path(place.path)) as held, repository.reading() as contents:
-            in_the_way = obstacles(held, own, contents, _absent(Path(place.path)))
+            absent = _absent(Path(place.path)) if any(step.old is None for step in own) else ()
+            in_the_way = obstacles(held, own, contents, absent)
         refused += [replace(one, path=f"{place.name}/{one.path}") for one in in_the_way]
         if not refused:
             parts.append(planned(place.name, Path(place.path), own))

@@ -66,9 +66,6 @@ class Base(_Kept):
     def id(self) -> TreeId:
         return TreeId(self.tree)
 
-    def directory(self, name: str) -> BaseDirectory | None:
-        return next((one for one in self.directories if one.name == name), None)
-
 
 @dataclass(frozen=True, slots=True)
 class ContextDirectory:

@@ -46,8 +46,6 @@ class Written:
 
     tree: TreeId
     files: int
-    total_bytes: int
-    """Of the files that were read; those known already are not counted."""
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
     """What git ignores, as paths of files and of whole directories, these with a slash at the end."""
@@ -83,10 +81,6 @@ class PrivateRepository:
         """A new one; what lies in the object stores `alternates` is not stored again, and never changed."""
         Git.create(directory, alternates=alternates)
         return cls(directory)
-
-    @property
-    def exists(self) -> bool:
-        return (self.directory / "HEAD").is_file()
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -124,7 +118,7 @@ class PrivateRepository:
             if path in before:
                 files[path] = before[path]
         pointers = tuple(passing.lfs_pointers)
-        return Written(self.tree_of(files), len(files), passing.bytes, left_out, tuple(ignored), pointers)
+        return Written(self.tree_of(files), len(files), left_out, tuple(ignored), pointers)
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""
@@ -168,12 +162,8 @@ class PrivateRepository:
         for record in _records(self._git.run("ls-tree", "-r", "-d", "-z", "--full-tree", tree)):
             yield record.partition(b"\t")[0].decode().split(" ")[2]
 
-    def read(self, tree: TreeId, path: bytes) -> bytes | None:
-        """The content of a file of a tree, or where a link leads; None if there is none."""
-        file = self.files(tree).get(path)
-        return None if file is None else self.content(file)
-
     def content(self, file: TreeFile) -> bytes:
+        """Of a file, or where a link leads."""
         return self._git.run("cat-file", "blob", file.blob)
 
     def reading(self) -> AbstractContextManager[Callable[[TreeFile], bytes]]:
@@ -257,14 +247,11 @@ class _Passing:
 
     def __init__(self, found: Iterable[Found]) -> None:
         self._found = found
-        self.bytes = 0
         self.lfs_pointers: list[bytes] = []
 
     def __iter__(self) -> Iterator[Found]:
         for one in self._found:
-            content = one.content or b""
-            self.bytes += len(content)
-            if content.startswith(_LFS_POINTER):
+            if one.content is not None and one.content.startswith(_LFS_POINTER):
                 self.lfs_pointers.append(one.path)
             yield one
 

@@ -270,26 +270,27 @@ def writes(path: str, text: str) -> dict[str, Any]:
     return {"call": "write_file", "arguments": {"path": path, "content": text}}
 
 
-async def test_only_the_winner_writes_to_the_users_paths_and_only_at_the_end(place: Place) -> None:
+async def test_only_what_the_winner_changed_comes_to_the_users_paths_and_only_where_it_may(place: Place) -> None:
     output, source = place.path / "output", place.path / "source"
     for directory in (output, source):
         directory.mkdir()
     (source / "in.txt").write_text("in")
-    early = writes("context/output/early.txt", "too early")
-    winner = [early, *answers("Mine."), {"vote": "own"}, writes("context/output/final.txt", "done"),
-              writes("context/source/in.txt", "changed"), {"say": FINAL}]  # fmt: skip
-    other = [early, *answers("Yours."), {"vote": "Mine."}]
+    winner = [writes("output/early.txt", "early"), *answers("Mine."), {"vote": "own"},
+              writes("output/final.txt", "done"), writes("source/in.txt", "changed"), {"say": FINAL}]  # fmt: skip
+    other = [writes("output/other.txt", "not chosen"), *answers("Yours."), {"vote": "Mine."}]
     paths = [{"path": str(output), "permission": "write"}, {"path": str(source), "permission": "read"}]
     result = await massgen.run("q", config_dict=team(winner, other), context_paths=paths)
     assert (result["final_answer"], result["selected_agent"]) == (FINAL, "agent_a")
-    assert [path.name for path in output.iterdir()] == ["final.txt"]
+    assert sorted(path.name for path in output.iterdir()) == ["early.txt", "final.txt"]
     assert (output / "final.txt").read_text() == "done"
     assert (source / "in.txt").read_text() == "in"
+    files = ["output/early.txt", "output/final.txt"]
+    assert result["applied"] == {"status": "applied", "files": files, "conflicts": []}
 
 
-async def test_an_agent_that_works_alone_may_write_where_writing_is_allowed(place: Place) -> None:
+async def test_what_an_agent_that_works_alone_writes_comes_where_writing_is_allowed(place: Place) -> None:
     (place.path / "output").mkdir()
-    script = [writes("context/output/a.txt", "alone"), *answers("Done.")]
+    script = [writes("output/a.txt", "alone"), *answers("Done.")]
     await massgen.run("q", config_dict=team(script), context_paths=["output"])
     assert (place.path / "output" / "a.txt").read_text() == "alone"
 

@@ -1,12 +1,16 @@
-"""`python -m tests.changes.table`: every case of an apply in its full size, and every step at which one is cut off."""
+"""`python -m tests.changes.table [WORD]`: every case of an apply in its full size, and every step at which one is cut
+off; or those rows whose name has the word in it.
+"""
 
 import shutil
+import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from tests.changes.apply_cases import CASES
+from tests.changes.apply_cases import CASES, Case
 from tests.changes.apply_faults import (
     FAULTS,
     changed_after_a_kill,
@@ -19,34 +23,38 @@ from tests.changes.apply_play import Sizes, play, undone
 from tests.changes.test_apply_cases import check
 
 FULL = Sizes(huge=200_000_000, many=50_000, some=10_000)
-WIDTH = 58
+WIDTH = 62
 
 
-def rows() -> Iterator[tuple[str, str]]:
-    for case in CASES:
-        with scratch() as directory:
-            played = play(case, directory, FULL)
-            check(case, played)
-            came = played.application
-            if came.state == "conflicts":
-                told = f"refused: {'; '.join(f'{one.path}: {one.reason}' for one in came.refused)}; byte-identical"
-            elif came.state == "unchanged":
-                told = "nothing to do; byte-identical"
-            else:
-                assert undone(played) == played.before
-                told = f"applied in {played.seconds:.2f} s, {len(came.changes)} files; taken back byte-identical"
-            yield case.name, told.replace(str(directory), "")
-    for kind in FAULTS:
-        with scratch() as directory:
-            yield f"at every step: {kind}", every_fault(kind, directory).told()
-    with scratch() as directory:
-        yield "a file is changed while it is being replaced", meanwhile(directory)
-    with scratch() as directory:
-        yield "files are changed after a kill in the middle", changed_after_a_kill(directory)
-    with scratch() as directory:
-        yield "two applies at once", two_at_once(directory)
-    with scratch() as directory:
-        yield "the disk is full: a tmpfs of 2 MB", on_a_small_disk(directory)
+def rows() -> dict[str, Callable[[Path], str]]:
+    """What each row tells, played in a directory of its own."""
+    return {
+        **{case.name: partial(told, case) for case in CASES},
+        **{f"at every step: {kind}": partial(told_of_faults, kind) for kind in FAULTS},
+        "a file is changed while it is being replaced": meanwhile,
+        "files are changed after a kill in the middle": changed_after_a_kill,
+        "two applies at once": two_at_once,
+        "the disk is full: a tmpfs of 2 MB": on_a_small_disk,
+    }
+
+
+def told(case: Case, directory: Path) -> str:
+    played = play(case, directory, FULL)
+    check(case, played)
+    came = played.application
+    match came.state:
+        case "conflicts":
+            reasons = "; ".join(f"{one.path}: {one.reason}" for one in came.refused)
+            return f"refused, byte-identical: {reasons}".replace(str(directory), "")
+        case "unchanged":
+            return "nothing to do, byte-identical"
+        case _:
+            assert undone(played) == played.before
+            return f"applied in {played.seconds:.2f} s, {len(came.changes)} files; taken back byte-identical"
+
+
+def told_of_faults(kind: str, directory: Path) -> str:
+    return every_fault(kind, directory).told()
 
 
 @contextmanager
@@ -59,8 +67,11 @@ def scratch() -> Generator[Path]:
 
 
 def main() -> None:
-    for number, (name, told) in enumerate(rows(), start=1):
-        print(f"{number:>3}  {name:<{WIDTH}} {told}", flush=True)
+    word = " ".join(sys.argv[1:])
+    for number, (name, row) in enumerate(rows().items(), start=1):
+        if word in name:
+            with scratch() as directory:
+                print(f"{number:>3}  {name:<{WIDTH}} {row(directory)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -154,6 +154,7 @@ def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepo
 
     both = private.merge(base, ours, theirs)
     assert both.conflicts == ()
-    assert private.read(both.tree, b"text") == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
+    merged = private.content(private.files(both.tree)[b"text"])
+    assert merged == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
     conflicts = private.merge(base, ours, against).conflicts
     assert [(conflict.path, conflict.reason) for conflict in conflicts] == [(b"text", "content")]
