@@ -59,6 +59,7 @@ ErrorCode = Literal[
     "queue_full",
     "invalid_action",
     "nesting_refused",
+    "sandbox_denied",
     "run_damaged",
     "journal_newer",
     "disk_full",

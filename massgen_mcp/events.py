@@ -99,6 +99,21 @@ class Camp(Event):
     votes: int
 
 
+class CheckOutcome(Event):
+    """How one check, a command of the config, came out on one state of the files."""
+
+    command: str
+    result: Literal["passed", "failed", "not_run"]
+    """`not_run`: the sandbox could not start it, which says nothing of the files."""
+    how: str
+    """How it ended, in words: `exit code 1`."""
+    code: int | None = None
+    """Its exit code; None where it was ended, or did not run."""
+    seconds: float
+    excerpt: str = ""
+    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`."""
+
+
 class Usage(Event):
     """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""
 
@@ -376,6 +391,8 @@ class RunCompleted(Event):
     """The final answer; never empty."""
     unkept: str = ""
     """Why the answer's files could not be kept. Empty: they are in `final/<winner>`."""
+    failing_checks: tuple[str, ...] = ()
+    """The checks that the final files do not pass, as far as that counts (see `coordination.evidence`)."""
     changes: Changes | None = None
     """What it changes of the caller's files: the patch of the run. None: the run has no base."""
 
@@ -656,6 +673,36 @@ class RunOffStarted(Event):
     camps: tuple[Camp, ...]
 
 
+class CheckFinished(Event):
+    """A check has run. The same files (`tree`) are not checked with the same command again in this run."""
+
+    type: Literal["check_finished"] = "check_finished"
+    tree: str
+    """Id of the files by their content."""
+    outcome: CheckOutcome
+
+
+class FilesChecked(Event):
+    """All checks have run on the base, on the files of an answer, or on those of the final answer."""
+
+    type: Literal["files_checked"] = "files_checked"
+    subject: Literal["base", "answer", "final"]
+    agent: str | None = None
+    """Whose files; None for the base."""
+    label: str | None = None
+    """Of the answer."""
+    outcomes: tuple[CheckOutcome, ...] = ()
+    """In the order of the config. Empty: the files are those of the base, or could not be checked (`problem`)."""
+    fails_before: tuple[str, ...] = ()
+    """The commands that did not pass on the base."""
+    restored: tuple[str, ...] = ()
+    """Protected files that the answer changed, by path: they were checked as they are in the base."""
+    own: tuple[CheckOutcome, ...] = ()
+    """Where there are such: how the checks come out with the answer's versions of them."""
+    problem: str = ""
+    """Why the files could not be checked. Nobody is blamed for it."""
+
+
 class FirstAnswersClosed(Event):
     """Agents that have answered no longer wait for the others' first answers."""
 
@@ -766,6 +813,8 @@ AnyEvent = Annotated[
     | AnswerSubmitted
     | VoteCast
     | RunOffStarted
+    | CheckFinished
+    | FilesChecked
     | FirstAnswersClosed
     | AgentDropped
     | WinnerChosen

@@ -1,5 +1,6 @@
 """Every config that ships is loaded and run here, its models replaced by scripted ones."""
 
+import json
 import re
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from massgen_mcp.config.examples import example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_keys, require_keys
-from massgen_mcp.config.models import AgentConfig, Config, ScriptedBackendConfig
+from massgen_mcp.config.models import AgentConfig, Config, ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.server.results import config_list
@@ -41,7 +42,11 @@ def scripted(config: Config) -> Config:
     def as_script(agent: AgentConfig) -> AgentConfig:
         if agent.backend.type == "scripted":
             return agent
-        return agent.model_copy(update={"backend": ScriptedBackendConfig(type="scripted", model=agent.id)})
+        told = {"summary": f"{agent.id} found nothing.", "findings": list[str]()}
+        script = (ScriptStep(answer=json.dumps(told)),) if config.orchestrator.answer_format == "findings" else ()
+        return agent.model_copy(
+            update={"backend": ScriptedBackendConfig(type="scripted", model=agent.id, script=script)}
+        )
 
     return config.model_copy(update={"agents": tuple(map(as_script, config.agents))})
 

@@ -104,6 +104,23 @@ def test_a_diff_is_reviewed(installed: TempHome) -> None:
     assert "+new" in review, "a scripted agent without a script repeats the question"
 
 
+def test_a_review_comes_back_as_findings_with_file_and_line(installed: TempHome) -> None:
+    done = run(installed, "review_findings.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "cache.py:10: blocker: Lives a thousand times too long. Compare with `self.ttl`.\n"
+
+
+def test_the_tests_of_a_repository_decide_and_not_the_best_words(installed: TempHome) -> None:
+    done = run(installed, "evidence_decides.sh", "shop")
+    assert done.returncode == 0, done.stderr
+    assert "WINNER: agent_c" in done.stdout
+    assert "the files of agent1.1: tests/test_total.py: failed, tests/test_mean.py: passed" in done.stdout
+    assert "the files of agent2.1: tests/test_total.py: passed, tests/test_mean.py: failed" in done.stdout
+    assert "the final files: tests/test_total.py: passed, tests/test_mean.py: passed" in done.stdout
+    patch = done.stdout.partition("--- the winner's patch\n")[2]
+    assert "-    return total(numbers) / len(numbers) + 1\n+    return total(numbers) / len(numbers)\n" in patch
+
+
 async def test_a_run_in_the_background_is_operated_by_its_id(installed: TempHome) -> None:
     service = RunService(local_engine(find_home(installed.environ)), installed.environ)
     view, _ = await service.start(asked("q", load_config("@examples/scripted", environ={})))

@@ -20,6 +20,7 @@ class _Types(BaseModel):
     output_file: str | Path | None = None
     config_dict: Mapping[Any, Any] | None = None
     context_paths: str | Sequence[str | Mapping[str, Any]] | None = None
+    checks: Sequence[str] | None = None
     session_id: str | None = None
     conversation_history: Sequence[Mapping[Any, Any]] | None = None
     system_message: str | None = None

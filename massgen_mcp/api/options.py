@@ -14,6 +14,8 @@ class RunOptions(TypedDict, total=False):
     """A config as a dictionary, such as `build_config` makes."""
     context_paths: Paths | None
     """Files and directories that agents may use, besides those of the config. Only text: may be written to."""
+    checks: Sequence[str] | None
+    """Commands that judge what answers change in the context paths, besides those of the config."""
     session_id: str | None
     """Continue the session of an earlier result: agents see its questions and answers. Turns without logging are known
     to this process alone."""

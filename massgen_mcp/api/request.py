@@ -53,6 +53,7 @@ async def prepared(
             cwd=Path.cwd(),
             environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
+            checks=tuple(given.get("checks") or ()),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
             use_docker=bool(given.get("use_docker")),
             system_message=given.get("system_message") or None,

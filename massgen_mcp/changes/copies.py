@@ -58,17 +58,30 @@ class Copies:
         if first is not None and _cloned(first, into):
             return
         self._repository.check_out(tree, into)
-        for below in directory.copied:
-            _copy_tree(Path(directory.path, below), into / below)
+        copy_ignored(directory, into)
         for below in directory.shared:
-            _link(into / below, f"/context/{name}/{below}")
+            if (place := place_in(into, below)) is not None:
+                # Where commands find what is in no copy: a place inside the sandbox, and nowhere else.
+                place.symlink_to(f"/context/{name}/{below}")
 
 
-def _link(place: Path, target: str) -> None:
-    """Where commands find what is in no copy: `target` is a place inside the sandbox, and nowhere else."""
+def copy_ignored(directory: BaseDirectory, copy: Path) -> None:
+    """Give a copy its own of the ignored directories that the config names."""
+    for below in directory.copied:
+        if (place := place_in(copy, below)) is not None:
+            _copy_tree(Path(directory.path, below), place)
+
+
+def place_in(copy: Path, below: str) -> Path | None:
+    """Where something new can be put into a directory, with the directories that lead there; None if something is in
+    its place, or a link or a file on the way. Nobody else may write there meanwhile.
+    """
+    place = copy / below
+    above = [copy, *(copy.joinpath(*Path(below).parts[:depth]) for depth in range(1, len(Path(below).parts)))]
+    if os.path.lexists(place) or any(one.is_symlink() or (one.exists() and not one.is_dir()) for one in above):
+        return None
     place.parent.mkdir(parents=True, exist_ok=True)
-    if not os.path.lexists(place):
-        place.symlink_to(target)
+    return place
 
 
 def _cloned(source: Path, target: Path) -> bool:

@@ -48,6 +48,12 @@ def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
     return _with_orchestrator(config, context_paths=(*config.orchestrator.context_paths, *paths))
 
 
+def with_checks(config: Config, commands: Sequence[str]) -> Config:
+    """The config with checks of the call besides its own."""
+    checks = dict.fromkeys((*config.orchestrator.checks, *commands))
+    return _with_orchestrator(config, checks=tuple(checks))
+
+
 def without_files(config: Config) -> Config:
     """The config for agents without workspaces. Raises `MassgenError` invalid_arguments if they are given paths."""
     if config.orchestrator.context_paths:

@@ -748,6 +748,16 @@ class CoordinationConfig(Settings, frozen=True):
         return self.planning_mode_instruction if self.enable_planning_mode else None
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text or not text.strip():
+        raise ValueError("expected text without NUL characters")
+    return text
+
+
+CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_without_nul)]
+ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
+
+
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
@@ -760,6 +770,8 @@ class OrchestratorConfig(Settings, frozen=True):
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
     """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something."""
+    answer_format: Literal["text", "findings"] = "text"
+    """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/code-work.md)."""
     skip_coordination_rounds: bool = False
     """For debugging: the first agent writes the final answer straight away."""
     debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
@@ -782,6 +794,22 @@ class OrchestratorConfig(Settings, frozen=True):
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
     commands: CommandsConfig = CommandsConfig()
+    checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
+    """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
+    checks_policy: Literal["informative", "required", "goal"] = "informative"
+    """`required`: an answer whose checks fail cannot win while another one passes. `goal`: what fails on the unchanged
+    files counts, too.
+    """
+    checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
+    """For one check."""
+    protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
+    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners."""
+
+    @model_validator(mode="after")
+    def _files_for_checks(self) -> Self:
+        if self.checks and not self.enable_filesystem:
+            raise ValueError("checks judge the agents' files, but enable_filesystem is false")
+        return self
 
 
 MAX_USD = 100_000.0

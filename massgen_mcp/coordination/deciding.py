@@ -28,7 +28,7 @@ def decision(state: Coordination) -> WinnerChosen | RunOffStarted | None:
 
 def best_so_far(state: Coordination) -> WinnerChosen | None:
     """The winner if everything ended now: by the votes that stand, by lot where they are tied. Without any vote it
-    is the first answer in the order of the config.
+    is the first answer in the order of the config whose checks do not exclude it.
     """
     if not state.answered:
         return None
@@ -36,7 +36,8 @@ def best_so_far(state: Coordination) -> WinnerChosen | None:
     if state.run_off is not None:
         return _drawn(state, _run_off_leaders(state, state.run_off), count, "best_so_far")
     if not any(count.votes.values()):
-        return _won(state, state.answered[0], "best_so_far")
+        able = (agent for agent in state.answered if state.label(agent) not in state.excluded)
+        return _won(state, next(able), "best_so_far")
     return _drawn(state, [count.leader(camp) for camp in count.top], count, "best_so_far")
 
 

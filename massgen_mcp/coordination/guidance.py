@@ -15,6 +15,7 @@ ViolationCode = Literal[
     "repeated_answer",
     "not_novel",
     "unknown_answer",
+    "checks_fail",
     "stale_ballot",
     "nothing_to_vote_for",
     "empty_reason",

@@ -18,6 +18,9 @@ camp with the most votes wins. If camps are tied when all votes are in, there is
 answers: only votes count in it, first of all of those who wrote nothing for a tied camp. What is tied after that is
 decided by lot (see `count`; who wins, and when, is `deciding`).
 
+With checks a ballot is shown only when the checks of its answers have run, so that a voter knows what the rules know:
+which answers cannot win, and cannot be voted for (see `evidence`).
+
 An action is asked for (`answer`, `vote`, ...) and answered by an event or a `Violation`; only `after(event)` changes
 anything, by returning the next state. Folding the events of a run therefore *is* its state.
 
@@ -32,6 +35,7 @@ from typing import Literal
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.camps import Choice
 from massgen_mcp.coordination.count import Count
+from massgen_mcp.coordination.evidence import ChecksPolicy, excluded
 from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
@@ -46,6 +50,7 @@ from massgen_mcp.events import (
     BudgetReached,
     Camp,
     Event,
+    FilesChecked,
     FinishRequested,
     FirstAnswersClosed,
     RoundStarted,
@@ -68,6 +73,8 @@ class Rules:
     early_decision: EarlyDecision = "proven"
     novelty: Novelty = "lenient"
     seed: str = ""
+    checks: ChecksPolicy | None = None
+    """What follows from the checks of answers; None: there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,8 @@ class Coordination:
     closing: bool = False
     """The budget is reached: who has answered votes, and no answer is begun."""
     run_off: RunOffStarted | None = None
+    evidence: dict[str, FilesChecked] = field(default_factory=dict[str, FilesChecked])
+    """What checks said of the answers of this attempt, by label."""
     winner: WinnerChosen | None = field(default=None)
 
     def __deepcopy__(self, memo: object) -> "Coordination":
@@ -148,6 +157,22 @@ class Coordination:
         """The standing votes, in the order of the config."""
         return [Choice(agent, seat.vote, seat.same_as) for agent, seat in self.seats.items() if seat.vote is not None]
 
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Labels of the standing answers, in the order of the config."""
+        return tuple(self.label(agent) for agent in self.answered)
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Those of them whose checks have not run yet."""
+        return () if self.rules.checks is None else tuple(one for one in self.standing if one not in self.evidence)
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Those of them that cannot win, because their checks fail."""
+        evidence = {label: self.evidence[label] for label in self.standing if label in self.evidence}
+        return excluded(evidence, self.rules.checks)
+
     def label(self, agent: str) -> str:
         """Label of the agent's latest answer: agent{place}.{how many it had given}."""
         return self.seats[agent].answers[-1].label
@@ -167,6 +192,11 @@ class Coordination:
             if self.seats[agent].answers and (candidates is None or self.label(agent) in candidates)
         )
         return Ballot(viewer=viewer, revision=self.revision, entries=entries)
+
+    def votable(self, ballot: Ballot) -> Ballot:
+        """The part of a ballot that may be voted for."""
+        out = self.excluded
+        return replace(ballot, entries=tuple(entry for entry in ballot.entries if entry.label not in out))
 
     def content(self, label: str) -> str:
         """The text of a standing or earlier answer."""
@@ -198,7 +228,7 @@ class Coordination:
         if seat.vote is not None or (self.unanswered and not self.stragglers_given_up):
             return Wait()
         ballot = self.ballot(agent)
-        return Wait() if len(ballot.entries) < 2 else Work(ballot)
+        return Wait() if len(ballot.entries) < 2 or self.unchecked else Work(ballot)
 
     def outdated(self, agent: str) -> bool:
         """Whether an agent in the middle of a round should be shown a newer ballot before its next step."""
@@ -262,6 +292,9 @@ class Coordination:
         if label is None:
             choices = ", ".join(entry.name for entry in shown.entries)
             return Violation("unknown_answer", {"name": name[:60], "choices": choices})
+        if label in self.excluded:
+            left = ", ".join(entry.name for entry in self.votable(shown).entries)
+            return Violation("checks_fail", {"name": name, "choices": left})
         if not is_visible(reason):
             return Violation("empty_reason")
         if self.run_off is not None:
@@ -294,13 +327,15 @@ class Coordination:
                 return self._with(event.agent, seat)
             case RunOffStarted():
                 return replace(self, run_off=event)
+            case FilesChecked(subject="answer", label=str(label)):
+                return replace(self, evidence={**self.evidence, label: event})
             case AgentDropped():
                 return self._with(event.agent, replace(_without_votes(self.seats[event.agent]), dropped=event))
             case FirstAnswersClosed():
                 return replace(self, stragglers_given_up=True)
             case AttemptStarted():
                 seats = {agent: Seat(dropped=seat.dropped) for agent, seat in self.seats.items()}
-                return replace(self, seats=seats, revision=0, stragglers_given_up=False, run_off=None, winner=None)
+                return Coordination(self.rules, seats, finish_requested=self.finish_requested, closing=self.closing)
             case FinishRequested():
                 return replace(self, finish_requested=True)
             case BudgetReached() | BudgetRaised():

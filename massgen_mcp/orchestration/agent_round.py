@@ -13,14 +13,22 @@ from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import ActionForm, BallotChanged, Event, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events import (
+    ActionForm,
+    BallotChanged,
+    CitationRecord,
+    Event,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+)
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.shown_changes import shown_changes
-from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
@@ -44,6 +52,8 @@ class Round:
         self._attempt = attempt
         self._ballot = Ballot(member.name, opened.revision, opened.ballot)
         self._run_off = opened.run_off
+        self.awaits_checks = False
+        """It cannot go on before checks of ours have run; that takes nothing of its time."""
         self._violations = 0
         """In a row; a valid tool call sets it back."""
         self._reminded = False
@@ -99,7 +109,7 @@ class Round:
         while not (self._talk.reply and await self._act(self._talk.reply)):
             self._talk.reply = None
             self._check_bounds()
-            self._catch_up()
+            await self._catch_up()
             await self._member.ready()
             await self._step()
 
@@ -179,6 +189,10 @@ class Round:
         if self._member.workspace is not None:
             notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
             notes += self._run_spec.file_notes
+        if policy.answer_format == "findings":
+            notes.append(prompts.FINDINGS)
+        if judges and (checks := self._live_run.coordination.rules.checks) is not None:
+            notes.append(prompts.evidence_note(checks))
         usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
         task = self._member.templates.evaluation_system_message or usual
         return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
@@ -189,21 +203,32 @@ class Round:
         if self._live_run.coordination.may_answer(self._member.name):
             workflow.append(prompts.NEW_ANSWER)
         if self._ballot.entries:
-            workflow.append(prompts.vote_tool(self._ballot, run_off=self._run_off))
+            votable = self._live_run.coordination.votable(self._ballot)
+            workflow.append(prompts.vote_tool(votable, run_off=self._run_off))
         return (*(tool.spec for tool in self._member.offered), *workflow)
 
-    def _catch_up(self) -> None:
+    async def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
         self._talk.listen()
-        name, state = self._member.name, self._live_run.coordination
-        if state.outdated(name):
-            ballot = state.ballot(name)
+        name = self._member.name
+        if self._live_run.coordination.outdated(name):
+            await self._all_checked()
+            ballot = self._live_run.coordination.ballot(name)
             reasons = shown_reasons(self._attempt, ballot)
             nonce = draw_nonce(ballot_texts(self._live_run, ballot, reasons, self._run_spec.answer_store))
             changed = BallotChanged(
                 agent=name, revision=ballot.revision, ballot=ballot.entries, nonce=nonce, reasons=reasons
             )
             self._record(changed)
+
+    async def _all_checked(self) -> None:
+        """Until the checks of every answer on the ballot have run."""
+        self.awaits_checks = bool(self._live_run.coordination.unchecked)
+        self._live_run.look_at_limits()
+        while self._live_run.coordination.unchecked:
+            await self._live_run.change()
+        self.awaits_checks = False
+        self._live_run.look_at_limits()
 
     def _show_ballot(self, heading: str, shown: RoundStarted | BallotChanged, *, notes: str = "") -> None:
         """Put the ballot before the agent, and the answers' files within its reach."""
@@ -214,7 +239,7 @@ class Round:
         state = self._live_run.coordination
         text = ballot_message(heading, self._ballot, state, shown, notes=notes, changes=changes)
         if self._writes:
-            text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._names)}."
+            text = f"{text}\n\n{prompts.IF_UNABLE}{prompts.text_vote(self._choices)}."
         self._talk.tell(text)
         if self._member.workspace is not None:
             self._member.workspace.set_peers(self._live_run.files_of(entries, self._run_spec.answer_store))
@@ -259,16 +284,21 @@ class Round:
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):
-            return await self._submit(None, with_sources(text, reply.citations), "text")
+            return await self._submit(None, text, reply.citations, "text")
         workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
         own = self._member.templates.enforcement_message
-        self._violated("no_action", prompts.enforcement(workflow, self._names, may_answer=may_answer, own=own))
+        self._violated("no_action", prompts.enforcement(workflow, self._choices, may_answer=may_answer, own=own))
         return False
 
     @property
     def _names(self) -> list[str]:
         """The names on the ballot."""
         return [entry.name for entry in self._ballot.entries]
+
+    @property
+    def _choices(self) -> list[str]:
+        """Those of them that may be voted for."""
+        return [entry.name for entry in self._live_run.coordination.votable(self._ballot).entries]
 
     def _forgive(self) -> bool:
         """A valid tool call in a reply without an action sets the count of violations back."""
@@ -288,7 +318,7 @@ class Round:
             return self._refused(call, "bad_arguments", str(error))
         form: ActionForm = next(record.form for record in reply.tool_calls if record.id == call.id)
         if isinstance(action, NewAnswer):
-            return await self._submit(call, with_sources(action.content, reply.citations), form)
+            return await self._submit(call, action.content, reply.citations, form)
         return self._vote(call, action, form)
 
     def _vote(self, call: ToolCall | None, action: Vote, form: ActionForm) -> bool:
@@ -299,12 +329,18 @@ class Round:
         self._live_run.record(vote.model_copy(update={"form": form}))
         return True
 
-    async def _submit(self, call: ToolCall | None, answer: str, form: ActionForm) -> bool:
+    async def _submit(
+        self, call: ToolCall | None, answer: str, citations: Sequence[CitationRecord], form: ActionForm
+    ) -> bool:
         """The answer's text and files are kept before it stands, so that whoever sees it can read them. If they cannot
         be kept the answer stands without them, because it was paid for, and the agent falls out.
         """
         name = self._member.name
         _, content = thoughts_apart(answer)
+        try:
+            content = formed(content, citations, self._run_spec.policy)
+        except ToolRefused as refused:
+            return self._refused(call, "wrong_format", str(refused))
         verdict = self._live_run.coordination.answer(name, content)
         kept, fault = None, None
         if not isinstance(verdict, Violation):

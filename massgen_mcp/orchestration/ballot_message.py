@@ -11,6 +11,7 @@ from massgen_mcp.events import BallotChanged, RoundStarted, ShownReason
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.shown_changes import shown_changes
 
@@ -36,6 +37,7 @@ def ballot_texts(
     """Everything by others that the message will hold: no marker may occur in it."""
     for entry in ballot.entries:
         yield live_run.coordination.content(entry.label)
+    yield from evidence_of(ballot, live_run.coordination).values()
     yield from shown_changes(live_run, ballot.entries, store).values()
     for shown in reasons:
         yield shown.reason
@@ -57,7 +59,8 @@ def ballot_message(
     answers = [(entry.name, state.content(entry.label)) for entry in ballot.entries]
     own = next((entry.name for entry in ballot.entries if state.author(entry.label) == ballot.viewer), None)
     parts = [prompts.working_notes_block(notes, shown.nonce)] if notes else []
-    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes))
+    evidence = evidence_of(ballot, state)
+    parts.append(prompts.ballot_block(heading, answers, shown.nonce, own=own, changes=changes, evidence=evidence))
     if shown.reasons:
         reasons = [(reason.name, reason.reason) for reason in shown.reasons]
         parts.append(prompts.reasons_block(prompts.VOID_REASONS, reasons, shown.nonce))

@@ -3,11 +3,13 @@
 Composes the phases; must not know providers, stores, servers or views.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 import anyio
 
 from massgen_mcp.backends.base import Replayable
+from massgen_mcp.coordination.evidence import failing
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
@@ -31,6 +33,7 @@ from massgen_mcp.events import (
     WinnerChosen,
 )
 from massgen_mcp.orchestration.agent_round import Round
+from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
 from massgen_mcp.orchestration.live_run import Journal, LiveRun
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
@@ -62,6 +65,8 @@ class Conductor:
         if run_spec.nested_runs is not None:
             workspaces = [member.workspace for member in run_spec.team if member.workspace is not None]
             run_spec.nested_runs.open(self._live_run, workspaces)
+        judge = run_spec.judge
+        self._checks = None if judge is None else AnswerChecks(judge, self._live_run)
         self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds)
         self._cancel_requested = False
         self._briefing: Briefing | None = None
@@ -137,19 +142,40 @@ class Conductor:
         If the surrounding task is cancelled (the process is leaving) no terminal event is recorded.
         """
         with self._live_run.limited(self._run, lambda: self.state.resume_point.only_queued):
-            if failure := await self._attempts():
-                await self._end_nested_runs()
-                self._live_run.record(failure)
-            elif final := self.state.final:
-                completed = await self._kept(final)
-                await self._end_nested_runs()
-                self._live_run.record(completed)
+            async with self._checking():
+                if failure := await self._attempts():
+                    await self._end_nested_runs()
+                    self._live_run.record(failure)
+                elif final := self.state.final:
+                    completed = await self._completed(final)
+                    await self._end_nested_runs()
+                    self._live_run.record(completed)
         if self._run.ended_early:
             with anyio.CancelScope(shield=True):
                 await self._end_nested_runs()
             self._live_run.record(self._cut_short())
         with anyio.CancelScope(shield=True):
             await self._live_run.settle()
+
+    @asynccontextmanager
+    async def _checking(self) -> AsyncGenerator[None]:
+        """Answers are checked as they come, where the run has checks."""
+        if self._checks is None:
+            yield
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._checks.attend)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def _completed(self, final: Final) -> RunCompleted:
+        """The end of a run whose final answer is kept, and whose files are checked once more."""
+        completed = await self._kept(final)
+        if self._checks is None or completed.unkept:
+            return completed
+        checked = await self._checks.final(final.agent, completed.changes)
+        fails = failing(checked, self._run_spec.policy.checks_policy)
+        return completed.model_copy(update={"failing_checks": fails})
 
     async def _end_nested_runs(self) -> None:
         """Before the run ends: what they cost is a part of it."""
@@ -273,7 +299,7 @@ class Conductor:
         """A round within its time."""
         setting, seconds = self._round_limit(play.number)
         limit = Countdown(seconds)
-        with self._live_run.limited(limit, lambda: member.name in self.state.resume_point.queued):
+        with self._live_run.limited(limit, lambda: play.awaits_checks or member.name in self.state.resume_point.queued):
             await play.play()
         if limit.ended_early:
             message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"

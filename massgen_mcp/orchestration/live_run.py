@@ -50,7 +50,7 @@ class LiveRun:
         self._changed = anyio.Event()
         self._limits: list[tuple[Countdown, Callable[[], bool]]] = []
         journal.listen(state.apply)
-        journal.listen(self._adjust_limits)
+        journal.listen(lambda _: self.look_at_limits())
 
     @property
     def coordination(self) -> Coordination:
@@ -92,7 +92,8 @@ class LiveRun:
             finally:
                 self._limits.remove(entry)
 
-    def _adjust_limits(self, _: LogRecord) -> None:
+    def look_at_limits(self) -> None:
+        """Let clocks stand or go as they should now, where no event says so."""
         for entry in self._limits:
             _adjust(*entry)
 

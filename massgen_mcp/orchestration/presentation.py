@@ -6,17 +6,19 @@ from contextlib import suppress
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
+from massgen_mcp.config.models import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.evidence_text import evidence_of
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.model_calls import ask
 from massgen_mcp.orchestration.shown_changes import shown_changes
-from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.run_state.agents import Vote
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, decoded, parse_arguments
@@ -60,11 +62,13 @@ async def _present(member: Member, attempt: Attempt, past: Sequence[Event]) -> s
 
 def _started(member: Member, attempt: Attempt) -> PresentationStarted:
     live_run = attempt.live_run
-    entries = live_run.coordination.ballot(member.name, whole=True).entries
-    answers = [live_run.coordination.content(entry.label) for entry in entries]
-    changes = shown_changes(live_run, entries, attempt.run_spec.answer_store).values()
+    ballot = live_run.coordination.ballot(member.name, whole=True)
+    answers = [live_run.coordination.content(entry.label) for entry in ballot.entries]
+    changes = shown_changes(live_run, ballot.entries, attempt.run_spec.answer_store).values()
+    evidence = evidence_of(ballot, live_run.coordination).values()
     reasons = [vote.reason for vote in _votes(live_run)]
-    opening, nonce = attempt.nonces(member.name, [*answers, *changes, *reasons, *live_run.caller.messages])
+    texts = [*answers, *changes, *evidence, *reasons, *live_run.caller.messages]
+    opening, nonce = attempt.nonces(member.name, texts)
     return PresentationStarted(agent=member.name, heard=len(live_run.caller.messages), opening=opening, nonce=nonce)
 
 
@@ -76,15 +80,17 @@ async def _write(member: Member, attempt: Attempt, talk: Conversation) -> str:
     usual = prompts.PRESENT if chosen else prompts.PRESENT_AT_ONCE
     task = member.templates.final_presentation_system_message or usual
     await member.ready()
+    if attempt.run_spec.policy.answer_format == "findings":
+        notes.append(prompts.FINDINGS)
     notes = [*([prompts.USE_TOOLS] if member.offered else []), *notes]
     system = prompts.system_prompt(task, member.system_message, notes, today=attempt.today)
     tools = tuple(tool.spec for tool in member.offered)
     while True:
         if reply := talk.reply:
             if not reply.tool_calls:
-                return _complete(with_sources(reply.text, reply.citations), reply.stop)
+                return _complete(reply.text, reply, attempt.run_spec.policy)
             if written := _written_answer(reply):
-                return _complete(with_sources(written, reply.citations), reply.stop)
+                return _complete(written, reply, attempt.run_spec.policy)
             await talk.use_tools(calls_of(reply))
             talk.reply = None
         if talk.fruitless > limits.enforcement_retries:
@@ -106,28 +112,32 @@ def _written_answer(reply: ModelReplied) -> str | None:
     return None
 
 
-def _complete(text: str, stop: str) -> str:
+def _complete(text: str, reply: ModelReplied, policy: OrchestratorConfig) -> str:
     """A final answer is whole, or it is none."""
-    if stop == "refusal":
+    if reply.stop == "refusal":
         raise BackendError("bad_reply", "the model refused to write the final answer")
-    if stop == "length":
+    if reply.stop == "length":
         raise BackendError("bad_reply", "the final answer was cut off at the model's output limit")
     if not is_visible(text):
         raise BackendError("bad_reply", "the model wrote an empty final answer")
-    return text
+    try:
+        return formed(text, reply.citations, policy)
+    except ToolRefused as refused:
+        raise BackendError("bad_reply", f"the final answer: {refused}") from None
 
 
 def _record(member: Member, attempt: Attempt, nonce: str) -> str:
     """All answers and votes under the presenter's own neutral names, and what to do with them."""
     live_run = attempt.live_run
     state = live_run.coordination
-    entries = state.ballot(member.name, whole=True).entries
+    ballot = state.ballot(member.name, whole=True)
+    entries = ballot.entries
     names = {entry.label: entry.name for entry in entries}
     answers = [(entry.name, state.content(entry.label)) for entry in entries]
     reasons = [(names[vote.label], vote.reason) for vote in _votes(live_run)]
     changes = shown_changes(live_run, entries, attempt.run_spec.answer_store)
-    own = names[state.label(member.name)]
-    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes)]
+    own, evidence = names[state.label(member.name)], evidence_of(ballot, state)
+    parts = [prompts.ballot_block(prompts.ALL_ANSWERS, answers, nonce, own=own, changes=changes, evidence=evidence)]
     if reasons:
         parts.append(prompts.reasons_block(prompts.VOTES, reasons, nonce))
     parts.append(prompts.write_block(others=len(answers) > 1, reasons=bool(reasons)))

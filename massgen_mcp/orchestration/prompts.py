@@ -11,6 +11,7 @@ from typing import cast
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.ballot import Ballot
+from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
 from massgen_mcp.markers import marked
 
@@ -67,6 +68,17 @@ OWN_COPIES = """\
 Your own copy of {of} is {names}: work there. What differs from the original in the end is your patch; it belongs to \
 your answer, and the others read it. Do not repeat it in the text."""
 
+FINDINGS = """\
+Every answer is a JSON document and nothing else:
+{"summary": "...", "findings": [{"file": "src/a.py", "line": 12, "severity": "blocker" | "major" | "minor", \
+"title": "...", "detail": "why it is wrong and how that shows", "fix": "..."}]}
+The worst finding first. `line` is that of the file as it is, or null. `findings` is [] if nothing is wrong."""
+
+EVIDENCE = """\
+Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a \
+check showed outweighs what an answer says of itself."""
+EXCLUDES = " An answer whose checks fail cannot be chosen while another one passes."
+
 REFUSALS: dict[ViolationCode, str] = {
     "empty_answer": "The answer is empty. Write the whole answer into `content`.",
     "answer_too_long": (
@@ -81,6 +93,7 @@ REFUSALS: dict[ViolationCode, str] = {
         "that one, or take another approach."
     ),
     "unknown_answer": "There is no answer named {name!r}. Choose one of: {choices}.",
+    "checks_fail": "The checks of {name}'s files fail while those of another answer pass. Choose one of: {choices}.",
     "stale_ballot": "The answers changed before your vote was counted. Read the current answers and decide again.",
     "nothing_to_vote_for": "There is no answer to vote for yet. Submit your own answer.",
     "empty_reason": "Give the reason for your vote in `reason`.",
@@ -204,6 +217,11 @@ def refusal(violation: Violation) -> str:
     return REFUSALS[violation.code].format(**violation.facts)
 
 
+def evidence_note(policy: ChecksPolicy) -> str:
+    """What a voter is told of checks."""
+    return EVIDENCE if policy == "informative" else EVIDENCE + EXCLUDES
+
+
 def system_prompt(task: str, own_instructions: str | None, notes: Iterable[str], *, today: str | None = None) -> str:
     """The system message: the task of this phase, notes on files, skills and markers, the date, the config's own
     instructions.
@@ -251,15 +269,18 @@ def ballot_block(
     *,
     own: str | None = None,
     changes: Mapping[str, str] = MappingProxyType({}),
+    evidence: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The answers as (neutral name, text), each with what it changes. `own`: the name of the reader's own one, if it is
-    among them.
+    """The answers as (neutral name, text), each with what it changes, and what checks say of that. `own`: the name of
+    the reader's own one, if it is among them.
     """
     parts = [f"{heading}{'' if own is None else WITH_OWN}:"]
     for name, text in answers:
         parts.append(marked("answer", text, nonce, name=name, yours=name == own))
         if name in changes:
             parts.append(marked("changes", changes[name], nonce, name=name))
+        if name in evidence:
+            parts.append(marked("checks", evidence[name], nonce, name=name))
     return "\n\n".join(parts)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
+from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn, MessageTemplates, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import AgentInfo, LogRecord
@@ -104,6 +105,8 @@ class RunSpec:
     """Where agents may ask the caller, if they may."""
     nested_runs: NestedRuns | None = None
     """Where agents may start runs, if they may."""
+    judge: FileJudge | None = None
+    """What checks the files of answers, if the run has checks."""
     report: Report = name_only
     """Where errors of our own go, with their traces."""
 

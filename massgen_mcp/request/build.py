@@ -13,6 +13,7 @@ from massgen_mcp.config import massgen_commands
 from massgen_mcp.config.adjusted import (
     CallLimits,
     rechecked,
+    with_checks,
     with_containers,
     with_context_paths,
     with_limits,
@@ -25,6 +26,7 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models import ContextPath
 from massgen_mcp.config.prices import operators_price_as
+from massgen_mcp.request.checkable import require_files, require_sandbox
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.sandboxes import require_programs
@@ -44,6 +46,10 @@ class Given(Terms):
     consent: Consent = field(default_factory=Consent)
     context_paths: Sequence[ContextPath] = ()
     """Those of the call, besides the config's."""
+    checks: Sequence[str] = ()
+    """The same of checks."""
+    checked: Path | None = None
+    """The directory that checks judge where neither the call nor the config names one."""
     enable_filesystem: bool = True
     """False: agents have no files, whatever the config says."""
     use_docker: bool = False
@@ -61,7 +67,7 @@ class Given(Terms):
 
 async def build_request(given: Given) -> RunRequest:
     """Raises `MassgenError`: invalid_arguments, config_not_found, config_invalid, config_untrusted, no_default_team,
-    key_refused, missing_key.
+    key_refused, missing_key, sandbox_denied.
     """
     check_question(given.question)
     if given.idempotency_key is not None:
@@ -79,7 +85,9 @@ async def adjusted_team(given: Given) -> Team:
     """The team with everything in its config that the call adds. Raises as `build_request`."""
     team = await _chosen(given)
     operators_price_as(team.environ)
-    config = with_context_paths(team.config, given.context_paths)
+    config = with_checks(with_context_paths(team.config, given.context_paths), given.checks)
+    if given.checked is not None and config.orchestrator.checks and not config.orchestrator.context_paths:
+        config = with_context_paths(config, (ContextPath(path=str(given.checked)),))
     if not given.enable_filesystem:
         config = without_files(config)
     if given.use_docker:
@@ -89,10 +97,12 @@ async def adjusted_team(given: Given) -> Team:
     if not given.caller_answers:
         config = without_caller(config)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
+    require_files(config)
     if given.only_plan:
         check_credentials(config, team.environ)
     else:
         require_keys(config, team.environ)
+        await require_sandbox(config, team.environ)
     return replace(team, config=config)
 
 

@@ -30,6 +30,7 @@ from massgen_mcp.config.variables import variables_in
 KEY = "key: "
 CLAUDE_CODE = "the Claude Code CLI"
 COMMANDS = "agents' commands in "
+CHECKS = "checks in "
 NETWORK = "that may reach "
 
 
@@ -101,7 +102,7 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    for commands in config.all_commands:
+    for commands in (*config.all_commands, *((orchestrator.commands,) if orchestrator.checks else ())):
         reads += [Path(path).resolve() for path in commands.readable]
         reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
     if orchestrator.coordination.use_skills:
@@ -164,19 +165,30 @@ def _commands(config: Config) -> Iterator[str]:
     clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
     for own in dict.fromkeys(cli.use_login for cli in clis):
         yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
-    told = [line for commands in config.all_commands for line in _commands_of(commands)]
+    told = [
+        line
+        for commands in config.all_commands
+        for line in (f"{COMMANDS}{_where(commands)}", *_reaches(COMMANDS, commands))
+    ]
+    commands, checks = config.orchestrator.commands, config.orchestrator.checks
+    told += [f"the check {on_one_line(command)} in {_where(commands)}" for command in checks]
+    told += list(_reaches(CHECKS, commands)) if checks else []
     yield from dict.fromkeys(told)
 
 
-def _commands_of(commands: CommandsConfig) -> Iterator[str]:
+def _reaches(whose: str, commands: CommandsConfig) -> Iterator[str]:
+    where = _where(commands)
+    yield from (f"{whose}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
+    if commands.open_network:
+        yield f"{whose}{where} {NETWORK}every host"
+
+
+def _where(commands: CommandsConfig) -> str:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
     where = f"a {commands.sandbox} container{image}" if commands.sandbox in CONTAINERS else "a sandbox"
     if commands.image_archive:
         where += f" with the programs of {on_one_line(commands.image_archive)}"
-    yield f"{COMMANDS}{where}"
-    yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
-    if commands.open_network:
-        yield f"{COMMANDS}{where} {NETWORK}every host"
+    return where
 
 
 def _settings(config: Config) -> Iterator[str]:

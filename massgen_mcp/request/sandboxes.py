@@ -22,6 +22,11 @@ async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[C
     return {commands: await _chosen(commands, environ) for commands in config.all_commands}
 
 
+async def sandbox_of_checks(config: Config, environ: Mapping[str, str]) -> Choice:
+    """The level for checks: that of the team's commands, whether agents have them or not. Raises as `chosen_sandboxes`."""
+    return await _chosen(config.orchestrator.commands, environ)
+
+
 async def sandboxes_of_servers(config: Config, environ: Mapping[str, str]) -> dict[tuple[str, ...], Choice]:
     """The sandbox for the MCP servers that run in one, by what they may connect to. Raises as `chosen_sandboxes`."""
     servers = [server for agent in config.agents for server in agent.mcp_servers.values()]

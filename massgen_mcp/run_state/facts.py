@@ -15,6 +15,8 @@ from massgen_mcp.events import (
     BaseTaken,
     Camp,
     Changes,
+    CheckOutcome,
+    FilesChecked,
     InputRequired,
     NestedRunEnded,
     NestedRunStarted,
@@ -75,6 +77,11 @@ class RunFacts:
     """The latest final answer, of this attempt or an earlier one."""
     earlier_final: Final | None = None
     """The final answer of the attempts before this one."""
+    check_outcomes: dict[tuple[str, str], CheckOutcome] = field(default_factory=dict[tuple[str, str], CheckOutcome])
+    """By the id of the files and the command."""
+    checked_base: FilesChecked | None = None
+    checked_final: FilesChecked | None = None
+    """What checks said of the base, and of the files of the final answer; the rules know those of the answers."""
     presentation_failed: PresentationFailed | None = None
     end: RunEnd | None = None
     started_at: float | None = None
@@ -261,6 +268,13 @@ class RunFacts:
             f"MCP server {server} of {', '.join(self.agents[agent].info.id for agent in agents)}: {why}"
             for (server, agents), why in self.servers_lost.items()
         ]
+
+    # -- checks -----------------------------------------------------------------------------------------------------
+
+    @property
+    def failing_checks(self) -> tuple[str, ...]:
+        """The checks that the files of the final answer do not pass, of a completed run."""
+        return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
 
     # -- the caller and the budget --------------------------------------------------------------------------------
 

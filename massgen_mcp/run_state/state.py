@@ -98,6 +98,10 @@ class RunState(RunFacts):
                 pass  # what there is to know of it, a part has folded in
             case events.ServerLost():
                 self.servers_lost[event.server, event.agents] = event.message
+            case events.CheckFinished():
+                self.check_outcomes[event.tree, event.outcome.command] = event.outcome
+            case events.FilesChecked():
+                self._checked(event)
             case events.NestedRunStarted():
                 self.nested_runs[event.run_id] = event
             case events.NestedRunEnded():
@@ -162,6 +166,17 @@ class RunState(RunFacts):
         cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
+
+    def _checked(self, event: events.FilesChecked) -> None:
+        match event.subject:
+            case "base":
+                self.checked_base = event
+            case "final":
+                self.checked_final = event
+            case "answer":
+                pass  # the rules have folded it in
+            case _:
+                assert_never(event.subject)
 
     def _answered(self, event: events.AnswerSubmitted) -> None:
         agent = self.agents[event.agent]

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import Ag2BackendConfig, AgentConfig, CommandsConfig, Config, CoordinationConfig
+from massgen_mcp.checks.judge import CheckRules, FileJudge
+from massgen_mcp.checks.protected import Protection
+from massgen_mcp.config.models import (
+    Ag2BackendConfig,
+    AgentConfig,
+    CommandsConfig,
+    Config,
+    CoordinationConfig,
+    OrchestratorConfig,
+)
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
@@ -64,21 +73,47 @@ def _command_rules(
         level,
         usual_seconds=config.timeout_seconds,
         most_seconds=max(config.timeout_seconds, config.max_seconds),
-        bounds=Bounds(
-            memory_bytes=config.max_memory_mb * MIB,
-            processes=config.max_processes,
-            disk_bytes=config.max_disk_mb * MIB,
-            processors=config.max_cpus,
-        ),
+        bounds=_bounds(config),
         network=config.network,
         open_network=config.open_network,
-        readable=tuple(Path(path) for path in config.readable),
+        readable=_readable(config),
         hidden=hidden,
         image=config.image,
         unpacked=unpacked,
         allowed=config.allowed,
         blocked=config.blocked,
     )
+
+
+def check_rules(
+    config: OrchestratorConfig, level: LevelName, unpacked: Image | None, hidden: tuple[Path, ...]
+) -> CheckRules:
+    """What the config says of checks; the sandbox is that of commands. `hidden`: what no check ever sees."""
+    commands = config.commands
+    return CheckRules(
+        level,
+        replace(_bounds(commands), seconds=config.checks_timeout_seconds),
+        Protection(config.protect, config.checks),
+        network=commands.network,
+        open_network=commands.open_network,
+        toolchains=_readable(commands),
+        hidden=hidden,
+        image=commands.image,
+        unpacked=unpacked,
+    )
+
+
+def _bounds(config: CommandsConfig) -> Bounds:
+    return Bounds(
+        memory_bytes=config.max_memory_mb * MIB,
+        processes=config.max_processes,
+        disk_bytes=config.max_disk_mb * MIB,
+        processors=config.max_cpus,
+    )
+
+
+def _readable(config: CommandsConfig) -> tuple[Path, ...]:
+    return tuple(Path(path) for path in config.readable)
 
 
 def assemble(
@@ -92,11 +127,12 @@ def assemble(
     server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
     copies: WorkingCopies | None = None,
+    judge: FileJudge | None = None,
 ) -> RunSpec:
     """The team with its tools and rules. Workspaces and memories that are there are gone on with. Backends, limiters
     and tariffs are one per agent. `command_access`, `server_access`: None where agents run no commands, or have no
     MCP servers. `nested_host`: who executes runs that agents start; None: nobody does. `copies`: those of the caller's
-    directories that lie in the workspaces.
+    directories that lie in the workspaces. `judge`: what checks answers.
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
@@ -143,6 +179,7 @@ def assemble(
             early_decision=orchestrator.early_decision,
             novelty=orchestrator.answer_novelty_requirement,
             seed=run_id,
+            checks=None if judge is None else orchestrator.checks_policy,
         ),
         limits=Limits(
             run_seconds=timeouts.orchestrator_timeout_seconds,
@@ -158,6 +195,7 @@ def assemble(
         shared_notes=board.text,
         caller_questions=caller_questions,
         nested_runs=nested_runs,
+        judge=judge,
         budget=config.budget,
         context_names=tuple(mount.name for mount in mounts),
         copies=copies.names if copies is not None else (),

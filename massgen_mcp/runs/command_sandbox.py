@@ -6,7 +6,7 @@ from pathlib import Path
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.request.sandboxes import chosen_sandboxes, sandboxes_of_servers
+from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
 from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.runs.doctor import Check
 from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, survey
@@ -24,19 +24,31 @@ def _told(choice: Choice) -> str:
 
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
-    """For whoever starts a run: where its commands run and what does not work there, or why there are none and how to
-    get them; and where its MCP servers do. Empty where the config asks for none. Raises `MassgenError` for an unusable
-    variable.
+    """For whoever starts a run: where its commands and checks run and what does not work there, or why they do not and
+    how to get them; and where its MCP servers do. Empty where the config asks for none. Raises `MassgenError` for an
+    unusable variable.
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
     told = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
     if there:
-        broken = "; ".join(dict.fromkeys(note for choice in there for note in choice.broken))
-        told.append(f"Agents run commands in the sandbox {told_of(there)}{f'; {broken}' if broken else ''}.")
+        told.append(f"Agents run commands in the sandbox {_with_what_is_broken(there)}.")
+    if config.orchestrator.checks:
+        checking = await sandbox_of_checks(config, environ)
+        where = (
+            f"run in the sandbox {_with_what_is_broken([checking])}"
+            if checking.level
+            else f"cannot run: {checking.why}"
+        )
+        told.append(f"Checks {where}.")
     servers = servers_told(config, await sandboxes_of_servers(config, environ))
     told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
     return " ".join(told)
+
+
+def _with_what_is_broken(choices: list[Choice]) -> str:
+    broken = "; ".join(dict.fromkeys(note for choice in choices for note in choice.broken))
+    return f"{told_of(choices)}{f'; {broken}' if broken else ''}"
 
 
 async def sandbox_checks() -> list[Check]:

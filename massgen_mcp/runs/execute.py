@@ -30,6 +30,7 @@ from massgen_mcp.events import (
     TERMINAL,
     AgentInfo,
     BaseTaken,
+    FilesChecked,
     LogRecord,
     RunFailed,
     RunStarted,
@@ -51,6 +52,7 @@ from massgen_mcp.runs.assembly import CommandAccess, assemble
 from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control, Request
+from massgen_mcp.runs.judging import Judging, prepare_judging
 from massgen_mcp.runs.publishing import Publisher, write_status
 from massgen_mcp.runs.run_log import RunLog, guarded
 from massgen_mcp.runs.tracing import trace_of
@@ -156,7 +158,8 @@ async def execute_run(
         hidden = (find_home(environ).path,)
         prepare = partial(prepare_copies, run, config, begun=bool(past), hidden=hidden)
         copies, base_taken = await anyio.to_thread.run_sync(prepare)
-        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies)
+        judging = await prepare_judging(run, config, environ, copies)
+        team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host, copies, judging.judge)
         run_spec = replace(team, report=log.report)
         _open_workspaces(run_spec, cleanup)
 
@@ -182,7 +185,7 @@ async def execute_run(
                     journal.record(_started(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken)
                 losses.record_in(journal, state)
-                await conductor.conduct()
+                await _conduct(conductor, journal, state, judging)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -212,12 +215,23 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
         journal.record(taken)
 
 
-def _failed(state: RunState, message: str) -> RunFailed:
-    """The end of a run by a fault of ours, with the best answer that can still be had."""
+async def _conduct(conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging) -> None:
+    """To the run's end; at once, where its checks have no sandbox: they do not run without."""
+    if judging.denied:
+        journal.record(_failed(state, judging.denied, "sandbox_denied"))
+        await journal.settle()
+        return
+    if judging.problem and state.checked_base is None:
+        journal.record(FilesChecked(subject="base", problem=judging.problem))
+    await conductor.conduct()
+
+
+def _failed(state: RunState, message: str, reason: FailureReason = "internal") -> RunFailed:
+    """The end of a run that cannot go on here, with the best answer that can still be had."""
     winner = answer = None
     with suppress(Exception):
         winner, answer = state.best()
-    return RunFailed(reason="internal", message=message, winner=winner, answer=answer)
+    return RunFailed(reason=reason, message=message, winner=winner, answer=answer)
 
 
 def _backend(

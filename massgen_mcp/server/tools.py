@@ -14,9 +14,10 @@ from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models import ContextPath
+from massgen_mcp.config.models import Config, ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
@@ -98,6 +99,9 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
                 max_length=20,
             ),
         ] = None,
+        checks: Annotated[
+            list[str] | None, Field(description="Commands that judge what answers change there.", max_length=10)
+        ] = None,
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
         max_answers: Annotated[
@@ -126,6 +130,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
                 environ=os.environ,
                 consent=_granted(paths),
                 context_paths=paths,
+                checks=tuple(checks or ()),
                 limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
                 caller_answers=True,
                 session_id=session_id,
@@ -138,6 +143,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
         reach = reach_of(team.config, os.environ, Path.cwd())
         commands = await sandbox_note(team.config, os.environ)
         if dry_run:
+            commands = f"{commands} {_proposal(team.config)}".strip()
             expected = await estimate(team.config, request.question, os.environ)
             return results.planned(team, reach, expected, os.environ, keys_of_client(context), commands)
         view, reused = await service.start(request)
@@ -249,6 +255,14 @@ def _named(config: str | None, models: list[str] | None, num_agents: int | None)
         models=tuple(models or ()),
         num_agents=num_agents,
     )
+
+
+def _proposal(config: Config) -> str:
+    """For a run without checks: those that its directories seem to have. They are not run."""
+    if config.orchestrator.checks:
+        return ""
+    found = proposed_checks(Path(context.path) for context in config.orchestrator.context_paths)
+    return f"Possible checks, none of which has run: {', '.join(f'`{one}`' for one in found)}." if found else ""
 
 
 def _granted(paths: Sequence[ContextPath]) -> Consent:

@@ -5,11 +5,11 @@ not know how a level of the sandbox works.
 """
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, assert_never
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -18,22 +18,18 @@ from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
 from massgen_mcp.sandbox import Bounds, Ended, Image, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Mount, Workspace
 from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
-HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
-"""What is kept of the beginning and of the end of what a command prints."""
-MAX_PRINTED_BYTES = 64 * 1024 * 1024
-"""A command that prints more is ended."""
 MAX_IN_BACKGROUND = 8
 MAX_LOOKED_AT = 200_000
 """Entries of a person's directory in the search for what must be hidden in it."""
 MAX_SHOWN = 200
 MAX_RULE = 4_000
 """Characters of a rule for commands as an agent reads it."""
-MIB = 1024 * 1024
 
 
 def _without_nul(command: str) -> str:
@@ -56,34 +52,6 @@ class ReadCommand(Arguments):
 
 class StopCommand(Arguments):
     id: str
-
-
-class Output:
-    """What a command printed: its beginning, its end, and how much there was. With `forget` only what is new."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._head = bytearray()
-        self._tail = bytearray()
-
-    def take(self, data: bytes) -> None:
-        self.total += len(data)
-        room = HEAD_BYTES - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:] if room > 0 else data
-        del self._tail[: max(0, len(self._tail) - TAIL_BYTES)]
-
-    def forget(self) -> None:
-        self.total = 0
-        self._head.clear()
-        self._tail.clear()
-
-    def text(self) -> str:
-        left_out = self.total - len(self._head) - len(self._tail)
-        if not left_out:
-            return bytes(self._head + self._tail).decode(errors="replace")
-        told = f"\n[{left_out} bytes are left out here]\n"
-        return self._head.decode(errors="replace") + told + self._tail.decode(errors="replace")
 
 
 @dataclass(slots=True)
@@ -205,7 +173,7 @@ class Commands:
         policy, notes = await self._policy(seconds)
         output = Output()
         async with spawn(_shell(wanted.command), policy, self._rules.level) as process:
-            too_much = await _take(process, output)
+            too_much = await take(process, output)
             ended = await process.wait()
         return _finished(ended, output.text(), notes, limit=seconds, too_much=too_much)
 
@@ -254,7 +222,7 @@ class Commands:
             async with spawn(_shell(one.command), policy, self._rules.level) as process:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_stop_when, one.stop, process)
-                    one.too_much = await _take(process, one.output, one.tell)
+                    one.too_much = await take(process, one.output, one.tell)
                     tasks.cancel_scope.cancel()
                 ended = await process.wait()
         except SandboxFailed as failed:
@@ -361,50 +329,12 @@ def _concealed(mount: Mount) -> list[Path] | None:
     return [mount.host / path for path in found] if whole else None
 
 
-async def _take(process: SandboxedProcess, output: Output, tell: Callable[[], None] = lambda: None) -> bool:
-    """Read what the command prints until its last process is gone; True if that was too much."""
-    try:
-        while True:
-            output.take(await process.stdout.receive())
-            tell()
-            if output.total > MAX_PRINTED_BYTES:
-                await process.stop()
-                return True
-    except (anyio.EndOfStream, anyio.ClosedResourceError):
-        return False
-
-
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:
     await wanted.wait()
     await process.stop()
 
 
 def _finished(ended: Ended, text: str, notes: Iterable[str], *, limit: float, too_much: bool) -> ToolResult:
-    how = f"printed more than {MAX_PRINTED_BYTES // MIB} MB, ended" if too_much else _how(ended, limit)
     bad = too_much or ended.reason != "exited"
-    whole = "\n".join([f"[{how}, {ended.seconds:.1f} s]", *notes, text])
+    whole = "\n".join([f"[{how_ended(ended, limit, too_much=too_much)}, {ended.seconds:.1f} s]", *notes, text])
     return ToolResult(whole.rstrip("\n"), is_error=bad, foreign=bool(text))
-
-
-def _how(ended: Ended, limit: float) -> str:
-    match ended.reason:
-        case "exited":
-            return f"exit code {ended.code}"
-        case "time":
-            return f"ended after {limit:g} s, its time limit"
-        case "memory":
-            return "ended: it used more memory than it may"
-        case "processes":
-            return "ended: it started more processes than it may"
-        case "disk":
-            return "ended: its files take more room than they may; delete some first"
-        case "files":
-            return "ended: there are more files than there may be; delete some first"
-        case "stopped":
-            return "stopped"
-        case "failed":
-            return f"did not run: the sandbox could not start it ({ended.message})"
-        case "lost":
-            return "ended: the process that kept it was lost"
-        case _:
-            assert_never(ended.reason)

@@ -10,6 +10,7 @@ from typing import Any
 
 from massgen_mcp.events import LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.checks import checks
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, counted, sentence_of
@@ -45,6 +46,7 @@ def coordination_events(run: RunState, records: Iterable[LogRecord]) -> dict[str
             "spent": spent_json(run.spent),
             **({"parent_run_id": run.parent} if run.parent else {}),
         },
+        **({"checks": checked} if (checked := checks(run)) else {}),
         **({"nested_runs": nested_runs(run)} if run.nested_runs else {}),
         "vote_results": vote_results(run),
         "camps": [camp.model_dump(mode="json") for camp in run.camps],

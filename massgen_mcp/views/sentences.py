@@ -69,9 +69,12 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
         case events.RunCompleted():
             text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
+            if event.failing_checks:
+                text = f"{text}; its files fail {_commands(event.failing_checks)}"
             if event.unkept:
                 return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
-            return Sentence(text, event.answer, record="session_end")
+            level: Level = "WARNING" if event.failing_checks else "INFO"
+            return Sentence(text, event.answer, level, record="session_end")
         case events.RunFailed():
             text = f"failed ({event.reason}); {_best(event.winner)}"
             return Sentence(text, event.message, "ERROR", record="session_end")
@@ -175,6 +178,12 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
         case events.RunOffStarted():
             text = f"the votes are tied: {', '.join(event.voters)} vote once more, for {' or '.join(event.candidates)}"
             return Sentence(text, record="run_off_started", live="busy")
+        case events.CheckFinished():
+            outcome = event.outcome
+            text = f"check {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
+            return Sentence(text, outcome.excerpt, level="DEBUG")
+        case events.FilesChecked():
+            return _checked(event)
         case events.AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             text = f"dropped ({event.reason})"
@@ -199,6 +208,34 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
             return Sentence(f"{event.type}: an event of a newer massgen-mcp, unknown here", level="WARNING")
         case _:
             assert_never(event)
+
+
+def _checked(event: events.FilesChecked) -> Sentence:
+    whose = {"base": "the unchanged files", "answer": f"the files of {event.label}", "final": "the final files"}
+    if event.problem:
+        text = f"{whose[event.subject]} could not be checked"
+        return Sentence(text, event.problem, "WARNING", record="files_checked", live="bad", mark="!")
+    if not event.outcomes:
+        return Sentence(f"{whose[event.subject]} are unchanged: nothing to check", record="files_checked")
+    told = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.outcomes)
+    failed = [outcome for outcome in event.outcomes if outcome.result != "passed"]
+    before = [outcome.command for outcome in failed if outcome.command in event.fails_before]
+    notes = f"; not passed before either: {', '.join(before)}" if before and event.subject != "base" else ""
+    if event.restored:
+        own = ", ".join(f"{outcome.command}: {_words(outcome.result)}" for outcome in event.own)
+        notes += f"; protected files checked as they were: {', '.join(event.restored)}; with its own: {own}"
+    return Sentence(
+        f"checks of {whose[event.subject]}: {told}{notes}",
+        failed[0].excerpt if failed else "",
+        "WARNING" if failed else "INFO",
+        record="files_checked",
+        live="busy" if len(failed) == len(before) else "bad",
+        mark="✗" if failed else "✓",
+    )
+
+
+def _commands(commands: Sequence[str]) -> str:
+    return ", ".join(f"`{command}`" for command in commands)
 
 
 def _replied(event: events.ModelReplied) -> Sentence:

@@ -24,7 +24,9 @@ from massgen_mcp.events import (
     BudgetRaised,
     BudgetReached,
     CallerSaid,
+    CheckFinished,
     Cost,
+    FilesChecked,
     FinishRequested,
     FirstAnswersClosed,
     InputGiven,
@@ -123,6 +125,8 @@ class Spans:
                 | ModelCallAdmitted()
                 | FirstAnswersClosed()
                 | RunOffStarted()
+                | CheckFinished()
+                | FilesChecked()
                 | WinnerChosen()
                 | AnswerEvaluated()
                 | NestedRunStarted()

@@ -7,6 +7,7 @@ from typing import Any
 
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.checks import checks
 from massgen_mcp.views.nested_runs import nested_runs
 from massgen_mcp.views.spent import spent_json
 
@@ -45,6 +46,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
             "by_agent": {agent: spent_json(spent) for agent, spent in run.budget.spending.by_agent.items()},
             **nested,
         },
+        **({"checks": checked} if (checked := checks(run)) else {}),
         **({"nested_runs": nested_runs(run)} if run.nested_runs else {}),
     }
 

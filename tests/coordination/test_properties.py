@@ -8,13 +8,16 @@ import pytest
 
 from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import decision
+from massgen_mcp.coordination.evidence import ChecksPolicy, passes
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events import (
     AgentDropped,
     AnswerSubmitted,
     BallotChanged,
+    CheckOutcome,
     Event,
+    FilesChecked,
     FirstAnswersClosed,
     RoundStarted,
     RunOffStarted,
@@ -49,7 +52,8 @@ class Play:
         agents = tuple(f"agent_{letter}" for letter in "abcdefg"[: self.random.randint(1, 7)])
         self.limit = self.random.randint(1, 4)
         early: EarlyDecision = self.random.choice(("off", "proven", "majority"))
-        self.rules = Rules(max_answers=self.limit, early_decision=early, seed=str(self.seed))
+        checks: ChecksPolicy | None = self.random.choice((None, "informative", "required", "goal"))
+        self.rules = Rules(max_answers=self.limit, early_decision=early, seed=str(self.seed), checks=checks)
         self.state = Coordination.begin(agents, self.rules)
 
     def happen(self, event: Event) -> None:
@@ -61,7 +65,11 @@ class Play:
 
     def run(self) -> "Play":
         while self.state.winner is None and (live := self.state.live):
-            if not any(self._move(agent) for agent in self.random.sample(live, len(live))):
+            if any(self._move(agent) for agent in self.random.sample(live, len(live))):
+                continue
+            if self.state.unchecked:
+                self._check()
+            else:
                 assert self.state.unanswered, "nobody can move and nobody is waited for: a deadlock"
                 self.happen(FirstAnswersClosed(awaited=self.state.unanswered))
         return self
@@ -80,6 +88,7 @@ class Play:
 
     def _go_on(self, agent: str) -> None:
         if self.state.outdated(agent) and self.random.random() < 0.7:
+            self._check()
             ballot = self.state.ballot(agent)
             self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
         else:
@@ -97,12 +106,24 @@ class Play:
         if isinstance(verdict, Violation):
             if verdict.code == "stale_ballot":
                 self.stale += 1
+                self._check()
                 ballot = self.state.ballot(agent)
                 self.happen(BallotChanged(agent=agent, revision=ballot.revision, ballot=ballot.entries))
             return
         self.accepted += 1
         self.happen(verdict)
         self.in_round.discard(agent)
+
+    def _check(self) -> None:
+        """Whoever is shown a ballot waits until the checks of its answers have run."""
+        for label in self.state.unchecked:
+            results = [self.random.choice(("passed", "failed", "not_run")) for _ in range(self.random.randint(0, 2))]
+            outcomes = tuple(
+                CheckOutcome.model_validate({"command": f"check {n}", "result": result, "how": "", "seconds": 1})
+                for n, result in enumerate(results)
+            )
+            before = ("check 1",) if self.random.random() < 0.3 else ()
+            self.happen(FilesChecked(subject="answer", label=label, outcomes=outcomes, fails_before=before))
 
     def _vote(self, agent: str) -> Event | Violation:
         same = [f"agent{place}" for place in range(1, 8) if self.random.random() < 0.3]
@@ -174,6 +195,21 @@ def test_the_winner_is_the_most_voted_answer_of_the_most_voted_camp(plays: list[
         assert camp.votes == max(other.votes for other in winner.camps), f"seed {play.seed}"
         assert winner.votes[winner.label] == max(winner.votes[label] for label in camp.answers), f"seed {play.seed}"
         assert play.state.author(winner.label) == winner.agent
+
+
+def test_an_answer_whose_checks_fail_never_wins_or_gets_a_vote_while_another_one_passes(plays: list[Play]) -> None:
+    excluded = 0
+    for play in plays:
+        out, winner = play.state.excluded, play.state.winner
+        if winner is None or not out:
+            continue
+        excluded += 1
+        assert winner.label not in out, f"seed {play.seed}"
+        assert not any(winner.votes[label] for label in out), f"seed {play.seed}"
+        policy = play.rules.checks
+        assert policy in ("required", "goal")
+        assert any(passes(play.state.evidence[label], policy) for label in winner.votes), f"seed {play.seed}"
+    assert excluded > 500
 
 
 def test_a_run_off_is_held_once_among_tied_camps_and_its_most_voted_candidate_wins(plays: list[Play]) -> None:

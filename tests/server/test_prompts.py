@@ -12,6 +12,7 @@ from tests.harness import MODES, Mode, TempHome, call
 PROMPTS = {
     "analyze_runs": {"run_id": False, "agent": False},
     "delegate": {"question": True, "config": False},
+    "fix_failing_test": {"check": True, "config": False},
     "review_changes": {"base": False, "config": False},
     "root_cause": {"symptom": True, "config": False},
     "second_opinion": {"subject": True, "config": False},

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from massgen_mcp.sandbox import LevelName
-from massgen_mcp.tools.commands import HEAD_BYTES, TAIL_BYTES
+from massgen_mcp.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from tests.harness import poll_until
 from tests.sandbox.at_work import hands, living
 from tests.sandbox.table import LEVELS

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from opentelemetry.trace import NoOpTracer
 
-from massgen_mcp.events import AgentInfo, AnyEvent, Event, LogRecord, RunStarted
+from massgen_mcp.events import AgentInfo, AnyEvent, CheckOutcome, Event, LogRecord, RunStarted
 from massgen_mcp.page.history import History
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
@@ -61,6 +61,9 @@ def example(event_type: type[Event]) -> Event:
     fields: dict[str, Any] = {}
     for name, field in event_type.model_fields.items():
         if field.is_required():
+            if field.annotation is CheckOutcome:
+                fields[name] = example(CheckOutcome)
+                continue
             words = [value for value in get_args(field.annotation) if isinstance(value, str)]
             kind = getattr(get_origin(field.annotation) or field.annotation, "__name__", "")
             fields[name] = words[0] if words else values.get(kind, () if kind == "tuple" else None)

@@ -29,6 +29,7 @@ from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
+from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import money_notes, spent_text
 
@@ -199,6 +200,7 @@ def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
     told += map(preview, run.server_losses)
+    told += map(preview, check_notes(run))
     if run.budget_reached:  # calls of unknown price are in the line of the cost already
         told += money_notes(run)
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]

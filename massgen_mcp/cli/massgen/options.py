@@ -82,6 +82,8 @@ class Options:
     backend: str | None = None
     num_agents: int | None = None
     system_message: str | None = None
+    checks: tuple[str, ...] = ()
+    """Of `--check`, in their order."""
     automation: bool = False
     output_file: Path | None = None
     no_display: bool = False
@@ -113,6 +115,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     given = parser.parse_args(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
     _check_together(parser, given, named_team=bool(given.model or given.models or given.backend))
     given.models = (*filter(None, [given.model]), *given.models)
+    given.checks = tuple(given.checks)
     return Options(**{one.name: getattr(given, one.name) for one in fields(Options)})
 
 
@@ -138,7 +141,7 @@ def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, 
 def _changes_the_run(given: argparse.Namespace) -> bool:
     """Whether anything is said about the team, the session or the files of a run."""
     team = (given.config, given.trust, given.select, given.init, given.model, given.models, given.backend)
-    return any((*team, given.num_agents, given.system_message, given.no_logs, given.session_id))
+    return any((*team, given.num_agents, given.system_message, given.checks, given.no_logs, given.session_id))
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
@@ -182,6 +185,14 @@ def make_parser() -> argparse.ArgumentParser:
     team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
     team.add_argument("--num-agents", metavar="N", type=int, help="deal the models out to this many agents")
     team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
+    team.add_argument(
+        "--check",
+        metavar="COMMAND",
+        dest="checks",
+        action="append",
+        default=[],
+        help="a command that judges what answers change in the context paths, such as 'make test'; may be repeated",
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
     output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")

@@ -53,6 +53,8 @@ def given_of(
         environ=environ,
         consent=Consent(ask=ask, as_it_is=as_it_is, digest=None if as_it_is else options.trust, options=True),
         context_paths=context_paths,
+        checks=options.checks,
+        checked=cwd,
         system_message=options.system_message,
         replaces_system_messages=True,
         caller_answers=shown_live(options, environ),

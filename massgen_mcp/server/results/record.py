@@ -1,14 +1,18 @@
 """What led to an answer: the votes with their reasons, dissent, who was dropped, what was used."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from massgen_mcp.events import FilesChecked
 from massgen_mcp.money.spending import Spent
+from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
 from massgen_mcp.server.results.reply import Part, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
 
 SOURCE_CHARACTERS = 80
+COMMAND_CHARACTERS = 100
 
 
 class VoteLine(Part):
@@ -31,6 +35,31 @@ class Dropped(Part):
     agent: str
     reason: str
     message: str
+
+
+class CheckLine(Part):
+    """How one check came out on the files of `of`: `base`, an agent's answer by its label, or `final`."""
+
+    of: str
+    agent: str | None = None
+    command: str
+    result: str
+    how: str
+    seconds: float
+    not_passed_before: bool | None = None
+    """True where it does not pass on the base either."""
+    with_own_files: str | None = None
+    """Where the answer changed protected files, which are judged as in the base: how it comes out with its own."""
+    excerpt: str | None = None
+
+    def text(self) -> str:
+        whose = self.of if self.agent is None else f"{self.agent} ({self.of})"
+        return listed(
+            f"check of {whose}: {self.result}: {self.command} ({self.how}, {number(self.seconds)} s)",
+            "not passed before either" if self.not_passed_before else None,
+            f"with its own versions of protected files: {self.with_own_files}" if self.with_own_files else None,
+            self.excerpt,
+        )
 
 
 class NestedRun(Part):
@@ -93,16 +122,18 @@ class Detail:
     message: int | None
     nested: int | None = None
     paths: bool = True
+    excerpt: int | None = None
+    """Characters of the output of a check that failed."""
     files: int | None = None
     """How many changed files are listed."""
 
 
 ALL = Detail(None, None, None)
 DETAILS = (
-    Detail(500, 1_000, 300, 20, files=40),
-    Detail(200, 300, 200, 10, files=20),
-    Detail(80, 100, 80, 5, files=10),
-    Detail(20, 20, 20, 0, paths=False, files=3),
+    Detail(500, 1_000, 300, 20, files=40, excerpt=500),
+    Detail(200, 300, 200, 10, files=20, excerpt=200),
+    Detail(80, 100, 80, 5, files=10, excerpt=0),
+    Detail(20, 20, 20, 0, paths=False, files=3, excerpt=0),
 )
 
 
@@ -111,6 +142,7 @@ class Led:
     """What led to an answer, as far as it may be long."""
 
     reason: str | None
+    checks: list[CheckLine]
     votes: list[VoteLine]
     dissent: list[Dissent]
     degraded: list[Dropped]
@@ -120,7 +152,8 @@ class Led:
 def led_to_it(view: RunView, detail: Detail) -> Led:
     reason = reason_of(view, None if detail is ALL else REASON_CHARACTERS)
     nested = nested_of(view)[: detail.nested]
-    return Led(reason, votes_of(view, detail), _dissent(view, detail), degraded_of(view, detail), nested)
+    votes, checks = votes_of(view, detail), checks_of(view, detail)
+    return Led(reason, checks, votes, _dissent(view, detail), degraded_of(view, detail), nested)
 
 
 def nested_of(view: RunView) -> list[NestedRun]:
@@ -140,6 +173,30 @@ def nested_of(view: RunView) -> list[NestedRun]:
             )
         )
     return lines
+
+
+def checks_of(view: RunView, detail: Detail) -> list[CheckLine]:
+    """The final files first, then those of the answers, then the base."""
+    run = view.snapshot
+    found = [run.checked_final, *run.coordination.evidence.values(), run.checked_base]
+    return [line for checked in found if checked is not None for line in _check_lines(run, checked, detail)]
+
+
+def _check_lines(run: RunState, checked: FilesChecked, detail: Detail) -> Iterator[CheckLine]:
+    own = {outcome.command: outcome for outcome in checked.own}
+    for outcome in checked.outcomes:
+        excerpt = shortened(outcome.excerpt, detail.excerpt) if detail.excerpt != 0 else ""
+        yield CheckLine(
+            of=checked.label or checked.subject,
+            agent=id_of(run, checked.agent) if checked.agent else None,
+            command=shortened(outcome.command, COMMAND_CHARACTERS),
+            result=outcome.result,
+            how=outcome.how,
+            seconds=round(outcome.seconds, 1),
+            not_passed_before=outcome.command in checked.fails_before or None,
+            with_own_files=own[outcome.command].result if outcome.command in own else None,
+            excerpt=excerpt or None,
+        )
 
 
 def votes_of(view: RunView, detail: Detail) -> list[VoteLine]:

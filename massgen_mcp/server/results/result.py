@@ -16,6 +16,7 @@ from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.results.record import (
     ALL,
     DETAILS,
+    CheckLine,
     Detail,
     Dissent,
     Dropped,
@@ -61,6 +62,7 @@ class Result(Reply):
     """From here on only on the first page."""
     files: Files | None = None
     """What the answer changes of the caller's files; absent where agents had no copies of any."""
+    checks: list[CheckLine] | None = None
     vote_counts: dict[str, int] | None = None
     votes: list[VoteLine] | None = None
     dissent: list[Dissent] | None = None
@@ -99,6 +101,7 @@ class Result(Reply):
         yield self.note
         yield f"team: {team_text(self.team)}" if self.team else None
         yield from self.files.lines() if self.files is not None else ()
+        yield from (check.text() for check in self.checks or ())
         counts = ", ".join(f"{label} {votes}" for label, votes in (self.vote_counts or {}).items())
         yield f"votes: {counts}" if counts else None
         for vote in self.votes or ():
@@ -242,6 +245,7 @@ class _Pages:
             winner=id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
             files=files,
+            checks=led.checks or None,
             vote_counts=run.winner.votes if run.winner else run.tally,
             votes=led.votes,
             dissent=led.dissent,

@@ -5,6 +5,7 @@ from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
+from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
@@ -90,6 +91,7 @@ def note_on_result(view: RunView) -> str | None:
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
     parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    parts += [f"{note}." for note in check_notes(view.snapshot)]
     lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
     return " ".join([*parts, *lost, *filter(None, [note_on(view)])]) or None
 

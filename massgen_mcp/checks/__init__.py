@@ -1,0 +1,13 @@
+"""Checks: commands of the user's that judge the files of every answer alike.
+
+    judge = FileJudge(repository, base, place, check_rules)
+    subject = await judge.subject(tree)                  # what of an answer's files is judged
+    outcome = await judge.check(subject.tree, "make test")  # on a fresh check-out, in the sandbox
+
+- `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.
+- `excerpt`: which lines of what a check printed tell why it failed. Pure.
+- `judge`: lays the files out and runs a check on them.
+- `proposals`: which checks a directory seems to have. Reads, and runs nothing.
+
+Must not know agents, votes or events of a run but the outcome of a check.
+"""

@@ -1,0 +1,163 @@
+"""Lays the files of an answer out, with protected ones as they are in the base, and runs a check on them.
+
+Every check begins on a fresh check-out with an empty scratch directory, in the sandbox, and nowhere else: what one
+leaves behind is there for no other.
+"""
+
+import secrets
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+
+from massgen_mcp.changes.base import Base, path_text
+from massgen_mcp.changes.copies import copy_ignored, place_in
+from massgen_mcp.changes.files import TreeFile
+from massgen_mcp.changes.repository import PrivateRepository, TreeId
+from massgen_mcp.checks.excerpt import excerpt_of
+from massgen_mcp.checks.protected import Protection
+from massgen_mcp.events import CheckOutcome
+from massgen_mcp.sandbox import WORKSPACE, Bounds, Image, LevelName, Policy, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox.output import Output, how_ended, take
+from massgen_mcp.workspace.snapshot import remove_tree
+
+Files = dict[bytes, TreeFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The files of an answer as they are judged. Trees are ids of files by their content."""
+
+    tree: str
+    """With protected files as they are in the base."""
+    own_tree: str
+    """With the answer's own versions of them."""
+    restored: tuple[str, ...] = ()
+    """Paths in which the two differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRules:
+    """What holds for every check alike. `bounds` holds its time, too."""
+
+    level: LevelName
+    bounds: Bounds
+    protection: Protection
+    network: tuple[str, ...] = ()
+    toolchains: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    image: str | None = None
+    open_network: bool = False
+    unpacked: Image | None = None
+
+
+class FileJudge:
+    """The checks of one run, and the files that they judge."""
+
+    def __init__(
+        self,
+        repository: PrivateRepository,
+        base: Base,
+        place: Path,
+        rules: CheckRules,
+        *,
+        shown: tuple[Shown, ...] = (),
+    ) -> None:
+        """Checks begin in the first directory of the base. `place`: where check-outs lie while they are used. `shown`:
+        what checks need and no tree holds.
+        """
+        self._repository = repository
+        self._base = base
+        self._place = place
+        self._rules = rules
+        self._shown = shown
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        return self._rules.protection.commands
+
+    @property
+    def base(self) -> str:
+        """The id of the untouched files."""
+        return self._base.tree
+
+    async def subject(self, tree: str) -> Subject:
+        """The files of an answer, whose own tree this is, as they are judged."""
+        return await anyio.to_thread.run_sync(self._subject, TreeId(tree))
+
+    async def check(self, tree: str, command: str) -> CheckOutcome:
+        """Run one check on these files."""
+        directory = self._place / secrets.token_hex(8)
+        script = f"cd -- {shlex.quote(self._base.directories[0].name)} || exit 125\n{command}"
+        output = Output()
+        try:
+            policy = await anyio.to_thread.run_sync(self._lay_out, tree, directory)
+            async with spawn(["/bin/sh", "-c", script], policy, self._rules.level) as process:
+                too_much = await take(process, output)
+                ended = await process.wait()
+        except SandboxFailed as failed:
+            return CheckOutcome(command=command, result="not_run", how=f"did not run: {failed}", seconds=0)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(remove_tree, directory)
+        passed = ended.reason == "exited" and ended.code == 0 and not too_much
+        never = ended.reason in ("failed", "lost", "stopped") and not too_much
+        return CheckOutcome(
+            command=command,
+            result="passed" if passed else "not_run" if never else "failed",
+            how=how_ended(ended, self._rules.bounds.seconds, too_much=too_much),
+            code=ended.code,
+            seconds=round(ended.seconds, 3),
+            excerpt="" if passed else excerpt_of(output.text()),
+        )
+
+    def _subject(self, own: TreeId) -> Subject:
+        repository = self._repository
+        base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
+        judged, restored = dict[bytes, TreeFile](), list[bytes]()
+        for name in {*base, *answer}:
+            files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}))
+            judged |= {name + b"/" + path: file for path, file in files.items()}
+            restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
+        if not restored:
+            return Subject(own, own)
+        return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
+
+    def _lay_out(self, tree: str, directory: Path) -> Policy:
+        """Make everything that a check finds in `directory`, and say what it may see and change of it."""
+        rules, files, scratch = self._rules, directory / "files", directory / "scratch"
+        scratch.mkdir(mode=0o700, parents=True)
+        self._repository.check_out(TreeId(tree), files)
+        for one in self._base.directories:
+            copy_ignored(one, files / one.name)
+        shown = [one for one in self._shown if _made_room(files, one)]
+        return Policy(
+            workspace=files,
+            scratch=scratch,
+            shown=tuple(shown),
+            hidden=rules.hidden,
+            network=rules.network,
+            toolchains=rules.toolchains,
+            bounds=rules.bounds,
+            image=rules.image,
+            open_network=rules.open_network,
+            unpacked=rules.unpacked,
+        )
+
+
+def _made_room(files: Path, shown: Shown) -> bool:
+    """Whether there is an empty directory now at the place of what is to be shown."""
+    place = place_in(files, shown.place.removeprefix(f"{WORKSPACE}/"))
+    if place is not None:
+        place.mkdir()
+    return place is not None
+
+
+def _parts(files: Files) -> dict[bytes, Files]:
+    """The files of each directory at the top, by their paths in it."""
+    parts: dict[bytes, Files] = {}
+    for path, file in files.items():
+        name, _, rest = path.partition(b"/")
+        parts.setdefault(name, {})[rest] = file
+    return parts

@@ -1,0 +1,61 @@
+"""Which checks a directory seems to have, for a person to choose from. Reads a few files, and runs nothing."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+MAX_READ_BYTES = 256 * 1024
+TARGETS = ("check", "test", "tests", "lint")
+"""Names of targets and scripts that judge files, as people call them."""
+SCRIPTS = ("test", "lint", "typecheck", "type-check", "check")
+
+
+def proposed_checks(directories: Iterable[Path]) -> tuple[str, ...]:
+    """Commands that would run in the first directory that has some; empty where none is found."""
+    for directory in directories:
+        if found := tuple(dict.fromkeys(_proposed(directory))):
+            return found
+    return ()
+
+
+def _proposed(directory: Path) -> Iterator[str]:
+    targets = re.findall(r"^([A-Za-z][\w-]*)\s*:(?!=)", _text(directory, "Makefile"), re.MULTILINE)
+    yield from (f"make {target}" for target in TARGETS if target in targets)
+    scripts = _member(_json(directory, "package.json"), "scripts")
+    yield from ("npm test" if name == "test" else f"npm run {name}" for name in SCRIPTS if name in scripts)
+    tools = _member(_toml(directory, "pyproject.toml"), "tool")
+    if "pytest" in tools or (directory / "pytest.ini").is_file() or (directory / "conftest.py").is_file():
+        yield "python -m pytest -q"
+    yield from (command for tool, command in _OF_TOOLS.items() if tool in tools)
+    yield from (command for name, command in _OF_FILES.items() if (directory / name).is_file())
+
+
+_OF_TOOLS = {"ruff": "ruff check .", "mypy": "mypy .", "pyright": "pyright"}
+_OF_FILES = {"Cargo.toml": "cargo test --offline", "go.mod": "go test ./...", "tox.ini": "tox"}
+
+
+def _text(directory: Path, name: str) -> str:
+    with suppress(OSError), (directory / name).open("rb") as file:
+        return file.read(MAX_READ_BYTES).decode(errors="replace")
+    return ""
+
+
+def _json(directory: Path, name: str) -> object:
+    with suppress(ValueError, RecursionError):
+        return cast("object", json.loads(_text(directory, name)))
+    return None
+
+
+def _toml(directory: Path, name: str) -> object:
+    with suppress(ValueError, RecursionError):
+        return tomllib.loads(_text(directory, name))
+    return None
+
+
+def _member(document: object, name: str) -> dict[str, Any]:
+    found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

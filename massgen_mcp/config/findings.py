@@ -1,0 +1,46 @@
+"""Findings of a review: the form of answers where a config says `answer_format: findings`. Pure."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+MAX_TOLD = 5
+"""So many of the things that are wrong with a document are told at once."""
+_FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.DOTALL)
+
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Finding(_Document):
+    file: Words
+    line: Annotated[int, Field(ge=1)] | None
+    """None: it is about the whole file."""
+    severity: Literal["blocker", "major", "minor"]
+    title: Words
+    detail: Words
+    """Why it is wrong, and how that shows."""
+    fix: str = ""
+
+
+class Findings(_Document):
+    """The worst first."""
+
+    summary: Words
+    findings: tuple[Finding, ...] = Field(max_length=200)
+
+
+def as_findings(text: str) -> str:
+    """The document in one form, whether or not it stands in a code block. Raises `ValueError` with what is wrong."""
+    found = _FENCED.match(text.strip())
+    try:
+        document = Findings.model_validate_json(found[1] if found else text)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[:MAX_TOLD]
+        told = [f"{'.'.join(map(str, one['loc'])) or 'the document'}: {one['msg']}" for one in wrong]
+        raise ValueError("; ".join(told)) from None
+    return document.model_dump_json(indent=1)

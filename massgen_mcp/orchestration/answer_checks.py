@@ -1,0 +1,107 @@
+"""Evidence on the ballot: the checks of a run are run on the base, on the files of every answer, and on the final ones.
+
+A fold over the journal like everything here: what has run once on the same files is in the run's state, and does not
+run again, also after a resume.
+"""
+
+import os
+
+import anyio
+
+from massgen_mcp.checks.judge import FileJudge
+from massgen_mcp.events import Changes, CheckFinished, CheckOutcome, FilesChecked
+from massgen_mcp.orchestration.live_run import LiveRun
+
+MAX_NAMED = 50
+"""So many restored files are named."""
+
+
+class AnswerChecks:
+    """The checks of one run that is being conducted."""
+
+    def __init__(self, judge: FileJudge, live_run: LiveRun) -> None:
+        self._judge = judge
+        self._live_run = live_run
+        # Room for other work is left on the machine: a check that is starved runs into its time limit.
+        self._room = anyio.Semaphore(max(1, min(4, (os.cpu_count() or 1) // 2)))
+        self._locks: dict[tuple[str, str], anyio.Lock] = {}
+        self._base_lock = anyio.Lock()
+
+    async def attend(self) -> None:
+        """Check the base, and each answer when it stands, for as long as that can matter."""
+        begun: dict[tuple[int, str], anyio.CancelScope] = {}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._base)
+            while True:
+                attempt, state = self._live_run.state.attempt, self._live_run.coordination
+                for label in state.unchecked if state.winner is None else ():
+                    if (attempt, label) not in begun:
+                        begun[attempt, label] = anyio.CancelScope()
+                        tasks.start_soon(self._check_answer, attempt, label, begun[attempt, label])
+                for (of, label), scope in begun.items():
+                    if of != attempt or (state.winner is not None and label != state.winner.label):
+                        scope.cancel()
+                await self._live_run.change()
+
+    async def final(self, agent: str, changes: Changes | None) -> FilesChecked:
+        """Check the files of the final answer, unless that is done."""
+        if done := self._live_run.state.checked_final:
+            return done
+        return self._live_run.record(await self._judged(changes, FilesChecked(subject="final", agent=agent)))
+
+    async def _check_answer(self, attempt: int, label: str, scope: anyio.CancelScope) -> None:
+        state = self._live_run.coordination
+        agent = state.author(label)
+        changes = next(answer.changes for answer in state.seats[agent].answers if answer.label == label)
+        with scope:
+            found = await self._judged(changes, FilesChecked(subject="answer", agent=agent, label=label))
+            if self._live_run.state.attempt == attempt:
+                self._live_run.record(found)
+
+    async def _judged(self, changes: Changes | None, found: FilesChecked) -> FilesChecked:
+        """`found` with what the checks say of the changed files; nothing, where nothing is changed."""
+        if changes is None or changes.tree == self._judge.base:
+            return found
+        try:
+            base, subject = await self._base(), await self._judge.subject(changes.tree)
+            return found.model_copy(
+                update={
+                    "outcomes": await self._outcomes(subject.tree),
+                    "fails_before": tuple(one.command for one in base.outcomes if one.result != "passed"),
+                    "restored": subject.restored[:MAX_NAMED],
+                    "own": await self._outcomes(subject.own_tree) if subject.restored else (),
+                    "problem": base.problem,
+                }
+            )
+        except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
+            return found.model_copy(update={"problem": self._problem(error)})
+
+    async def _base(self) -> FilesChecked:
+        """What the checks say of the untouched base; they run once."""
+        async with self._base_lock:
+            if done := self._live_run.state.checked_base:
+                return done
+            found = FilesChecked(subject="base")
+            try:
+                found = found.model_copy(update={"outcomes": await self._outcomes(self._judge.base)})
+            except Exception as error:  # noqa: BLE001 - a check that we cannot run is nobody's fault
+                found = found.model_copy(update={"problem": self._problem(error)})
+            return self._live_run.record(found)
+
+    async def _outcomes(self, tree: str) -> tuple[CheckOutcome, ...]:
+        return tuple([await self._outcome(tree, command) for command in self._judge.commands])
+
+    async def _outcome(self, tree: str, command: str) -> CheckOutcome:
+        """From the journal, if the same files were checked so before."""
+        async with self._locks.setdefault((tree, command), anyio.Lock()):
+            known = self._live_run.state.check_outcomes.get((tree, command))
+            if known is not None:
+                return known
+            async with self._room:
+                outcome = await self._judge.check(tree, command)
+            if outcome.result == "not_run":
+                return outcome
+            return self._live_run.record(CheckFinished(tree=tree, outcome=outcome)).outcome
+
+    def _problem(self, error: Exception) -> str:
+        return str(self._live_run.fault(error))

@@ -1,0 +1,32 @@
+"""Whether the checks of a config can be run here: on files that the run is given, and in a sandbox."""
+
+from collections.abc import Mapping
+
+from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.sandboxes import sandbox_of_checks
+from massgen_mcp.sandbox import Choice
+
+
+def require_files(config: Config) -> None:
+    """Checks need something to judge. Raises `MassgenError` invalid_arguments."""
+    if config.orchestrator.checks and not config.orchestrator.context_paths:
+        raise MassgenError(
+            "invalid_arguments",
+            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+        )
+
+
+async def require_sandbox(config: Config, environ: Mapping[str, str]) -> None:
+    """Nothing is begun whose checks could not be run. Raises `MassgenError` sandbox_denied."""
+    if not config.orchestrator.checks:
+        return
+    choice = await sandbox_of_checks(config, environ)
+    if choice.level is None:
+        raise MassgenError("sandbox_denied", no_sandbox(config, choice))
+
+
+def no_sandbox(config: Config, choice: Choice) -> str:
+    """Why the checks cannot run."""
+    named = ", ".join(f"`{command}`" for command in config.orchestrator.checks)
+    return f"the checks {named} run in a sandbox only: {choice.why}"

@@ -1,0 +1,40 @@
+"""What checks said of a run's files: whole for programs, and what of it must not be overlooked."""
+
+from typing import Any
+
+from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.run_state.state import RunState
+
+
+def checks(run: RunState) -> dict[str, Any]:
+    """`{base, answers by label, final}`, as far as they have run; empty where the run has none."""
+    told: dict[str, Any] = {}
+    if run.checked_base is not None:
+        told["base"] = _checked(run.checked_base)
+    if answers := run.coordination.evidence:
+        told["answers"] = {label: _checked(checked) for label, checked in answers.items()}
+    if run.checked_final is not None:
+        told["final"] = _checked(run.checked_final)
+    return told
+
+
+def check_notes(run: RunState) -> list[str]:
+    """What must not be overlooked, as sentences without a full stop."""
+    notes = [f"The final files fail checks: {', '.join(run.failing_checks)}"] if run.failing_checks else []
+    checked = (run.checked_final, run.checked_base)
+    problem = next((one.problem for one in checked if one is not None and one.problem), "")
+    return [*notes, *([f"Checks did not run: {problem}"] if problem else [])]
+
+
+def _checked(checked: FilesChecked) -> dict[str, Any]:
+    own = {"restored": list(checked.restored), "with_own_files": [*map(_outcome, checked.own)]}
+    return {
+        "outcomes": [*map(_outcome, checked.outcomes)],
+        **({"not_passed_before": list(checked.fails_before)} if checked.fails_before else {}),
+        **(own if checked.restored else {}),
+        **({"problem": checked.problem} if checked.problem else {}),
+    }
+
+
+def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
+    return outcome.model_dump(mode="json", exclude={"excerpt"})

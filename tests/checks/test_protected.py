@@ -1,0 +1,95 @@
+"""Which files judge an answer, and what of a check's output tells why it failed. Both are pure."""
+
+import pytest
+
+from massgen_mcp.checks.excerpt import MAX_CHARACTERS, excerpt_of
+from massgen_mcp.checks.protected import Protection
+
+
+def judged(
+    base: list[str], answer: list[str], *commands: str, patterns: tuple[str, ...] | None = None
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The judged files, each with whose it is, and which of them differ from the answer's."""
+    files, restored = Protection(patterns, commands).judged(
+        {name.encode(): f"{name} of the base" for name in base},
+        {name.encode(): f"{name} of the answer" for name in answer},
+    )
+    whose = {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}
+    return whose, tuple(path.decode() for path in restored)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/deep/data.txt", "src/__tests__/a.js", "test_a.py", "pkg/thing_test.go", "ui/button.spec.ts",
+        "conftest.py", "sub/conftest.py", "pyproject.toml", "Makefile", "package.json", "jest.config.mjs",
+    ],
+)  # fmt: skip
+def test_tests_and_settings_of_runners_are_judged_as_in_the_base(path: str) -> None:
+    assert judged([path, "src/code.py"], [path, "src/code.py"]) == ({path: "base", "src/code.py": "answer"}, (path,))
+    assert judged([path], []) == ({path: "base"}, (path,))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["conftest.py", "src/conftest.py", "GNUmakefile", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py"],
+)
+def test_new_settings_and_plugins_and_what_would_run_instead_of_the_runner_are_left_out(path: str) -> None:
+    assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer"}, (path,))
+
+
+@pytest.mark.parametrize("path", ["tests/test_new.py", "src/random.py", "testing.py", "src/contest.py"])
+def test_new_tests_and_modules_of_other_names_stay(path: str) -> None:
+    assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer", path: "answer"}, ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./ci/run --all", "X=1 python -u ci/run a", "true && (cd ci; sh run)", "bash -c 'ci/run a'", "tool -f ci/run",
+        "timeout -k 5 60s ci/run", "uv run --frozen python ci/run", "tool --config=ci/run", "cd ci\n./run",
+    ],
+)  # fmt: skip
+def test_what_a_check_runs_and_takes_its_settings_from_is_judged_as_in_the_base(command: str) -> None:
+    assert judged(["ci/run", "a"], ["ci/run", "a"], command)[1] == ("ci/run",)
+
+
+@pytest.mark.parametrize(
+    "command", ["ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'"]
+)
+def test_what_a_check_looks_at_is_judged_as_the_answer_has_it(command: str) -> None:
+    assert judged(["a"], ["a"], command)[1] == ()
+
+
+def test_a_module_that_a_check_runs_is_judged_as_in_the_base() -> None:
+    assert judged(["ci/all.py", "ci/a.py"], ["ci/all.py", "ci/a.py"], "python -m ci.all")[1] == ("ci/all.py",)
+
+
+def test_a_directory_in_the_place_of_a_protected_file_and_the_reverse_give_way() -> None:
+    assert judged(["tests/a", "Makefile"], ["tests", "Makefile/x"]) == (
+        {"tests/a": "base", "Makefile": "base"},
+        ("Makefile", "Makefile/x", "tests", "tests/a"),
+    )
+
+
+def test_own_patterns_take_the_place_of_the_usual_ones() -> None:
+    both = ["tests/a.py", "golden/deep/b", "docs/api.md", "other/docs/api.md", "c.snap"]
+    files, restored = judged(both, [*both, "golden/new"], patterns=("golden/", "docs/api.md", "*.snap"))
+    assert restored == ("c.snap", "docs/api.md", "golden/deep/b", "golden/new")
+    assert files["tests/a.py"] == files["other/docs/api.md"] == "answer"
+    assert judged(both, both, patterns=())[1] == ()
+
+
+def test_an_excerpt_holds_the_lines_that_tell_of_failures_and_the_end() -> None:
+    lines = ["begin", "\x1b[31mFAILED tests/a.py::test_one\x1b[0m", *(f"line {n}" for n in range(50)), "1 failed"]
+    told = excerpt_of("\n".join(lines)).splitlines()
+    assert told[:2] == ["FAILED tests/a.py::test_one", "…"]
+    assert told[-2:] == ["line 49", "1 failed"]
+    assert len(told) == 12
+
+
+def test_an_excerpt_is_bounded_and_holds_no_control_characters() -> None:
+    told = excerpt_of("\n".join(f"Error: \x07{n} {'x' * 500}" for n in range(500)))
+    assert len(told) <= MAX_CHARACTERS
+    assert all(letter.isprintable() or letter == "\n" for letter in told)
+    assert excerpt_of("") == ""

@@ -1,0 +1,157 @@
+"""What follows from the checks of answers, one sentence each. Pure, like the rules."""
+
+import pytest
+
+from massgen_mcp.coordination.deciding import best_so_far, decision
+from massgen_mcp.coordination.evidence import ChecksPolicy
+from massgen_mcp.coordination.guidance import Violation, Wait, Work
+from massgen_mcp.coordination.state import Coordination, Rules
+from massgen_mcp.events import (
+    AnswerSubmitted,
+    AttemptStarted,
+    CheckOutcome,
+    FilesChecked,
+    FinishRequested,
+    RoundStarted,
+    VoteCast,
+    WinnerChosen,
+)
+
+TRIO = ("agent_a", "agent_b", "agent_c")
+
+
+def begin(policy: ChecksPolicy) -> Coordination:
+    """Everybody has answered, and no check has run."""
+    state = Coordination.begin(TRIO, Rules(seed="test", checks=policy))
+    for agent in TRIO:
+        state = answer(state, agent, f"the answer of {agent}")
+    return state
+
+
+def answer(state: Coordination, agent: str, content: str) -> Coordination:
+    event = state.answer(agent, content)
+    assert isinstance(event, AnswerSubmitted)
+    return state.after(event)
+
+
+def checked(state: Coordination, agent: str, *results: bool | None, before: tuple[int, ...] = ()) -> Coordination:
+    """The checks of the agent's answer came out so (None: one did not run); those at the places `before` do not pass on
+    the base either.
+    """
+    outcomes = tuple(
+        CheckOutcome(
+            command=f"check {place}",
+            result="not_run" if passed is None else "passed" if passed else "failed",
+            how="",
+            seconds=1,
+        )
+        for place, passed in enumerate(results)
+    )
+    fails_before = tuple(f"check {place}" for place in before)
+    return state.after(
+        FilesChecked(
+            subject="answer", agent=agent, label=state.label(agent), outcomes=outcomes, fails_before=fails_before
+        )
+    )
+
+
+def show(state: Coordination, voter: str) -> Coordination:
+    duty = state.duty(voter)
+    assert isinstance(duty, Work)
+    return state.after(RoundStarted(agent=voter, round=2, revision=duty.ballot.revision, ballot=duty.ballot.entries))
+
+
+def vote(state: Coordination, voter: str, author: str) -> VoteCast | Violation:
+    """In a state in which the voter was shown its ballot."""
+    shown = state.seats[voter].shown
+    assert shown is not None
+    name = next(entry.name for entry in shown.entries if state.author(entry.label) == author)
+    return state.vote(voter, name, "a reason")
+
+
+def refused(state: Coordination, author: str) -> bool:
+    verdict = vote(show(state, "agent_c"), "agent_c", author)
+    if isinstance(verdict, Violation):
+        assert verdict.code == "checks_fail"
+        return True
+    return False
+
+
+def test_a_ballot_waits_for_the_checks_of_every_answer_on_it() -> None:
+    state = begin("informative")
+    assert state.duty("agent_a") == Wait()
+    state = checked(checked(state, "agent_a", True), "agent_b", False)
+    assert state.duty("agent_a") == Wait()
+    assert isinstance(checked(state, "agent_c", True).duty("agent_a"), Work)
+
+
+def test_without_checks_nobody_waits() -> None:
+    state = Coordination.begin(TRIO, Rules(seed="test"))
+    for agent in TRIO:
+        state = answer(state, agent, f"the answer of {agent}")
+    assert isinstance(state.duty("agent_a"), Work)
+
+
+def test_a_new_answer_is_waited_for_again() -> None:
+    state = begin("informative")
+    for agent in TRIO:
+        state = checked(state, agent, True)
+    state = answer(show(state, "agent_a"), "agent_a", "a better one")
+    assert state.duty("agent_b") == Wait()
+    assert isinstance(checked(state, "agent_a", True).duty("agent_b"), Work)
+
+
+def test_an_answer_whose_required_checks_fail_cannot_be_voted_for_while_another_one_passes() -> None:
+    state = checked(checked(checked(begin("required"), "agent_a", True, False), "agent_b", True, True), "agent_c", True)
+    assert refused(state, "agent_a")
+    assert not refused(state, "agent_b")
+    ballot = show(state, "agent_c").seats["agent_c"].shown
+    assert ballot is not None
+    assert {state.author(entry.label) for entry in state.votable(ballot).entries} == {"agent_b", "agent_c"}
+
+
+def test_where_every_answer_fails_every_answer_can_win() -> None:
+    state = checked(checked(checked(begin("required"), "agent_a", False), "agent_b", False), "agent_c", False)
+    assert not refused(state, "agent_a")
+
+
+def test_an_answer_that_changes_no_files_excludes_nobody_and_is_not_excluded() -> None:
+    state = checked(checked(checked(begin("required"), "agent_a", False), "agent_b"), "agent_c")
+    assert not refused(state, "agent_a")
+    passing = checked(state, "agent_b", True)
+    assert refused(passing, "agent_a")
+    assert not refused(passing, "agent_c")
+
+
+def test_a_check_that_could_not_run_counts_neither_for_an_answer_nor_against_it() -> None:
+    state = checked(checked(checked(begin("required"), "agent_a", False), "agent_b", None), "agent_c", None)
+    assert not refused(state, "agent_a")
+    assert not refused(checked(state, "agent_a", True), "agent_b")
+
+
+@pytest.mark.parametrize(("policy", "counts"), [("required", False), ("goal", True)])
+def test_what_fails_on_the_base_counts_against_nobody_unless_passing_it_is_the_goal(
+    policy: ChecksPolicy, counts: bool
+) -> None:
+    state = checked(begin(policy), "agent_a", True, False, before=(1,))
+    state = checked(checked(state, "agent_b", True, True, before=(1,)), "agent_c")
+    assert refused(state, "agent_a") is counts
+
+
+def test_informative_checks_exclude_nobody() -> None:
+    state = checked(checked(checked(begin("informative"), "agent_a", False), "agent_b", True), "agent_c", True)
+    assert not refused(state, "agent_a")
+
+
+def test_an_excluded_answer_does_not_win_when_the_run_is_cut_short_either() -> None:
+    state = checked(checked(begin("required"), "agent_a", False), "agent_b", True).after(FinishRequested())
+    winner = decision(state)
+    assert isinstance(winner, WinnerChosen)
+    assert winner.agent == "agent_b"
+    assert best_so_far(begin("required")) is not None
+
+
+def test_a_further_attempt_begins_without_the_evidence_of_the_one_before() -> None:
+    state = checked(begin("required"), "agent_a", False).after(AttemptStarted(attempt=2))
+    assert state.evidence == {}
+    assert answer(state, "agent_a", "again").unchecked == ("agent1.1",)
