@@ -365,9 +365,22 @@ def detect_backend(model: str) -> tuple[str, str]:
             return row.type, prefix
     raise MassgenError(
         "config_invalid",
-        f"model {model[:80]!a}: its provider is not clear from the name; write provider/model, "
+        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write PROVIDER/MODEL, "
         f"with one of: {', '.join(provider_names())}",
     )
+
+
+_OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|codellama|mixtral|smollm|granite)")
+
+
+def _meant(model: str) -> str:
+    """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
+    strong = {row.strong_model: f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model}
+    if near := difflib.get_close_matches(model[:80].lower(), strong, n=1, cutoff=0.7):
+        return f"did you mean {strong[near[0]]}? Otherwise "
+    if _OPEN_MODELS.match(model):
+        return f"did you mean ollama/{model[:80]}? Otherwise "
+    return ""
 
 
 def named_provider(name: str) -> Provider:

@@ -50,9 +50,11 @@ def frames(window: Terminal) -> int:
 def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home: TempHome) -> None:
     with watched(home) as window:
         text = window.wait_for("Initial Answer Generation", "◆ new answer agent1.1: Forty-two, as ever.")
-        assert re.search(r"│ ada +Complete ✓ +agent1\.1 +- ", text), text
-        assert re.search(r"│ bo +Generating… +- +- ", text), text
-        assert "r coordination history · s say something · Ctrl+C cancel" in text
+        assert "1 of 2 have answered; bo is still writing." in text
+        assert re.search(r"│ 1 ada +Complete ✓ .*Forty-two, as ever\. +│", text), text
+        assert re.search(r"│ 2 bo +Generating… ", text), text
+        assert "1-2 follow  v votes  d compare  s say  f finish  r history  Ctrl+C cancel" in text
+        assert "LOG_DIR" not in window.everything, "a line is meant for programs"
         assert b"\x1b[?1049h" not in window.bytes, "the alternate screen was taken"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
@@ -80,7 +82,7 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
     )
     with terminal(home, "--config", config, "Write") as window:
         window.wait_until(lambda text: "Presenting…" in text and re.search(r"word\d+", text) is not None)
-        assert "└─ r coordination history" in window.text
+        assert "└─ 1-2 follow" in window.text
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -126,7 +128,7 @@ def test_ten_agents_fit_into_a_window_of_twenty_lines(home: TempHome) -> None:
         text = window.wait_for("agent-number-0", "agent-number-9", FRAME, "└─ ")
         assert max(map(len, text.splitlines())) <= 80
         window.resize(80, 11)
-        window.wait_for("agent-number-0", "… and 4 more agents", FRAME, "└─ ")
+        window.wait_for("agent-number-0", "… and 5 more agents", FRAME, "└─ ")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -180,9 +182,9 @@ def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -
         window.type("Mind the rests\x7f\x7f")
         window.wait_for("To the team: Mind the res▏")
         window.type("\r")
-        window.wait_for("message to the team: Mind the res", "r coordination history")
+        window.wait_for("message to the team: Mind the res", "s say")
         window.type("s\x1b")
-        window.wait_for("r coordination history", absent="To the team")
+        window.wait_for("s say", absent="To the team")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 

@@ -9,19 +9,18 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.cli.asking import on_terminal
-from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.asking import on_terminal, person_at_terminal
+from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
-from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import find_team, given_of, output_file
-from massgen_mcp.cli.massgen.terminal import Terminal
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
@@ -29,21 +28,18 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
-from massgen_mcp.views.answer_text import answer_lines, outcome_line
+from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 
 PIPE_WIDTH = 100
-
-_CODES: dict[RunStatus, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
 
 
 async def chat(options: Options) -> int:
@@ -83,7 +79,7 @@ class _Conversation:
         self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
         if self.terminal is not None or self.last is None:
             return EXIT_OK
-        return _CODES.get(self.last[0].state, EXIT_EXECUTION)
+        return exit_of_foreground(self.last[0].state)
 
     def _reader(self) -> Reader:
         if self.terminal is None:
@@ -146,7 +142,7 @@ class _Conversation:
         answer = run.best_answer
         self._show([outcome_line(run)])
         if answer is not None and self.terminal is not None:
-            self._show([(), *answer_lines(answer, self.terminal.width), ()])
+            self._show([(), *self.terminal.text(answer), ()])
         elif answer is not None:
             print_text(f"\n{answer}\n")
         if answer is not None and self.options.output_file is not None:

@@ -17,7 +17,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 

@@ -223,7 +223,7 @@ class _Pages:
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
             reason=led.reason,
-            winner=id_of(run, run.winner.agent) if run.winner else None,
+            winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
             vote_counts=run.winner.votes if run.winner else run.tally,
             votes=led.votes,
@@ -264,8 +264,8 @@ def _paths(view: RunView, agent: str | None) -> dict[str, str]:
     """Absolute paths of what exists: the run directory, the final answer, and the asked agent's answer."""
     run, directory = view.snapshot, view.directory
     paths = {"run_directory": str(directory.path)}
-    if run.winner and run.final_answer and not run.unkept:
-        paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if run.answered_by and not run.unkept:
+        paths["final_answer"] = str(directory.final_of(run.answered_by) / "answer.txt")
     if agent is not None and (path := run.agents[agent].answers[-1].path):
         paths["agent_answer"] = str(directory.path / path)
     return paths

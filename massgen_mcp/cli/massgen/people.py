@@ -1,0 +1,68 @@
+"""What a person reads before and after a run: on a terminal beside the answer, in a pipe on standard error, so that
+standard output has the answer and nothing else.
+"""
+
+import os
+
+from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.terminal import Terminal
+from massgen_mcp.cli.massgen.display import shown_live
+from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.config.models import Config
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.foreground import ForegroundRun
+from massgen_mcp.server.results import whole_result
+from massgen_mcp.server.results.reply import as_json
+from massgen_mcp.views.answer_text import outcome_line
+from massgen_mcp.views.ending import Kept
+from massgen_mcp.views.spent import dollars
+from massgen_mcp.views.styled import text_of
+
+
+class Account:
+    """For people, and for programs that take the answer or `--json` and leave the rest to people."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        terminal = Terminal(os.environ) if shown_live(options, os.environ) else None
+        self._telling = Telling(terminal, _unsaid if options.quiet else print_error)
+
+    def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
+        """The team in one line: who, from where, what it reaches, and what it may cost at most."""
+        members = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
+        self.aside(f"Team: {members}; {team}; {at_most(config)}")
+        for note in notes:
+            self.aside(f"Note: {note}")
+
+    def aside(self, text: str) -> None:
+        self._telling.aside(text)
+
+    def end(self, run: RunState, made: ForegroundRun) -> None:
+        """The answer, and around it how the run ended."""
+        if made.note:
+            self.aside(f"Note: {made.note}")
+        if self._options.json:
+            print_line(as_json(whole_result(made.view(run), "summary", None).structured()))
+            return
+        if self._options.quiet and run.answered_by is None:
+            print_error(text_of(outcome_line(run)))
+        self._telling.ending(run, self._kept(run, made))
+
+    def _kept(self, run: RunState, made: ForegroundRun) -> Kept:
+        copy = self._options.output_file.absolute() if self._options.output_file and run.best_answer else None
+        if self._options.no_logs:
+            return Kept(copy=copy)
+        directory = made.directory
+        answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
+        return Kept(directory.path, answer, copy, listed=made.listed)
+
+
+def at_most(config: Config) -> str:
+    """What a run may take at most."""
+    seconds = config.timeout_settings.orchestrator_timeout_seconds
+    return f"at most {dollars(config.budget.max_usd)} and {seconds / 60:g} minutes"
+
+
+def _unsaid(_: str) -> None:
+    """With --quiet."""
