@@ -17,7 +17,7 @@ class Parser(argparse.ArgumentParser):
     """The argument that is a text of several words."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(self.exit_code, f"ERROR invalid_arguments: {message}; `{self.prog} --help` shows everything\n")
+        self.exit(self.exit_code, f"ERROR invalid_arguments: {message}\n`{self.prog} --help` shows what there is.\n")
 
     def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """As `parse_args`, with other words for what is left over."""

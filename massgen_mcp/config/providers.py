@@ -375,9 +375,9 @@ _OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|c
 
 def _meant(model: str) -> str:
     """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
-    strong = {row.strong_model: f"{row.type}/{row.strong_model}" for row in PROVIDERS if row.strong_model}
-    if near := difflib.get_close_matches(model[:80].lower(), strong, n=1, cutoff=0.7):
-        return f"did you mean {strong[near[0]]}? Otherwise "
+    hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
+    if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
+        return f"did you mean {hyphened}? Otherwise "
     if _OPEN_MODELS.match(model):
         return f"did you mean ollama/{model[:80]}? Otherwise "
     return ""

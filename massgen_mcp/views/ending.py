@@ -51,8 +51,9 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
 
 def _helps(run: RunState) -> list[str]:
     """What helps against the failures, each once."""
-    failed = [run.end.reason] if isinstance(run.end, RunFailed) else []
-    reasons: list[DropReason | FailureReason] = [*(gone.reason for gone in run.dropped), *failed]
+    reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
+    if isinstance(run.end, RunFailed):
+        reasons.append(run.end.reason)
     return list(dict.fromkeys(map(remedy, reasons)))
 
 

@@ -145,14 +145,52 @@ def test_automation_needs_a_question(home: TempHome) -> None:
 # -- output -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pipe_gets_plain_lines_and_no_display_gets_none_of_them(home: TempHome) -> None:
-    followed = massgen(home, "--model", "scripted/x", "q")
-    assert " | INFO | agent_a: new answer agent1.1" in followed.stdout
-    silent = massgen(home, "--no-display", "--model", "scripted/x", "q")
-    assert " | INFO | " not in silent.stdout
-    for done in (followed, silent):
-        assert done.stdout.endswith("\n\nx's answer to: q\n")
-        assert without_escapes(done.stdout)
+def test_a_pipe_gets_the_answer_alone_and_what_people_read_is_on_standard_error(home: TempHome) -> None:
+    followed = massgen(home, "--models", "scripted/x,scripted/x", "q")
+    team = (
+        "Team: scripted-x-1 (scripted/x), scripted-x-2 (scripted/x); models: scripted/x, scripted/x; no hosts, no keys"
+    )
+    assert followed.stderr.startswith(team), followed.stderr
+    assert "at most $10.00 and 30 minutes" in followed.stderr
+    for told in (
+        "scripted-x-1: new answer agent1.1: x's answer",
+        "scripted-x-2 votes for",
+        "Cost ",
+        "Files ",
+        "--view full` shows",
+    ):
+        assert told in followed.stderr, told
+    silent = massgen(home, "--no-display", "--models", "scripted/x,scripted/x", "q")
+    assert "new answer" not in silent.stderr
+    quiet = massgen(home, "--quiet", "--models", "scripted/x,scripted/x", "q")
+    assert quiet.stderr == ""
+    for done in (followed, silent, quiet):
+        assert done.stdout == "x's answer to: q\n"
+        assert without_escapes(done.stderr)
+
+
+def test_the_result_is_one_json_document_as_the_tools_give_it(home: TempHome) -> None:
+    done = massgen(home, "--json", "--config", "@examples/scripted", "q")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["status"], result["winner"]) == (0, "completed", "bo")
+    assert result["answer"].startswith("Neither: replace it")
+    assert Path(result["paths"]["final_answer"]).read_text() == result["answer"]
+    failed = massgen(home, "--json", "--quiet", "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
+    assert failed.returncode == 2
+    assert json.loads(failed.stdout)["reason"].startswith("auth: ")
+    assert failed.stderr == ""
+
+
+def test_a_run_that_failed_says_on_standard_error_why_and_what_helps(home: TempHome) -> None:
+    config = home.config(
+        "mixed", agent("a", {"answer": "the best so far"}), agent("b", {"fail": "auth"}, {"hang": True})
+    )
+    refused = massgen(home, "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Failed (auth)" in refused.stderr
+    assert "`massgen-mcp doctor` names the variable of each provider" in refused.stderr
+    done = massgen(home, "--quiet", "--config", config, "q")
+    assert done.stdout == "the best so far\n"
 
 
 @pytest.mark.parametrize("ending", ["done", "interrupted"])

@@ -1,13 +1,16 @@
 """What a person is told before and after a run: on a terminal in colours, elsewhere as plain sentences."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.output import print_text
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import Kept, ending_lines
 from massgen_mcp.views.styled import Line, Span, text_of, wrap
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
 
 _UNBROKEN = 10_000
 """Columns where there is no terminal: whoever shows a sentence breaks it, a screen reader reads it as it is."""
@@ -17,7 +20,7 @@ _SIGNS = "★✗≠✓•! "
 class Telling:
     """`say` prints one sentence where there is no terminal."""
 
-    def __init__(self, terminal: Terminal | None, say: Callable[[str], object]) -> None:
+    def __init__(self, terminal: "Terminal | None", say: Callable[[str], object]) -> None:
         self._terminal, self._say = terminal, say
 
     def aside(self, text: str) -> None:

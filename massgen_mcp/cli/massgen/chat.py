@@ -13,9 +13,9 @@ from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
-from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.editor import edit, editable
+from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
@@ -103,7 +103,7 @@ class _Conversation:
 
     async def _take_turn(self, question: str) -> None:
         cwd, team = Path.cwd(), self.team
-        paths = mentioned_paths(question, team.config, cwd)
+        paths = mentioned_paths(question, team.config, cwd) if self.terminal is not None else ()
         given = given_of(
             self.options,
             question,

@@ -23,8 +23,6 @@ from massgen_mcp.errors import MassgenError
 
 PROMPT = "You: "
 HINT = "/ for commands, @ for files"
-MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
-"""`@path` in a question: a file or directory that the agents may read."""
 
 
 class Reader(Protocol):

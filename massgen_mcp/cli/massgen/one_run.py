@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from massgen_mcp.cli.live.display import Display
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import choose_display
+from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.people import Account
 from massgen_mcp.cli.massgen.questions import whole_question
@@ -24,13 +26,15 @@ from massgen_mcp.cli.massgen.team import given_of, output_file
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord
-from massgen_mcp.request.build import build_request
+from massgen_mcp.home import find_home
+from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
+from massgen_mcp.runs.preflight import MODEL_LISTS, require_models, require_room
 from massgen_mcp.views.plain_text import plain
 
 
@@ -53,7 +57,12 @@ async def run_once(options: Options) -> int:
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
+    if "@" in question and on_terminal() and not options.automation:
+        team = await adjusted_team(given)
+        given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
+    require_room(Path.cwd())
+    await require_models(request.config, request.team.environ, find_home(os.environ).path / MODEL_LISTS)
     with run_here(request) as run:
         notes = [request.team.note] if request.team.note else []
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)

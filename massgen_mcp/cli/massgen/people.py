@@ -5,7 +5,6 @@ standard output has the answer and nothing else.
 import os
 
 from massgen_mcp.cli.live.telling import Telling
-from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
@@ -25,7 +24,11 @@ class Account:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        terminal = Terminal(os.environ) if shown_live(options, os.environ) else None
+        terminal = None
+        if shown_live(options, os.environ):
+            from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
+            terminal = Terminal(os.environ)
         self._telling = Telling(terminal, _unsaid if options.quiet else print_error)
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
