@@ -1,13 +1,10 @@
 """The parser of both commands: a wrong command line is one line that says what was most likely meant."""
 
 import argparse
-import shlex
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NoReturn, TypeVar
+from typing import ClassVar, NoReturn, cast
 
 from massgen_mcp.cli.nearest import did_you_mean
-
-NamespaceT = TypeVar("NamespaceT")
 
 
 class Parser(argparse.ArgumentParser):
@@ -31,6 +28,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             return f"there is no option {unknown[0]}{did_you_mean(unknown[0], _options(self))}"
         if self.quoted is not None:
+            import shlex  # a right command line needs none of it
+
             text = shlex.quote(" ".join([getattr(given, self.quoted), *rest]))
             return f"a question of several words has to be quoted: {self.prog} {text}"
         return f"there is no place for {' '.join(rest)}"
@@ -47,6 +46,6 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     """Of the parser and of those of its verbs."""
     for action in parser._actions:  # noqa: SLF001 - argparse tells them in no other way
         yield from (option for option in action.option_strings if option.startswith("--"))
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - as above
-            for verb in action.choices.values():
+        for verb in cast("dict[str, object]", action.choices).values() if isinstance(action.choices, dict) else ():
+            if isinstance(verb, argparse.ArgumentParser):
                 yield from _options(verb)

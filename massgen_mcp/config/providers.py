@@ -365,7 +365,7 @@ def detect_backend(model: str) -> tuple[str, str]:
             return row.type, prefix
     raise MassgenError(
         "config_invalid",
-        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write PROVIDER/MODEL, "
+        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
         f"with one of: {', '.join(provider_names())}",
     )
 
@@ -377,9 +377,9 @@ def _meant(model: str) -> str:
     """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
     hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
     if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
-        return f"did you mean {hyphened}? Otherwise "
+        return f"did you mean {hyphened}? Else "
     if _OPEN_MODELS.match(model):
-        return f"did you mean ollama/{model[:80]}? Otherwise "
+        return f"did you mean ollama/{model[:80]}? Else "
     return ""
 
 

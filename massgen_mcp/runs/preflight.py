@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from massgen_mcp.backends.http import listing_client
-from massgen_mcp.backends.local_server import meant_model
 from massgen_mcp.backends.registry import NO_KEY
 from massgen_mcp.config.key_hosts import asked_over_http, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
@@ -91,6 +89,8 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path)
 
 
 async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
+    from massgen_mcp.backends.http import listing_client  # with the HTTP stack, for who asks a server
+
     root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
     async with listing_client(key) as client:
         if isinstance(backend, LocalServerConfig | OllamaBackendConfig):
@@ -114,6 +114,8 @@ async def _compatible(client: "httpx2.AsyncClient", url: str) -> list[str]:
 
 def _has(names: Sequence[str], wanted: str) -> bool:
     """Also under a name with a date, a size or an option behind it, or with its publisher before it."""
+    from massgen_mcp.backends.local_server import meant_model  # as above
+
     if meant_model(wanted, [ListedModel(name) for name in names]) is not None:
         return True
     model = wanted.removeprefix("models/")
@@ -126,8 +128,8 @@ def _has(names: Sequence[str], wanted: str) -> bool:
 def _told(agent: str, address: str, model: str, names: Sequence[str]) -> str:
     near = difflib.get_close_matches(model, names, n=1, cutoff=0.4)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"agent '{agent}': {address} has no model '{model}'; {hint}It has {', '.join(names[:_MOST_NAMED])}{more}"
+    hint = f"did you mean {near[0]}? It has" if near else "it has"
+    return f"agent '{agent}': {address} has no model '{model}'; {hint} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 # -- the lists that were read before ----------------------------------------------------------------------------------

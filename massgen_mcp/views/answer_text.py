@@ -51,6 +51,8 @@ def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
     count = sum(run.winner.votes.get(label, 0) for label in run.agreed)
+    if not count:
+        return run.winner.outcome.replace("_", " ")
     return f"{run.winner.outcome.replace('_', ' ')}, {count} of {len(run.agents)} votes"
 
 

@@ -183,6 +183,18 @@ def test_an_unreachable_address_exits_as_an_execution_error_that_names_it(home: 
     assert url.removesuffix("/v1") in value_of(done.stdout, "FAILED")
 
 
+def test_the_first_answer_wins_when_a_second_attempt_comes_to_nothing(home: TempHome) -> None:
+    restart = {"call": "restart_orchestration", "arguments": {"reason": "too short", "instructions": "explain it"}}
+    winner = agent("ada", {"answer": "42"}, {"vote": "own"}, {"say": "Forty-two."}, restart, {"fail": "auth"})
+    other = agent("bo", {"answer": "41"}, {"vote": "42"}, {"fail": "auth"})
+    settings = {"coordination": {"max_orchestration_restarts": 1}}
+    done = automated(home, home.config("again", winner, other, orchestrator=settings))
+    assert done.returncode == 0, done.stdout
+    assert value_of(done.stdout, "WINNER") == "agent_a"
+    assert Path(value_of(done.stdout, "ANSWER_FILE")).read_text() == "Forty-two."
+    assert status_of(done.stdout)["results"]["winner"] == "agent_a"
+
+
 def test_a_run_beyond_its_time_exits_as_a_timeout_and_shows_the_best_answer(home: TempHome) -> None:
     config = home.config(
         "late",

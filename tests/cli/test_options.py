@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from massgen_mcp.cli.massgen.options import Options, parse
@@ -15,6 +16,7 @@ from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.raw_double import raw_server, reply
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -99,6 +101,9 @@ CONTRADICTIONS: dict[str, Sequence[str]] = {
     "session without logs": ["--no-logs", "--session-id", "x", "q"],
     "automation that asks": ["--automation", "--init"],
     "an option cut short": ["--auto", "q"],
+    "two kinds of output": ["--automation", "--json", "q"],
+    "files of a run without logs": ["--json", "--no-logs", "q"],
+    "a result without a question": ["--json"],
 }
 
 
@@ -112,6 +117,56 @@ def test_options_that_contradict_each_other_are_refused(
     printed = capsys.readouterr()
     assert "ERROR invalid_arguments: " in printed.err
     assert printed.out == ""
+
+
+MEANT: dict[str, tuple[Sequence[str], str]] = {
+    "option": (["--confg", "x", "q"], "there is no option --confg; did you mean --config?"),
+    "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
+    "config": (["--config", "three_agnts", "q"], "did you mean @examples/three_agents?"),
+    "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),
+    "model of one's own": (["--model", "llama3", "q"], "did you mean ollama/llama3?"),
+    "provider": (["--backend", "olama", "q"], "did you mean 'ollama'?"),
+    "session": (["--session-id", "session_2026", "q"], "did you mean session_2025?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), MEANT.values(), ids=MEANT)
+def test_what_was_most_likely_meant_is_told(home: TempHome, arguments: Sequence[str], told: str) -> None:
+    session = home.work / ".massgen" / "sessions" / "session_2025"
+    (session / "turn_1").mkdir(parents=True)
+    done = massgen(home, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert told in done.stderr
+    assert "usage: " not in done.stderr
+
+
+def test_a_ready_config_is_found_by_its_name_alone_unless_there_is_such_a_file(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--config", "scripted", "q")
+    assert agents_line(done).startswith("agent_a (scripted/scripted), agent_b")
+    (home.work / "scripted").write_text("agent: {id: a, backend: {type: scripted, model: mine}}\n")
+    assert agents_line(massgen(home, "--automation", "--config", "scripted", "q")) == "agent_a (scripted/mine)"
+
+
+@pytest.mark.parametrize("value", ['"sk-1234"', "sk-...", "<your key>", "your-key-here"])
+def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHome, value: str) -> None:
+    done = massgen(home.with_variables(OPENAI_API_KEY=value), "--model", "gpt-5", "q")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ERROR config_invalid: OPENAI_API_KEY holds no usable key: ")
+    assert value not in done.stderr
+    assert not (home.work / ".massgen").exists(), "a run has begun"
+
+
+async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
+    listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
+    async with raw_server(listed) as server:
+        backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
+        config = home.config("typo", {"id": "a", "backend": {**backend, "model": "bigg-2"}})
+        for asked in (1, 2):
+            done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
+            assert len(server.requests) == asked, "an old list was believed"
+    assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
 # -- the question -----------------------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.models import Config
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.foreground import ForegroundRun
-from massgen_mcp.server.results import whole_result
-from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.spent import dollars
 from massgen_mcp.views.styled import text_of
+
+_MOST_NAMED = 4
+"""Agents in the line about the team."""
 
 
 class Account:
@@ -33,8 +34,7 @@ class Account:
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:  # noqa: ARG002 - as of `Lines`
         """The team in one line: who, from where, what it reaches, and what it may cost at most."""
-        members = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
-        self.aside(f"Team: {members}; {team}; {at_most(config)}")
+        self.aside(f"Team: {_members(config)}; {team}; {at_most(config)}")
         for note in notes:
             self.aside(f"Note: {note}")
 
@@ -46,6 +46,9 @@ class Account:
         if made.note:
             self.aside(f"Note: {made.note}")
         if self._options.json:
+            from massgen_mcp.server.results import whole_result  # with the MCP SDK, for this form alone
+            from massgen_mcp.server.results.reply import as_json
+
             print_line(as_json(whole_result(made.view(run), "summary", None).structured()))
             return
         if self._options.quiet and run.answered_by is None:
@@ -59,6 +62,12 @@ class Account:
         directory = made.directory
         answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
         return Kept(directory.path, answer, copy, listed=made.listed)
+
+
+def _members(config: Config) -> str:
+    told = [f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents]
+    more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
+    return ", ".join(told[:_MOST_NAMED]) + more
 
 
 def at_most(config: Config) -> str:
