@@ -46,6 +46,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     """Of the parser and of those of its verbs."""
     for action in parser._actions:  # noqa: SLF001 - argparse tells them in no other way
         yield from (option for option in action.option_strings if option.startswith("--"))
-        for verb in cast("dict[str, object]", action.choices).values() if isinstance(action.choices, dict) else ():
+        choices: object = action.choices
+        for verb in cast("dict[str, object]", choices).values() if isinstance(choices, dict) else ():
             if isinstance(verb, argparse.ArgumentParser):
                 yield from _options(verb)

@@ -1,4 +1,5 @@
-"""Which models can be asked: the model servers that answer, the installed agent CLIs, and the team of whoever names none.
+"""Which models can be asked: the model servers that answer, installed agent CLIs, and the team of whoever names none.
+
 Part of the doctor.
 """
 

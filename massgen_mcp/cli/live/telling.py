@@ -1,10 +1,12 @@
 """What a person is told before and after a run: on a terminal in colours, elsewhere as plain sentences."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.output import print_text
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import Kept, ending_lines
 from massgen_mcp.views.styled import Line, Span, text_of, wrap
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
 _UNBROKEN = 10_000
 """Columns where there is no terminal: whoever shows a sentence breaks it, a screen reader reads it as it is."""
 _SIGNS = "★✗≠✓•! "
+
+
+def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, listed: bool = True) -> Kept:
+    """What is left of a run in its directory."""
+    answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
+    return Kept(directory.path, answer, copy, listed=listed)
 
 
 class Telling:

@@ -18,7 +18,6 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
-from prompt_toolkit.renderer import CPR_Support
 
 from massgen_mcp.cli.live.display import Display, FollowedRun
 from massgen_mcp.cli.live.keys import Keys
@@ -34,6 +33,8 @@ from massgen_mcp.views.styled import Line, Span, clip_line, line, text_of, width
 REFRESH_SECONDS = 0.1
 SETTLE_SECONDS = 0.2
 """A window that has not changed for so long is taken as settled."""
+PLACE_SECONDS = 1.0
+"""So long a terminal may take to tell where the frame is."""
 
 
 class LiveView(Display):
@@ -53,6 +54,8 @@ class LiveView(Display):
         self._room_above = 0
         """Empty rows between what was printed last and the frame, to be printed into."""
         self._closed = False
+        self._kept_from_edge = False
+        self._placed_by = 0.0
         self._size: tuple[int, int] | None = None
         self._changed_at: float | None = None
         """When the window changed last, until it has settled."""
@@ -87,15 +90,16 @@ class LiveView(Display):
 
     async def refresh(self) -> None:
         app = self._application()
+        self._place()
         running = anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._show, app, running.set)
             try:
                 await running.wait()
-                await self._keep_from_edge(app)
                 while True:
                     await anyio.sleep(REFRESH_SECONDS)
                     await self._settle(app)
+                    self._keep_from_edge(app)
                     self._print_waiting(app)
                     app.invalidate()
             finally:
@@ -141,7 +145,8 @@ class LiveView(Display):
                 running()
 
     def _frame(self) -> FormattedText:
-        if self._run is None or self._changed_at is not None:
+        placed = self._kept_from_edge or anyio.current_time() > self._placed_by
+        if self._run is None or self._changed_at is not None or not placed:
             return FormattedText()
         return self._terminal.formatted(self._lines())
 
@@ -170,7 +175,6 @@ class LiveView(Display):
         size = (self._terminal.width, self._terminal.height)
         if self._size not in (None, size):
             self._changed_at = anyio.current_time()
-            self._room_above = 0  # nobody knows any more how many rows there are
         self._size = size
 
     async def _settle(self, app: Application[None]) -> None:
@@ -180,17 +184,20 @@ class LiveView(Display):
         while anyio.current_time() - self._changed_at < SETTLE_SECONDS:
             await anyio.sleep(SETTLE_SECONDS / 4)
             self._notice_size(app)
-        await self._keep_from_edge(app)
         self._changed_at = None
+        self._place()
 
-    async def _keep_from_edge(self, app: Application[None]) -> None:
-        if not self._terminal.in_tmux or app.renderer.cpr_support == CPR_Support.NOT_SUPPORTED:
+    def _place(self) -> None:
+        """From now on the frame waits until it is known to be away from the edge, or for so long."""
+        self._kept_from_edge = not self._terminal.in_tmux
+        self._placed_by = anyio.current_time() + PLACE_SECONDS
+
+    def _keep_from_edge(self, app: Application[None]) -> None:
+        """As soon as the terminal has told where the frame is, after the start and after each change of the window."""
+        if self._kept_from_edge or not app.renderer.height_is_known:
             return
-        with anyio.move_on_after(SETTLE_SECONDS):
-            while not app.renderer.height_is_known:  # noqa: ASYNC110 - the terminal's reply is no event of ours
-                await anyio.sleep(0.01)
-        if not app.renderer.height_is_known:
-            return
+        self._kept_from_edge = True
+        self._room_above = min(self._room_above, app.renderer.rows_above_layout)
         rows = len(self._lines())
         missing = min(2 * rows, self._terminal.height - rows) - app.renderer.rows_above_layout
         if missing > 0:

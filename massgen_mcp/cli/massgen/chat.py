@@ -11,6 +11,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
@@ -30,12 +31,13 @@ from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 
@@ -121,7 +123,7 @@ class _Conversation:
                 self._show([(Span(run.note, "dim"),)])
             snapshot = await execute_shown(run, self.options)
         self.last = (snapshot, run.directory)
-        self._show_result(snapshot)
+        self._show_result(snapshot, run)
 
     async def _resume(self, beginning: str) -> None:
         """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
@@ -136,15 +138,18 @@ class _Conversation:
                 self._show([self._going_on(run.session)])
             snapshot = await execute_shown(run, self.options)
         self.last = (snapshot, run.directory)
-        self._show_result(snapshot)
+        self._show_result(snapshot, run)
 
-    def _show_result(self, run: RunState) -> None:
+    def _show_result(self, run: RunState, made: ForegroundRun) -> None:
         answer = run.best_answer
-        self._show([outcome_line(run)])
-        if answer is not None and self.terminal is not None:
-            self._show([(), *self.terminal.text(answer), ()])
-        elif answer is not None:
-            print_text(f"\n{answer}\n")
+        if self.terminal is not None:
+            lost = self.options.no_logs
+            kept = Kept() if lost else kept_of(run, made.directory, listed=made.listed)
+            Telling(self.terminal, print_line).ending(run, kept)
+            self.terminal.print([()])
+        else:
+            self._show([outcome_line(run)])
+            print_text(f"\n{answer}\n" if answer is not None else "")
         if answer is not None and self.options.output_file is not None:
             write_durably(self.options.output_file.absolute(), answer.encode("utf-8", "replace"))
 

@@ -4,7 +4,7 @@ standard output has the answer and nothing else.
 
 import os
 
-from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
@@ -53,15 +53,10 @@ class Account:
             return
         if self._options.quiet and run.answered_by is None:
             print_error(text_of(outcome_line(run)))
-        self._telling.ending(run, self._kept(run, made))
-
-    def _kept(self, run: RunState, made: ForegroundRun) -> Kept:
         copy = self._options.output_file.absolute() if self._options.output_file and run.best_answer else None
-        if self._options.no_logs:
-            return Kept(copy=copy)
-        directory = made.directory
-        answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
-        return Kept(directory.path, answer, copy, listed=made.listed)
+        lost = self._options.no_logs
+        kept = Kept(copy=copy) if lost else kept_of(run, made.directory, copy=copy, listed=made.listed)
+        self._telling.ending(run, kept)
 
 
 def _members(config: Config) -> str:

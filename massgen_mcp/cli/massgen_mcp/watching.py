@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.live.display import Display, Sentences
-from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.live.view import LiveView
 from massgen_mcp.cli.output import print_line
@@ -18,7 +18,6 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
-from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.plain_text import preview
 
 
@@ -44,18 +43,19 @@ async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> i
     finally:
         display.close()
         if watched is not None and not watched.view.ended:
-            telling.aside(f"The run goes on; `massgen-mcp watch {run_id}` follows it again.")
+            telling.aside(_goes_on(watched.view))
     if watched is None:
         return EXIT_OK
     if watched.view.ended:
-        telling.ending(watched.state, _kept(watched.view))
+        telling.ending(watched.state, kept_of(watched.state, watched.view.directory))
     return exit_of_run(watched.view)
 
 
-def _kept(view: RunView) -> Kept:
-    run, directory = view.snapshot, view.directory
-    answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
-    return Kept(directory.path, answer, listed=True)
+def _goes_on(view: RunView) -> str:
+    run_id = view.row.run_id
+    if view.state == "interrupted":
+        return f"The run was interrupted; `massgen-mcp resume {run_id}` continues it."
+    return f"The run goes on; `massgen-mcp watch {run_id}` follows it again."
 
 
 class _Watched:
