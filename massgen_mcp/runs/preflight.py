@@ -53,11 +53,11 @@ def require_room(place: Path) -> None:
         raise MassgenError("invalid_arguments", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
 
 
-async def require_models(config: Config, environ: Mapping[str, str], kept: Path) -> None:
+async def require_models(config: Config, environ: Mapping[str, str], kept: Path | None) -> None:
     """Raises `MassgenError` config_invalid for models that their servers do not have. `kept`: the file with the lists
-    that were read before.
+    that were read before; None: nothing is to be left.
     """
-    lists = _read(kept)
+    lists = _read(kept) if kept else {}
     unknown: dict[str, list[tuple[str, HttpBackend]]] = {}
     for agent in config.agents:
         backend = asked_over_http(agent.backend)
@@ -76,7 +76,7 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path)
         for address, asking in unknown.items():
             tasks.start_soon(ask, address, asking[0][1])
     found = {address: names for address, names in read.items() if names}
-    if found:
+    if found and kept:
         _keep(kept, {**lists, **found})
     missing = [
         _told(agent, address, backend.model, names)

@@ -1,13 +1,16 @@
 """What a person can do about an agent or a run that failed: the setting or the command that changes it. Pure."""
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from massgen_mcp.errors import DropReason, FailureReason
 
 
-def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case per reason, nothing else
-    """One sentence."""
+def remedy(reason: FailureReason | DropReason, keys: Sequence[str] = ()) -> str:  # noqa: C901 - one case per reason, nothing else
+    """One sentence. `keys`: variables that may hold the key of whoever failed."""
     match reason:
+        case "auth" if keys:
+            return f"Set {' or '.join(keys)} to a key that is right; `massgen-mcp doctor` shows which are set."
         case "auth":
             return "Set the right key; `massgen-mcp doctor` names the variable of each provider."
         case "quota_exhausted":

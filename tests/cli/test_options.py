@@ -1,6 +1,7 @@
 """The options of `massgen`: which team they mean, what they show and what they leave behind."""
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -145,6 +146,28 @@ def test_a_ready_config_is_found_by_its_name_alone_unless_there_is_such_a_file(h
     assert agents_line(done).startswith("agent_a (scripted/scripted), agent_b")
     (home.work / "scripted").write_text("agent: {id: a, backend: {type: scripted, model: mine}}\n")
     assert agents_line(massgen(home, "--automation", "--config", "scripted", "q")) == "agent_a (scripted/mine)"
+
+
+BROKEN: dict[str, tuple[str, str]] = {
+    "tab": ("agents:\n\t- id: a\n", "config.yaml:2: not valid YAML: .*; indent with spaces, not with tabs"),
+    "indent": ("agents:\n  - id: a\n   x: 1\n", "config.yaml:3: not valid YAML: .*; .* begins? in one column"),
+    "colon": ("agents:\n  - system_message: be: brief\n", "config.yaml:2: .*; quote a text that has a colon in it"),
+    "bracket": ("agents: [{id: a}\n", "not valid YAML: .*; close what \\[ or { opens"),
+    "list": (
+        "agent:\n  - {backend: {type: scripted}}\n",
+        "config.yaml:1: agent: this is a list; did you mean 'agents'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_config_that_is_no_config_is_answered_with_its_line_and_what_to_write(
+    home: TempHome, text: str, told: str
+) -> None:
+    (home.work / "config.yaml").write_text(text)
+    done = massgen(home, "--config", "config.yaml", "q")
+    assert done.returncode == 1
+    assert re.search(told.replace("'?", "'\\?"), done.stderr), done.stderr
 
 
 @pytest.mark.parametrize("value", ['"sk-1234"', "sk-...", "<your key>", "your-key-here"])

@@ -21,7 +21,7 @@ from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import find_team, given_of, output_file
+from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
@@ -52,6 +52,7 @@ async def chat(options: Options) -> int:
     if (output := output_file(options)) is not None:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
+    await look_before(options, team)
     terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None

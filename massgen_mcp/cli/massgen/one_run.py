@@ -22,11 +22,10 @@ from massgen_mcp.cli.massgen.people import Account
 from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import given_of, output_file
+from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models import Config
 from massgen_mcp.events import LogRecord
-from massgen_mcp.home import find_home
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
@@ -34,18 +33,23 @@ from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
-from massgen_mcp.runs.preflight import MODEL_LISTS, require_models, require_room
 from massgen_mcp.views.plain_text import plain
 
 
 class Reporter(Protocol):
     """What is printed before and after a run."""
 
-    def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None: ...
+    def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
+        """`team`: where it comes from and what it reaches; `notes`: what of the config was ignored."""
+        ...
 
-    def aside(self, text: str) -> None: ...
+    def aside(self, text: str) -> None:
+        """Something that a person should know."""
+        ...
 
-    def end(self, run: RunState, made: ForegroundRun) -> None: ...
+    def end(self, run: RunState, made: ForegroundRun) -> None:
+        """How the run ended."""
+        ...
 
 
 async def run_once(options: Options) -> int:
@@ -61,8 +65,7 @@ async def run_once(options: Options) -> int:
         team = await adjusted_team(given)
         given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
-    require_room(Path.cwd())
-    await require_models(request.config, request.team.environ, find_home(os.environ).path / MODEL_LISTS)
+    await look_before(options, request.team)
     with run_here(request) as run:
         notes = [request.team.note] if request.team.note else []
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
