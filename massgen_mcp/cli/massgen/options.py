@@ -18,7 +18,8 @@ AS_IT_IS = "as it is"
 
 MANUAL = """
 Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
-else one of the keys that are set. On a terminal without a config, a short dialogue sets one up. A config that came \
+else the default team: of the keys that are set, or of a local model server. Where there is none, a short dialogue on \
+a terminal sets one up. Outside of a terminal standard output has the answer alone. A config that came \
 with the directory and asks for more than is harmless waits for your consent (see --trust). Without a QUESTION \
 the interactive mode begins: a conversation of several turns, kept as a session.
 
