@@ -10,7 +10,7 @@ _BULLET = re.compile(r"^\s*[-*+]\s+(?:\[[ xX]\]\s+)?")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _EMPHASIS = re.compile(r"(\*{1,3}|(?<![\w_])_{1,2})(?=\S)(.+?)(?<=\S)\1(?![\w_])")
 _CODE = re.compile(r"`+([^`]+)`+")
-_UNCLOSED = re.compile(r"\*{2,}|`+")
+_UNCLOSED = re.compile(r"\*{2,}|`+|(?<!\S)\*(?=[^\s.*][^*]*$)")
 """Marks of what is still being written, or was cut off."""
 
 

@@ -53,7 +53,7 @@ async def chat(options: Options) -> int:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     await look_before(options, team)
-    terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
+    terminal = Terminal(os.environ) if person_at_terminal(os.environ) and not options.plain else None
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None
         return await _Conversation(options, team, terminal, project, session).hold()
