@@ -11,7 +11,7 @@ from pathlib import Path
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
-from massgen_mcp.cli.live.telling import Telling, kept_of
+from massgen_mcp.cli.live.telling import Telling
 from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
@@ -31,7 +31,7 @@ from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import write_durably
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
+from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import outcome_line
@@ -124,7 +124,7 @@ class _Conversation:
                 self._show([(Span(run.note, "dim"),)])
             snapshot = await execute_shown(run, self.options)
         self.last = (snapshot, run.directory)
-        self._show_result(snapshot, run)
+        self._show_result(snapshot)
 
     async def _resume(self, beginning: str) -> None:
         """Go on with an interrupted run. A killed turn counts from then on, and a conversation that has not begun yet
@@ -139,14 +139,12 @@ class _Conversation:
                 self._show([self._going_on(run.session)])
             snapshot = await execute_shown(run, self.options)
         self.last = (snapshot, run.directory)
-        self._show_result(snapshot, run)
+        self._show_result(snapshot)
 
-    def _show_result(self, run: RunState, made: ForegroundRun) -> None:
+    def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
         if self.terminal is not None:
-            lost = self.options.no_logs
-            kept = Kept() if lost else kept_of(run, made.directory, listed=made.listed)
-            Telling(self.terminal, print_line).ending(run, kept)
+            Telling(self.terminal, print_line).ending(run, Kept())
             self.terminal.print([()])
         else:
             self._show([outcome_line(run)])
