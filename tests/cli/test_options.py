@@ -180,6 +180,7 @@ def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHom
 
 
 async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
+    home.path.mkdir(mode=0o700)
     listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
     async with raw_server(listed) as server:
         backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
@@ -189,6 +190,7 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
+        assert json.loads((home.path / "model_lists.json").read_bytes()) == {f"{server.url}/v1": ["big-2", "small-2"]}
     assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
