@@ -38,7 +38,7 @@ HARNESSES: dict[str, Callable[[TempHome], Awaitable[str]]] = {
     "power-cuts": lambda home: power_cuts(home, cuts=100),
     "slow-first-word": lambda home: slow_first_word(home, seconds=150, limit=300),
     "http-crowd": lambda home: http_crowd(home, clients=200, seconds=60),
-    "leaks": lambda home: leaks(home, runs=2_000, batch=50),
+    "leaks": lambda home: leaks(home, runs=4_000, batch=50),
     "commands": lambda home: commands(home, each=100),
     "symlink-swaps": lambda home: swaps(home, each=20_000),
 }
