@@ -33,7 +33,7 @@ the same to be saved.
    views. Left out are embedding models, models below {TINY_BILLIONS:g} billion parameters, models less than a third as
    large as the largest, and what does not fit, together with the others, into {MEMORY_PART:.0%} of this machine's
    memory. Models that call tools go first.
-3. Else Claude Code, where it is installed with a login ([claude-code.md](claude-code.md)).
+3. Else Claude Code, where it is installed and `CLAUDE_CODE_OAUTH_TOKEN` is set ([claude-code.md](claude-code.md)).
 4. Else nobody, and the error names the ways out.
 
 """

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from massgen_mcp.config.massgen_backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
+from massgen_mcp.config.massgen_commands import IGNORED as COMMANDS_IGNORED
+from massgen_mcp.config.massgen_commands import MEANINGS
+from massgen_mcp.config.massgen_commands import REFUSED as COMMANDS_REFUSED
 from massgen_mcp.config.massgen_features import FEATURES, NEEDLESS, Section, keys_of
 from massgen_mcp.config.massgen_files import GRACE_SECONDS
 
@@ -43,7 +46,17 @@ TAKEN = (
         "`cwd`, `snapshot_storage`, `agent_temporary_workspace`",
         "every run has a tree of its own; a place outside of it is refused",
     ),
-    ("`max_thinking_tokens`, `disallowed_tools` of `claude_code`", "a `reasoning_effort`; what is forbidden anyway"),
+    ("`max_thinking_tokens` of `claude_code`", "the same, and a `reasoning_effort`"),
+    (
+        "`Bash` in `allowed_tools` of `claude_code`, `Bash(...)` in its `disallowed_tools`",
+        "the agent has commands, in the sandbox",
+    ),
+    ("an absolute `cwd` of `claude_code`", "a context path that may be written"),
+    (
+        "`code_execution_config` of an AG2 agent",
+        "blocks of code in its replies run in the sandbox, and the agent has commands",
+    ),
+    ("`group_config` of `ag2`", "a group chat as one agent"),
     (
         "`initial_round_timeout_seconds`, `subsequent_round_timeout_seconds`",
         f"`first_round_timeout_seconds`, `round_timeout_seconds`, with `{GRACE}` ({GRACE_SECONDS}) added",
@@ -56,6 +69,7 @@ TAKEN = (
     ),
     ("`broadcast: human`", "`allow_questions: true`"),
     ("a context path that is only text", "a path that may be read"),
+    *MEANINGS,
 )
 IGNORED = """
 ## Ignored, with a note
@@ -76,12 +90,14 @@ note, where nothing asks for their feature.
 def page() -> str:
     lines = ["| why | keys |", "| --- | --- |"]
     lines += [f"| {needless.why} | {_keys(needless.keys)} |" for needless in NEEDLESS]
+    lines += [f"| {why} | {_shown(_with(COMMANDS_IGNORED, why))} |" for why in dict.fromkeys(COMMANDS_IGNORED.values())]
     refused = ["| feature | what the message says | keys that ask for it | keys without a meaning of their own |"]
     refused += ["| --- | --- | --- | --- |"]
     for feature in FEATURES:
         asking = [_keys(feature.switches), *_values(feature.values)]
         told = ", ".join(filter(None, asking)) or "`memory.persistent_memory`"
         refused.append(f"| {feature.name} | {feature.message} | {told} | {_keys(feature.details)} |")
+    refused += [f"| commands | {why} | `{key}` |  |" for key, why in COMMANDS_REFUSED.items()]
     taken = [f"| {written} | {meaning} |" for written, meaning in TAKEN]
     parts = (HEAD, *_lines(taken), IGNORED, *_lines(lines), REFUSED, *_lines(refused))
     return "".join(parts)
@@ -93,6 +109,10 @@ def _lines(lines: list[str]) -> Iterator[str]:
 
 def _keys(table: Mapping[Section, str]) -> str:
     return ", ".join(dict.fromkeys(f"`{key}`" for section in table for key in keys_of(table, section)))
+
+
+def _with(table: Mapping[str, str], why: str) -> Iterator[str]:
+    return (key for key, reason in table.items() if reason == why)
 
 
 def _values(table: Mapping[Section, Mapping[str, str]]) -> Iterator[str]:

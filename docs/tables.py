@@ -60,8 +60,9 @@ TAIL = """\
 - What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
 - The last five are model servers of your own ([local-models.md](local-models.md)): they may leave `model` out, and a
   name that they do not have is answered with the nearest of what they have.
-- `claude_code` is no API but the Claude Code CLI with the extra of that name: [claude-code.md](claude-code.md).
-- `ag2` is an agent of the AG2 framework, which asks a model of the `chatcompletion` wire: [ag2.md](ag2.md).
+- `claude_code` is no API but the Claude Code CLI: [claude-code.md](claude-code.md).
+- `ag2` is an agent of the AG2 framework, or a group chat of some; its models are asked by Chat Completions:
+  [ag2.md](ag2.md).
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
   `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With

@@ -173,6 +173,8 @@ class RunStarted(Event):
     """The level of the sandbox that agents' commands run in; `none: …` where they were asked for and none holds here;
     empty where the run has no commands.
     """
+    servers: tuple[str, ...] = ()
+    """The MCP servers of agents, each with where it runs."""
 
 
 class AttemptStarted(Event):
@@ -182,6 +184,17 @@ class AttemptStarted(Event):
     attempt: int
     reason: str = ""
     instructions: str = ""
+
+
+class ServerLost(Event):
+    """An MCP server of agents could not be started, or ended by itself. It may have been started again since."""
+
+    type: Literal["server_lost"] = "server_lost"
+    server: str
+    """Its name in the config."""
+    agents: tuple[str, ...]
+    """Whose it is; several share one."""
+    message: str
 
 
 class FinishRequested(Event):
@@ -645,6 +658,7 @@ class PresentationFailed(Event):
 AnyEvent = Annotated[
     RunStarted
     | AttemptStarted
+    | ServerLost
     | FinishRequested
     | BudgetMark
     | BudgetReached

@@ -226,13 +226,13 @@ class AgentConfig:
         cwd: str | None = None,
         **kwargs: object,
     ) -> "AgentConfig":
-        """Claude Code as an agent, with its own file tools in its workspace and no others.
+        """Claude Code as an agent, with the team's tools: files in its workspace, commands in the sandbox, no web.
 
         `disallowed_tools` are patterns of what it may not do; without them: removing files, changing permissions and
-        owners, becoming another user. No command is offered here anyway, so only a pattern that names one of the file
-        tools asks for something, and is refused when the config is used. `max_thinking_tokens` other than the default
-        becomes a `reasoning_effort`. `cwd` is a name within the run's own tree; to show the agent files of yours, name
-        them in `context_paths`. `allowed_tools` is deprecated: name what is forbidden instead.
+        owners, becoming another user. Of commands only all can be forbidden (`Bash`); the sandbox is what protects. One
+        that names a file tool is refused when the config is used. `max_thinking_tokens` other than the default also
+        becomes a `reasoning_effort`. `cwd` is a directory to work on, which the agent is shown as a context path; a
+        relative one is only a name. `allowed_tools` is deprecated: name what is forbidden instead.
         """
         if allowed_tools is not None:
             message = "allowed_tools is deprecated; use disallowed_tools to name what is forbidden"

@@ -28,8 +28,8 @@ async def run(
 
     With `enable_filesystem=False` agents have no workspace and no file tools. With `enable_logging=True` the run is
     kept below `.massgen/massgen_logs` of the current directory; otherwise nothing of it stays. `output_file` gets the
-    final answer. `use_docker=True` is refused: commands do not run in Docker here. `RunOptions` lists what else there
-    is.
+    final answer. With `use_docker=True` agents run commands in containers; without Docker no run begins. `RunOptions`
+    lists what else there is.
 
     The dictionary has `final_answer`, `config_used`, `session_id`, `usage` (prompt_tokens, completion_tokens,
     total_tokens, over all calls), `cost` (usd, unpriced_calls), `outcome` and `degraded` (agents that fell out);

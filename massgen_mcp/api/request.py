@@ -44,11 +44,6 @@ async def prepared(
     """Check a caller's arguments, as `run` takes them; the last two are LiteLLM's. Raises `MassgenError`."""
     _known(given)
     check_types({"question": question, **given})
-    if given.get("use_docker"):
-        raise MassgenError(
-            "invalid_arguments",
-            "use_docker: commands do not run in Docker here; leave it out. Agents work in directories of their own",
-        )
     team, keeps = _named(given), bool(given.get("enable_logging"))
     session_id, history = _session(given, keep_logs=keeps)
     request = await build_request(
@@ -59,6 +54,7 @@ async def prepared(
             environ=with_given_keys(os.environ),
             context_paths=_context_paths(given.get("context_paths") or ()),
             enable_filesystem=bool(given.get("enable_filesystem", True)),
+            use_docker=bool(given.get("use_docker")),
             system_message=given.get("system_message") or None,
             limits=CallLimits(at_most_seconds=at_most_seconds),
             sampling=sampling or {},

@@ -11,6 +11,14 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = dict[str, JsonValue]
 
 
+WORKFLOW_TOOLS = ("new_answer", "vote")
+"""The tools whose calls are actions of the coordination."""
+NEXT_SPEAKER = "next_speaker"
+"""The tool that a group of agents behind one backend calls between its turns."""
+RUN_COMMAND = "run_command"
+"""The tool that runs a command in the sandbox. A backend calls it for code that its agent has written."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as a model is told of it. `parameters` is a JSON Schema object.

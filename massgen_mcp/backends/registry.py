@@ -4,7 +4,7 @@ The one place that puts a config, a provider's defaults and the environment toge
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,10 +14,11 @@ from massgen_mcp.backends.late import LateBackend
 from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
-from massgen_mcp.config.agent_clis import find_cli, find_login, lack, missing_login
+from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, lack
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.key_hosts import describe_refusal, find_key, missing_variables, refused_pair
+from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.models import (
+    Ag2AgentConfig,
     Ag2BackendConfig,
     AzureBackendConfig,
     BackendConfig,
@@ -38,44 +39,32 @@ NO_KEY = "not-needed"
 """What servers are sent that need no key: the SDKs insist on one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPaths:
-    """Where an agent that is a program of its own may work."""
-
-    private: Path | None = None
-    """For its own files; deleted with the backend."""
-    workspace: Path | None = None
-    may_write: bool = True
-    """Whether it may change the workspace by itself, instead of through our tools."""
-
-
 def make_backend(
     config: BackendConfig,
     environ: Mapping[str, str],
-    agent_paths: AgentPaths | None = None,
+    private: Path | None = None,
     redactor: Redactor | None = None,
 ) -> Backend:
     """The backend for `config`, with its key out of `environ`. What it says passes `redactor` first; without one, the
-    one for the keys of `environ`.
+    one for the keys of `environ`. `private`: the directory for the files of an agent that is a program; it is deleted
+    with the backend.
 
     Raises `BackendError` if a required key, or something that has to be installed, is missing, or if the key may not go
     where the config wants it, and `MassgenError` for a key that cannot be one.
     """
-    if refused := refused_pair(config, environ):
-        raise BackendError("auth", describe_refusal([refused]))
+    if refused := [pair for asked in asked_by([config]) if (pair := refused_pair(asked, environ))]:
+        raise BackendError("auth", describe_refusal(refused))
     redactor = redactor or redactor_for(environ, [config])
-    return without_keys(_backend(config, environ, agent_paths, redactor), redactor)
+    return without_keys(_backend(config, environ, private, redactor), redactor)
 
 
-def _backend(
-    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths | None, redactor: Redactor
-) -> Backend:
+def _backend(config: BackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor) -> Backend:
     if isinstance(config, ScriptedBackendConfig):
         from massgen_mcp.backends.scripted import ScriptedBackend
 
         return ScriptedBackend(config)
     if isinstance(config, ClaudeCodeBackendConfig):
-        return _claude_code(config, environ, agent_paths or AgentPaths(), redactor)
+        return _claude_code(config, environ, private, redactor)
     if isinstance(config, Ag2BackendConfig):
         return _ag2(config, environ, redactor)
     return _http_backend(config, environ, redactor)
@@ -88,19 +77,18 @@ def destination_of(config: BackendConfig, environ: Mapping[str, str]) -> Destina
     if isinstance(config, ClaudeCodeBackendConfig):
         login = find_login(config, environ)
         return Destination("claude_code", login.value if login else "")
-    asked = config.asked if isinstance(config, Ag2BackendConfig) else config
+    asked = config.asked[0] if isinstance(config, Ag2BackendConfig) else config
     return Destination(provider_for(asked, environ).base_url.rstrip("/"), find_key(asked, environ) or "")
 
 
 def _claude_code(
-    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor
+    config: ClaudeCodeBackendConfig, environ: Mapping[str, str], private: Path | None, redactor: Redactor
 ) -> Backend:
     login, path = find_login(config, environ), find_cli(environ)
     if missing := lack(environ):
         raise BackendError("bad_request", missing)
     if login is None or path is None:
-        names = " or ".join(missing_login(config, environ)[0])
-        raise BackendError("auth", f"claude_code is not logged in: set {names}, or log in with `claude`")
+        raise BackendError("auth", f"claude_code is not logged in: {how_to_log_in(config)}")
     from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, Cli
 
     return ClaudeCodeBackend(
@@ -110,10 +98,9 @@ def _claude_code(
             login=login,
             environ=environ,
             effort=config.reasoning_effort,
+            max_thinking_tokens=config.max_thinking_tokens,
             max_turns=config.max_turns,
-            workspace=agent_paths.workspace,
-            may_write=agent_paths.may_write,
-            private=agent_paths.private,
+            private=private,
             redactor=redactor,
         )
     )
@@ -122,11 +109,22 @@ def _claude_code(
 def _ag2(config: Ag2BackendConfig, environ: Mapping[str, str], redactor: Redactor) -> Backend:
     if missing := ag2_agents.lack():
         raise BackendError("bad_request", missing)
-    _check_variables(config.asked, environ)
-    endpoint = _endpoint(config.asked, environ, redactor)
+    for asked in config.asked:
+        _check_variables(asked, environ)
     from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
 
-    return Ag2Backend(endpoint, config.agent_config.name, config.agent_config.system_message)
+    def agent(described: Ag2AgentConfig) -> Ag2Backend:
+        execution = described.code_execution_config
+        endpoint = _endpoint(config.asked_for(described.llm_config), environ, redactor)
+        return Ag2Backend(endpoint, described.name, described.system_message, execution and execution.executor)
+
+    if config.group_config is None:
+        return agent(config.agents[0])
+    from massgen_mcp.backends.frameworks.ag2_group import Ag2GroupBackend
+
+    group = config.group_config
+    manager = Ag2AgentConfig(name="manager", llm_config=group.pattern.group_manager_args.llm_config)
+    return Ag2GroupBackend(group, {each.name: agent(each) for each in config.agents}, agent(manager))
 
 
 def _http_backend(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> Backend:

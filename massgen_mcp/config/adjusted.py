@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from massgen_mcp.config.diagnostics import problems_of, show_place
-from massgen_mcp.config.models import Config, ContextPath, HttpBackendConfig
+from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, ContextPath, HttpBackendConfig
 from massgen_mcp.errors import MassgenError
 
 
@@ -55,6 +55,20 @@ def without_files(config: Config) -> Config:
     off = {"task_planning_filesystem_mode": False, "enable_memory_filesystem_mode": False}
     coordination = config.orchestrator.coordination.model_copy(update=off)
     return _with_orchestrator(config, coordination=coordination, enable_filesystem=False)
+
+
+def with_containers(config: Config, image: str) -> Config:
+    """The config whose agents run commands in Docker, in containers of `image` where it names no container itself."""
+
+    def in_container(commands: CommandsConfig) -> CommandsConfig:
+        if commands.enabled and commands.sandbox in CONTAINERS:
+            return commands
+        return commands.model_copy(update={"enabled": True, "sandbox": "docker", "image": image})
+
+    agents = tuple(
+        agent.model_copy(update={"commands": in_container(config.commands_of(agent))}) for agent in config.agents
+    )
+    return config.model_copy(update={"agents": agents})
 
 
 def with_system_message(config: Config, text: str, *, replaces: bool) -> Config:

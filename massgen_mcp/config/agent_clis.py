@@ -1,6 +1,6 @@
 """Claude Code, the agent CLI that may be a team member: whether it is installed here, and whose login it would have.
 
-Must not start it, nor import its SDK. Reads one file of the user's, the login that the CLI keeps, and writes none.
+Must not start it. Reads one file of the user's, the login that the CLI keeps, and writes none.
 """
 
 import importlib.util
@@ -17,6 +17,7 @@ from massgen_mcp.config.keys import check_address, is_set, read_key
 from massgen_mcp.config.models import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
+HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which brings it along (380 MB)"
 API_KEY, TOKEN = "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"
 BASE_URL = CLAUDE_URL_VARIABLE
 CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
@@ -36,7 +37,8 @@ class Login:
 
 
 def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> Login | None:
-    """The key or token in the environment, else the token of the user's own login to Claude Code while it is valid.
+    """The key or token in the environment, else, where the config says so, the token of the user's own login to Claude
+    Code while it is valid.
 
     Of that login only the short-lived access token is used: whoever renewed it would log the user out elsewhere.
     Raises as `read_key` does.
@@ -47,14 +49,23 @@ def find_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> L
     for variable in (API_KEY, TOKEN):
         if value := read_key(environ, variable):
             return Login(variable, value)
-    token = own_login(environ)
+    token = own_login(environ) if config.use_login else None
     return Login(TOKEN, token) if token else None
+
+
+def how_to_log_in(config: ClaudeCodeBackendConfig) -> str:
+    """What somebody can do who has no login."""
+    if config.api_key_env:
+        return f"set {config.api_key_env}"
+    own = "log in with `claude`" if config.use_login else "write use_login: true to let it use your own login"
+    return f"set {API_KEY} or {TOKEN} (from `claude setup-token`), or {own}"
 
 
 def missing_login(config: ClaudeCodeBackendConfig, environ: Mapping[str, str]) -> list[tuple[str, ...]]:
     """What keeps a run with this backend from starting: groups of variables, of each of which one has to be set."""
     names = (config.api_key_env,) if config.api_key_env else (API_KEY, TOKEN)
-    if any(is_set(environ, name) for name in names) or (config.api_key_env is None and own_login(environ)):
+    own = config.use_login and config.api_key_env is None and own_login(environ) is not None
+    if own or any(is_set(environ, name) for name in names):
         return []
     return [names]
 
@@ -66,21 +77,19 @@ def check_credentials(config: ClaudeCodeBackendConfig, environ: Mapping[str, str
 
 
 def find_cli(environ: Mapping[str, str]) -> str | None:
-    """The CLI's path: the one that comes with the SDK, else the one on the user's PATH. None without the extra."""
+    """The CLI's path: the user's own on PATH, else the one that the extra brings."""
+    if own := shutil.which("claude", path=environ.get("PATH")):
+        return own
     spec = importlib.util.find_spec("claude_agent_sdk")
     if spec is None or spec.origin is None:
         return None
     bundled = Path(spec.origin).parent / "_bundled" / "claude"
-    return str(bundled) if bundled.is_file() else shutil.which("claude", path=environ.get("PATH"))
+    return str(bundled) if bundled.is_file() else None
 
 
 def lack(environ: Mapping[str, str]) -> str | None:
     """What has to be installed before the CLI can work here; None when nothing is missing."""
-    if importlib.util.find_spec("claude_agent_sdk") is None:
-        return f"claude_code needs an extra: {EXTRA}"
-    if find_cli(environ) is None:
-        return "claude_code needs the Claude Code CLI: npm install -g @anthropic-ai/claude-code"
-    return None
+    return None if find_cli(environ) else f"claude_code needs the Claude Code CLI: {HOW_TO_GET_IT}"
 
 
 def own_login(environ: Mapping[str, str]) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from massgen_mcp.config.builder import MAX_AGENTS, short_name
+from massgen_mcp.config.massgen_commands import SUDO_IMAGE
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.config.providers import WITHOUT_PROVIDER, detect_backend, named_provider
 from massgen_mcp.errors import MassgenError
@@ -15,7 +16,6 @@ from massgen_mcp.errors import MassgenError
 DEFAULT_MODEL = "gpt-5"
 DEFAULT_AGENTS = 2
 
-DOCKER_IMAGE = "ghcr.io/massgen/mcp-runtime-sudo:latest"
 SKILLS = ".agent/skills"
 
 _OWN_ADDRESS = (*WITHOUT_PROVIDER, "openai", "claude", "gemini", "grok", "chatcompletion", "azure_openai")
@@ -36,8 +36,7 @@ def build_config(
     Without arguments: two agents of gpt-5. `models` or `backends` give one agent each; `num_agents` (1 to 10) deals
     them out in turn. A model is a plain name whose provider is known (`gpt-5`, `claude-…`, `gemini-…`, `grok-…`) or
     `backend/model`; with `backend` or `backends` it is that provider's, whatever its name. A context path that is only
-    text may be written to. With `use_docker` the dictionary says so, but runs refuse it: commands do not run in Docker
-    here.
+    text may be written to. With `use_docker` agents run commands in Docker, without which no run of it begins.
 
     Raises `MassgenError` config_invalid.
     """
@@ -116,7 +115,7 @@ def _agent(provider: str, model: str, place: int, use_docker: bool) -> dict[str,
     if use_docker:
         backend["enable_code_based_tools"] = True
         backend["command_line_execution_mode"] = "docker"
-        backend["command_line_docker_image"] = DOCKER_IMAGE
+        backend["command_line_docker_image"] = SUDO_IMAGE
     else:
         backend["exclude_file_operation_mcps"] = False
     return {"id": _agent_id(provider, model, place), "backend": backend}

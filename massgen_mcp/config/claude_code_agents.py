@@ -1,71 +1,88 @@
 """MassGen's parameters of a Claude Code agent in the terms of our `claude_code` backend. Pure.
 
-That backend offers the CLI's file tools, confined to the agent's workspace, and nothing else: no commands, no web.
-What a caller forbids beyond that is forbidden already; what a caller allows or forbids within it cannot be had
-piecemeal, and is refused by name.
+That agent has the team's tools in place of the CLI's own: files in its workspace, commands in the sandbox where `Bash`
+is allowed, no web. What a caller forbids beyond that is forbidden already; what cannot be had piecemeal is refused by
+name.
 """
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-READING = ("Read", "Glob", "Grep")
-WRITING = ("Write", "Edit")
-OWN_TOOLS = (*READING, *WRITING)
+BASH = "Bash"
+FILES = ("Read", "Glob", "Grep", "Write", "Edit")
+"""The CLI's names for what the team's file tools do."""
 
 THINKING_TOKENS = 8000
 """MassGen's default."""
-
-KEYS = ("disallowed_tools", "allowed_tools", "permission_mode", "max_thinking_tokens")
-
 _EFFORTS = ((4_000, "low"), (16_000, "medium"), (32_000, "high"))
 """Below so many thinking tokens, this effort; `xhigh` from there on."""
+
+KEYS = ("disallowed_tools", "allowed_tools", "permission_mode")
+"""What has no place in our backend."""
+
+_COME_TOGETHER = "the file tools come together, and reach nothing outside the agent's workspace"
 
 
 def translated(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The backend section for these parameters, and what is wrong, by key.
 
-    Lists of tools are compared with what is offered. `max_thinking_tokens` becomes a `reasoning_effort`, unless one is
-    given; at MassGen's default the CLI has its own measure.
+    `Bash` is allowed where `allowed_tools` names it, or where `disallowed_tools` forbids only some of its commands:
+    then the section has `commands: true`. `max_thinking_tokens` also becomes a `reasoning_effort`, unless one is given,
+    because newer models think by effort; at MassGen's default the CLI has its own measure.
     """
     backend = {key: value for key, value in params.items() if key not in KEYS}
-    problems: dict[str, str] = {}
-    for key, check in (("disallowed_tools", _disallowed), ("allowed_tools", _allowed)):
-        if params.get(key) is not None and (problem := check(_names(params[key]))):
-            problems[key] = problem
-    tokens = params.get("max_thinking_tokens", THINKING_TOKENS)
-    if tokens is None:
-        return backend, problems
-    if not isinstance(tokens, int) or tokens < 0:
-        problems["max_thinking_tokens"] = "expected a number of tokens"
-    elif tokens != THINKING_TOKENS:
+    tokens = backend.get("max_thinking_tokens")
+    if tokens == THINKING_TOKENS:
+        del backend["max_thinking_tokens"]
+    elif isinstance(tokens, int):
         backend.setdefault("reasoning_effort", next((effort for below, effort in _EFFORTS if tokens < below), "xhigh"))
+    allowed, disallowed = _patterns(params.get("allowed_tools")), _patterns(params.get("disallowed_tools"))
+    problems: dict[str, str] = {}
+    for key, patterns, check in (("allowed_tools", allowed, _allowed), ("disallowed_tools", disallowed, _disallowed)):
+        if params.get(key) is None:
+            continue
+        if problem := check(patterns) if patterns is not None else "expected a list of tools":
+            problems[key] = problem
+    commands = _commands(allowed, disallowed or [])
+    if commands is not None:
+        backend.setdefault("commands", commands)
     return backend, problems
 
 
-def _disallowed(tools: list[str] | None) -> str | None:
-    if tools is None:
-        return "expected a list of tools"
-    if own := sorted(set(tools) & set(OWN_TOOLS)):
+def _commands(allowed: list[str] | None, disallowed: list[str]) -> bool | None:
+    if BASH in disallowed:
+        return False
+    if allowed is not None:
+        return any(_name(pattern) == BASH for pattern in allowed)
+    return True if any(_name(pattern) == BASH for pattern in disallowed) else None
+
+
+def _disallowed(patterns: list[str]) -> str | None:
+    if own := sorted({_name(pattern) for pattern in patterns}.intersection(FILES)):
         return (
-            f"{', '.join(own)}: the file tools come together; they reach nothing outside the agent's workspace. To go "
-            "without files set orchestrator.enable_filesystem to false in the config"
+            f"{', '.join(own)}: {_COME_TOGETHER}. To go without files set orchestrator.enable_filesystem to false in "
+            "the config"
         )
     return None
 
 
-def _allowed(tools: list[str] | None) -> str | None:
-    offered = f"Claude Code has exactly {', '.join(OWN_TOOLS)} here, within its workspace; leave the list out"
-    if tools is None:
-        return "expected a list of tools"
-    if beyond := sorted(set(tools) - set(OWN_TOOLS)):
+def _allowed(patterns: list[str]) -> str | None:
+    names = {_name(pattern) for pattern in patterns}
+    offered = f"Claude Code has {', '.join(FILES)} and {BASH} here, as the team's tools"
+    if beyond := sorted(names.difference(FILES, (BASH,))):
         return f"{', '.join(beyond)}: not available. {offered}"
-    if lacking := sorted(set(OWN_TOOLS) - set(tools)):
-        return f"{', '.join(lacking)}: cannot be taken away. {offered}"
+    if BASH not in names and (lacking := sorted(set(FILES) - names)):
+        return f"{', '.join(lacking)}: {_COME_TOGETHER}; leave the list out. {offered}"
     return None
 
 
-def _names(patterns: object) -> list[str] | None:
-    """`Bash` of `Bash(rm*)`; None for what is no list."""
-    if not isinstance(patterns, list | tuple):
+def _patterns(given: object) -> list[str] | None:
+    """None for what is no list."""
+    if not isinstance(given, list | tuple):
         return None
-    return [str(pattern).partition("(")[0].strip() for pattern in cast("list[object]", patterns)]
+    return [str(pattern).strip() for pattern in cast("list[object]", given)]
+
+
+def _name(pattern: str) -> str:
+    """`Bash` of `Bash(rm*)`."""
+    return pattern.partition("(")[0].strip()

@@ -61,7 +61,7 @@ def team_of(
     memory_bytes: int | None = None,
 ) -> DefaultTeam:
     """A strong model of each provider whose key is set; else the largest models of one of `servers`, which were found
-    at `places`; else Claude Code where it is installed and logged in.
+    at `places`; else Claude Code where it is installed and its token is set.
 
     Never the scripted backend. Raises `MassgenError("no_default_team")` that names the ways out.
     """
@@ -180,7 +180,7 @@ def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> Ma
     other = "name a config or models" if unfit is None else f"name a model, such as {unfit}, or a config"
     return MassgenError(
         "no_default_team",
-        f"no team to start with: no key of a provider is set, {none} {asked}, and Claude Code is not installed here "
-        f"with a login ({agent_clis.EXTRA}). Set {keys}, {other}, make a config with `massgen --init`, or "
+        f"no team to start with: no key of a provider is set, {none} {asked}, and there is no Claude Code with "
+        f"{agent_clis.TOKEN}. Set {keys}, {other}, make a config with `massgen --init`, or "
         "try @examples/scripted, which calls no model.",
     )

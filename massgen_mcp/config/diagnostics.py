@@ -156,6 +156,7 @@ def _follow(location: Sequence[str | int]) -> _Seen:
             annotation, kinds = kinds[str(part)], {}
             continue
         place, owner, kinds = (*place, part), None, {}
+        annotation = _given(annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             owner = annotation
             known = owner.model_fields.get(str(part))
@@ -185,10 +186,15 @@ def _kinds_of(union: object) -> Mapping[str, type[BaseModel]]:
     return kinds
 
 
+def _given(annotation: object) -> object:
+    """Of what may be left out, what it is where it is there."""
+    if get_origin(annotation) in (Union, UnionType):
+        return next((option for option in get_args(annotation) if option is not type(None)), None)
+    return annotation
+
+
 def _item(annotation: object) -> object:
     """What a list, or a mapping, of this type holds."""
-    if get_origin(annotation) in (Union, UnionType):
-        annotation = next((option for option in get_args(annotation) if option is not type(None)), None)
     if get_origin(annotation) is Literal:
         return None
     held = get_args(annotation)

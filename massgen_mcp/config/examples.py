@@ -10,7 +10,7 @@ from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_/-]{0,63}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_./-]{0,63}")
 _SUFFIX = ".yaml"
 
 

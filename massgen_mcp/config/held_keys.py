@@ -6,7 +6,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.key_hosts import named_variable
+from massgen_mcp.config.key_hosts import asked_by
 from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
@@ -37,7 +37,7 @@ def _values(
 ) -> Iterator[tuple[str, str]]:
     known = {name for row in PROVIDERS for name in row.key_variables}
     known |= {agent_clis.API_KEY, agent_clis.TOKEN}
-    known |= {name for backend in backends if (name := named_variable(backend))}
+    known |= {asked.api_key_env for asked in asked_by(backends) if asked.api_key_env}
     known.update(further)
     for name in sorted(known.intersection(environ)):
         yield name, environ[name]
@@ -46,7 +46,7 @@ def _values(
             yield name, value
         elif "@" in value and _ADDRESSES.search(name):
             yield from ((name, secret) for secret in _passwords(value))
-    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) for backend in backends)
+    uses_login = any(isinstance(backend, ClaudeCodeBackendConfig) and backend.use_login for backend in backends)
     if uses_login and (token := agent_clis.own_login(environ)):
         yield "of your login to Claude Code", token
 

@@ -5,7 +5,7 @@ or where a person accepted that very pair of variable and host. What looks like 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.acceptances import PAIRS_FILE, Pair, accepted_pairs
@@ -115,34 +115,35 @@ def missing_variables(backend: HttpBackend, environ: Mapping[str, str]) -> list[
     return missing
 
 
-def address_of(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
-    """Where the models of this backend are asked; None if nobody is asked, or nobody has said where."""
-    if isinstance(backend, ClaudeCodeBackendConfig):
-        return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
-    asked = asked_over_http(backend)
-    return provider_for(asked, environ).base_url or None if asked else None
+AskedBackend = HttpBackend | ClaudeCodeBackendConfig
+"""What asks one address with one key."""
 
 
-def named_variable(backend: BackendConfig) -> str | None:
-    """The variable that the config itself names for the key of this backend."""
-    asked = backend if isinstance(backend, ClaudeCodeBackendConfig) else asked_over_http(backend)
-    return asked.api_key_env if asked else None
+def asked_by(backends: Iterable[BackendConfig]) -> tuple[AskedBackend, ...]:
+    """Whom these backends ask, for the models of which they ask themselves: nobody, somebody, or several."""
+    return tuple(asked for backend in backends for asked in _asked(backend))
 
 
-def asked_over_http(backend: BackendConfig) -> HttpBackend | None:
-    """The model behind an HTTP API that this backend asks; None if it asks none, or leaves that to a program."""
+def _asked(backend: BackendConfig) -> tuple[AskedBackend, ...]:
     match backend:
-        case ScriptedBackendConfig() | ClaudeCodeBackendConfig():
-            return None
+        case ScriptedBackendConfig():
+            return ()
         case Ag2BackendConfig():
             return backend.asked
         case _:
-            return backend
+            return (backend,)
 
 
-def refused_pair(backend: BackendConfig, environ: Mapping[str, str]) -> Pair | None:
-    """The pair of variable and host that this backend needs and that nobody accepted."""
-    variable, url = named_variable(backend), address_of(backend, environ)
+def address_of(asked: AskedBackend, environ: Mapping[str, str]) -> str | None:
+    """Where it is asked; None if nobody has said where."""
+    if isinstance(asked, ClaudeCodeBackendConfig):
+        return environ.get(CLAUDE_URL_VARIABLE, "").strip() or CLAUDE_URL
+    return provider_for(asked, environ).base_url or None
+
+
+def refused_pair(backend: AskedBackend, environ: Mapping[str, str]) -> Pair | None:
+    """The pair of variable and host that is needed and that nobody accepted."""
+    variable, url = backend.api_key_env, address_of(backend, environ)
     if variable is None or url is None or may_go(variable, url, environ):
         return None
     return Pair(key=variable, host=host_of(url))

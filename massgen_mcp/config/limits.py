@@ -41,5 +41,5 @@ def _stands(backend: BackendConfig, environ: Mapping[str, str]) -> int:
         return CONCURRENCY
     if isinstance(backend, ClaudeCodeBackendConfig):
         return CLI_CONCURRENCY
-    asked = backend.asked if isinstance(backend, Ag2BackendConfig) else backend
+    asked = backend.asked[0] if isinstance(backend, Ag2BackendConfig) else backend
     return LOCAL_CONCURRENCY if serves_here(asked, environ) else CONCURRENCY

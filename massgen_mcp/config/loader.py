@@ -151,17 +151,21 @@ def check_credentials(config: Config, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError("config_invalid")` naming the variable of a key that cannot be one (see `keys.read_key`), or
     of an address with credentials in it.
     """
-    for agent in config.agents:
-        if isinstance(agent.backend, ClaudeCodeBackendConfig):
-            agent_clis.check_credentials(agent.backend, environ)
-        elif asked := key_hosts.asked_over_http(agent.backend):
+    for asked in _asked_by(config):
+        if isinstance(asked, ClaudeCodeBackendConfig):
+            agent_clis.check_credentials(asked, environ)
+        else:
             key_hosts.check_credentials(asked, environ)
 
 
 def refused_keys(config: Config, environ: Mapping[str, str]) -> tuple[Pair, ...]:
     """The keys that this config wants to send to hosts that may not have them."""
-    refused = (key_hosts.refused_pair(agent.backend, environ) for agent in config.agents)
+    refused = (key_hosts.refused_pair(asked, environ) for asked in _asked_by(config))
     return tuple(dict.fromkeys(pair for pair in refused if pair is not None))
+
+
+def _asked_by(config: Config) -> tuple[key_hosts.AskedBackend, ...]:
+    return key_hosts.asked_by(agent.backend for agent in config.agents)
 
 
 def require_keys(config: Config, environ: Mapping[str, str]) -> None:
@@ -176,10 +180,17 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     for agent in config.agents:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}" for agent, names in _without_key(config, environ)]
+    without = _without_key(config, environ)
+    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
     if lacking:
         message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
+
+
+def _or_a_login(agent: AgentConfig) -> str:
+    if isinstance(agent.backend, ClaudeCodeBackendConfig) and agent.backend.api_key_env is None:
+        return " (or your own login to Claude Code, with use_login: true)"
+    return ""
 
 
 def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
@@ -195,10 +206,12 @@ def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:
     lacking: list[tuple[AgentConfig, Sequence[str]]] = []
     for agent in config.agents:
-        if isinstance(agent.backend, ClaudeCodeBackendConfig):
-            lacking += [(agent, names) for names in agent_clis.missing_login(agent.backend, environ)]
-        elif asked := key_hosts.asked_over_http(agent.backend):
-            lacking += [(agent, names) for names in key_hosts.missing_variables(asked, environ)]
+        for asked in key_hosts.asked_by([agent.backend]):
+            if isinstance(asked, ClaudeCodeBackendConfig):
+                missing = agent_clis.missing_login(asked, environ)
+            else:
+                missing = key_hosts.missing_variables(asked, environ)
+            lacking += [(agent, names) for names in missing if (agent, names) not in lacking]
     return lacking
 
 

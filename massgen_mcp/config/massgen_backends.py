@@ -27,7 +27,7 @@ VERBOSE_TYPES = ("openai", "chatcompletion", "azure_openai", "openrouter")
 
 _NO_SUMMARY = "thoughts are shown as the provider sends them"
 _NO_VERBOSITY = "this provider has no such setting; say it in system_message"
-_CONFINED = "Claude Code has its file tools in its own workspace here, and no others"
+_CONFINED = "Claude Code has the team's tools here, for files in its workspace and commands in the sandbox"
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ def _take_system_message(backend: dict[str, Plain], spelled: Spelled) -> None:
 def _take_claude_code(backend: dict[str, Plain], place: Place, spelled: Spelled) -> None:
     plain, problems = claude_code_agents.translated(backend)
     for key in claude_code_agents.KEYS:
-        if key in backend and key not in problems and key != "max_thinking_tokens":
+        if key in backend and key not in problems and key != "allowed_tools":
             spelled.ignored.append((_CONFINED, (*place, key)))
     spelled.problems += [Problem((*place, key), message) for key, message in problems.items()]
     backend.clear()

@@ -33,18 +33,6 @@ class Needless:
     keys: Mapping[Section, str]
 
 
-DOCKER = Feature(
-    "docker",
-    "a team's commands run in Docker with orchestrator.commands: {enabled: true, sandbox: docker}; leave this out "
-    "(build_config: use_docker=False)",
-    details={
-        "backend": "command_line_docker_image command_line_docker_memory_limit command_line_docker_cpu_limit "
-        "command_line_docker_network_mode command_line_docker_enable_sudo command_line_docker_credentials "
-        "command_line_docker_packages"
-    },
-    values={"backend": {"command_line_execution_mode": "docker"}},
-)
-
 MEMORY = Feature(
     "memory",
     "there is no vector store of memories; leave this out. Notes that agents share are "
@@ -53,18 +41,6 @@ MEMORY = Feature(
 """Asked for by a mapping of its own form, which `massgen_files` reads."""
 
 FEATURES = (
-    DOCKER,
-    Feature(
-        "commands",
-        "commands are switched on for a team, and run in a sandbox; write orchestrator.commands: {enabled: true}, "
-        "and leave this out",
-        {"backend": "enable_mcp_command_line"},
-        {
-            "backend": "command_line_execution_mode command_line_allowed_commands command_line_blocked_commands "
-            "command_line_srt_network_allowed_domains command_line_srt_deny_read command_line_srt_allow_unix_sockets "
-            "command_line_srt_read_mode command_line_srt_allow_read command_line_timeout"
-        },
-    ),
     Feature(
         "code",
         "code of a config is not loaded into a run; leave this out. Put files that agents should read under "

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
-from massgen_mcp.config import massgen_backends
+from massgen_mcp.config import massgen_backends, massgen_commands
 from massgen_mcp.config.diagnostics import Problem, show_place
-from massgen_mcp.config.massgen_features import DOCKER, FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
+from massgen_mcp.config.massgen_features import FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
 from massgen_mcp.config.models import TimeoutConfig
 from massgen_mcp.config.yaml_reader import Place, Plain
 
@@ -165,7 +165,7 @@ def _agent(agent: Plain, place: Place, taken: Taken) -> Plain:
     if isinstance(backend := plain.get("backend"), dict):
         plain["backend"] = settings = dict(backend)
         spelled = massgen_backends.take(settings, (*place, "backend"))
-        _take_docker(settings, (*place, "backend"), taken)
+        _take_commands(plain, settings, place, taken)
         _sift(settings, "backend", (*place, "backend"), taken)
         if spelled.system_message is not None:
             _add_instructions(plain, spelled.system_message, place, taken)
@@ -182,15 +182,18 @@ def _add_instructions(agent: dict[str, Plain], text: str, place: Place, taken: T
         taken.moved[(*place, "system_message")] = (*place, "system_message" if own else "backend")
 
 
-def _take_docker(backend: dict[str, Plain], place: Place, taken: Taken) -> None:
-    """Where commands run in Docker, all that is said of commands and code is a part of that."""
-    if backend.get("command_line_execution_mode") != "docker":
+def _take_commands(agent: dict[str, Plain], backend: dict[str, Plain], place: Place, taken: Taken) -> None:
+    found = massgen_commands.take(backend, (*place, "backend"))
+    taken.ignored += found.ignored
+    taken.problems += found.problems
+    if found.settings is None:
         return
-    taken.asked.append((DOCKER, (*place, "command_line_execution_mode")))
-    for key in [key for key in backend if key.startswith("command_line_")]:
-        del backend[key]
-    for key in ("enable_mcp_command_line", "enable_code_based_tools"):
-        backend.pop(key, None)
+    if "commands" in agent:
+        problem = "write 'commands' or MassGen's keys for them, not both"
+        taken.problems.append(Problem((*place, "commands"), problem))
+    agent["commands"] = found.settings
+    taken.moved |= {(*place, "commands", ours): (*place, "backend", key) for ours, key in found.keys.items()}
+    taken.moved[(*place, "commands")] = (*place, "backend", massgen_commands.SWITCH)
 
 
 def _take_timeouts(taken: Taken) -> None:

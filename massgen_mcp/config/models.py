@@ -6,6 +6,7 @@ Keys follow the YAML files of MassGen.
 import difflib
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
@@ -108,6 +109,11 @@ class PricedBackendConfig(Settings, frozen=True):
 
     price: Price | None = None
     """Default: what the provider reports for a call, else a public price list, else unknown."""
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether the backend itself wants commands run, in the sandbox."""
+        return False
 
 
 class ListedBackendConfig(PricedBackendConfig, frozen=True):
@@ -287,7 +293,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
 
 
 class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
-    """The Claude Code CLI as an agent, with its own file tools in the agent's workspace. Needs an extra and a login."""
+    """The Claude Code CLI as an agent, with the team's tools in place of its own. Needs the CLI and a login."""
 
     type: Literal["claude_code"]
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
@@ -295,17 +301,30 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    use_login: bool = False
+    """Whether it may use your own login to Claude Code, where no key or token is set."""
+    max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
+    """For models that think by a budget; the others have `reasoning_effort`. Default: as the CLI has it."""
     max_turns: int = Field(default=50, ge=1, le=1000)
-    """Model calls within one step, while it uses its own tools."""
+    """Model calls within one step; it needs a second one only where it tries a tool that it has not."""
+
+
+COMPATIBLE_ADDRESSES = {
+    "openai": None,
+    "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+    "anthropic": "https://api.anthropic.com/v1",
+}
+"""Where models of these are asked by Chat Completions. None: where the environment says, else at OpenAI."""
 
 
 class Ag2ModelConfig(Settings, frozen=True):
-    """The model that an AG2 agent asks, in AG2's words: OpenAI's, or any server's that speaks Chat Completions."""
+    """The model that an AG2 agent asks, in AG2's words: of any server that speaks Chat Completions."""
 
-    api_type: Literal["openai"] = "openai"
+    api_type: Literal["openai", "google", "anthropic"] = "openai"
+    """Whose default address; all three are asked by Chat Completions."""
     model: ModelName
     base_url: Address | None = None
-    """Root of the API, without credentials. Default: OpenAI's, or `OPENAI_BASE_URL`."""
+    """Root of the API, without credentials. Default: `api_type`'s; of OpenAI, `OPENAI_BASE_URL` where that is set."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -315,6 +334,27 @@ class Ag2ModelConfig(Settings, frozen=True):
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
 
 
+def _within_workspace(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if path.startswith(("/", "~")) or ".." in parts or not path.isprintable():
+        raise ValueError("expected a relative path; code runs in the agent's workspace")
+    return str(PurePosixPath(path))
+
+
+class CodeExecutor(Settings, frozen=True):
+    """Where the code blocks of an AG2 agent's replies run: in the sandbox, whose rules are those of commands."""
+
+    type: Literal["LocalCommandLineCodeExecutor"] = "LocalCommandLineCodeExecutor"
+    timeout: float = Field(default=60, gt=0, le=86_400)
+    """Seconds for one block of code."""
+    work_dir: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_within_workspace)] = "."
+    """A directory in the agent's workspace."""
+
+
+class CodeExecution(Settings, frozen=True):
+    executor: CodeExecutor = CodeExecutor()
+
+
 class Ag2AgentConfig(Settings, frozen=True):
     """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
 
@@ -322,29 +362,108 @@ class Ag2AgentConfig(Settings, frozen=True):
     name: Annotated[str, AfterValidator(_printable)] = Field(default="assistant", min_length=1, max_length=64)
     system_message: str | None = Field(default=None, max_length=100_000)
     """Stands before the team's instructions."""
+    description: str | None = Field(default=None, max_length=10_000)
+    """In a group chat: what its manager is told of it. Default: `system_message`."""
     human_input_mode: Literal["NEVER"] = "NEVER"
     """Nobody sits beside a run. An agent asks people with the team's own tool, if the team has it."""
     llm_config: Ag2ModelConfig
+    code_execution_config: CodeExecution | None = None
+    """That blocks of code in its replies are run. None: they are not."""
+
+
+class Ag2Manager(Settings, frozen=True):
+    llm_config: Ag2ModelConfig
+
+
+class Ag2Pattern(Settings, frozen=True):
+    """How it is decided who speaks: `auto`, a model chooses after every turn."""
+
+    type: Literal["auto"]
+    initial_agent: str
+    """The name of the agent that speaks first."""
+    group_manager_args: Ag2Manager
+    """The model that chooses."""
+
+
+AG2_USER, AG2_MANAGER = "User", "Manager"
+"""Whom a group has besides its agents."""
+
+
+class Ag2GroupConfig(Settings, frozen=True):
+    """A group chat of AG2 agents that is one agent of the team. In a file the group's `llm_config` stands for every one
+    that is left out.
+    """
+
+    llm_config: Ag2ModelConfig
+    agents: tuple[Ag2AgentConfig, ...] = Field(min_length=1, max_length=20)
+    pattern: Ag2Pattern
+    user_agent: Ag2AgentConfig
+    """It takes no part in the talk; it acts for the group in the team when the talk is over."""
+    max_rounds: int = Field(default=20, ge=1, le=100)
+    """Turns of the agents in one talk."""
+
+    @model_validator(mode="after")
+    def _names(self) -> Self:
+        names = [agent.name for agent in self.agents]
+        if self.user_agent.name != AG2_USER:
+            raise ValueError(f"user_agent has the name {AG2_USER}")
+        if len({*names, AG2_USER, AG2_MANAGER}) < len(names) + 2:
+            raise ValueError(f"the agents of a group have names of their own, and none is {AG2_USER} or {AG2_MANAGER}")
+        if self.pattern.initial_agent not in names:
+            raise ValueError(f"pattern.initial_agent: expected one of {', '.join(names)}")
+        return self
 
 
 class Ag2BackendConfig(ListedBackendConfig, frozen=True):
-    """An agent of the AG2 framework as a team member. Needs an extra."""
+    """An agent of the AG2 framework, or a group chat of some, as a team member. Needs an extra."""
 
     type: Literal["ag2"]
-    agent_config: Ag2AgentConfig
+    agent_config: Ag2AgentConfig | None = None
+    group_config: Ag2GroupConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.agent_config is None) == (self.group_config is None):
+            raise ValueError("expected agent_config or group_config")
+        return self
 
     @property
     def model(self) -> str:
-        return self.agent_config.llm_config.model
+        return self._models[0].model
 
     @property
-    def asked(self) -> ProviderBackendConfig:
-        """The model behind the agent as a backend of its own: for keys, hosts, limits and prices AG2 is no matter."""
-        model = self.agent_config.llm_config
+    def runs_code(self) -> bool:
+        return any(agent.code_execution_config is not None for agent in self.agents)
+
+    @property
+    def asked(self) -> tuple[ProviderBackendConfig, ...]:
+        """The models behind it as backends of their own, its main one first: AG2 is no matter for keys, hosts, limits
+        and prices.
+        """
+        asked: list[ProviderBackendConfig] = []
+        for model in self._models:
+            if (one := self.asked_for(model)) not in asked:
+                asked.append(one)
+        return tuple(asked)
+
+    @property
+    def agents(self) -> tuple[Ag2AgentConfig, ...]:
+        """The one agent, or those of the group, who acts for it last."""
+        group = self.group_config
+        return (*group.agents, group.user_agent) if group else (self.agent_config,) if self.agent_config else ()
+
+    @property
+    def _models(self) -> tuple[Ag2ModelConfig, ...]:
+        group = self.group_config
+        managing = (group.llm_config, group.pattern.group_manager_args.llm_config) if group else ()
+        return (*managing, *(agent.llm_config for agent in self.agents))
+
+    def asked_for(self, model: Ag2ModelConfig) -> ProviderBackendConfig:
+        """This model as a backend of its own."""
         return ProviderBackendConfig(
             type="chatcompletion",
             model=model.model,
-            base_url=model.base_url,
+            base_url=model.base_url or COMPATIBLE_ADDRESSES[model.api_type],
             api_key_env=model.api_key_env,
             temperature=model.temperature,
             top_p=model.top_p,
@@ -412,6 +531,16 @@ def _secret_by_name_only(values: dict[str, str]) -> dict[str, str]:
     return values
 
 
+def _regular_expression(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+CONTAINERS = ("docker", "podman")
+
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")]
 ToolNames = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=128)], ...], Field(max_length=200)
@@ -462,6 +591,64 @@ class HttpServer(McpServerSettings, frozen=True):
 McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type")]
 
 
+CommandPatterns = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_regular_expression)], ...],
+    Field(max_length=200),
+]
+"""Regular expressions, each held against the beginning of a command."""
+
+
+class CommandsConfig(Settings, frozen=True):
+    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+
+    enabled: bool = False
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+    """Of the container, with `sandbox: docker` or `podman`."""
+    image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
+    """An image on this machine: a directory in OCI layout, or a file as `docker save` writes it. Its programs take the
+    place of this machine's where there is no container, in bubblewrap. Absolute after loading.
+    """
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What commands may connect to, as host:port. Nothing without it."""
+    open_network: bool = False
+    """True: commands reach every host. Only in a container."""
+    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
+    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    allowed: CommandPatterns = ()
+    """The only commands that are run, if there are any. A rule for agents, and no protection: that is the sandbox."""
+    blocked: CommandPatterns = ()
+    """Commands that are not run, as far as their text tells."""
+    timeout_seconds: float = Field(default=120, gt=0, le=3600)
+    """For a command that does not ask for another time."""
+    max_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """The most that a command can ask for; one in the background has it."""
+    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    max_cpus: float | None = Field(default=None, gt=0, le=1_000)
+    """Processors that a command may use; outside of a container rounded up to whole ones. None: all."""
+    max_processes: int = Field(default=256, ge=16, le=10_000)
+    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
+    """In the agent's workspace and its directory for temporary files together."""
+
+    @model_validator(mode="after")
+    def _what_the_sandbox_has(self) -> Self:
+        in_container = self.sandbox in CONTAINERS
+        if self.image is not None and not in_container:
+            raise ValueError("image is of a container; set sandbox to docker or podman")
+        if self.open_network and not in_container:
+            raise ValueError(
+                "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
+            )
+        if self.network and self.sandbox in ("bubblewrap", *CONTAINERS):
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
+        if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
+            raise ValueError(f"{self.sandbox} has this machine's programs; use sandbox: bubblewrap, docker or podman")
+        if self.image_archive is not None and self.network:
+            raise ValueError("an image runs in bubblewrap, which lets no command reach named hosts only")
+        return self
+
+
 class MessageTemplates(Settings, frozen=True):
     """Texts of the user's in place of ours. What else an agent is told, such as files and markers, stays."""
 
@@ -484,7 +671,11 @@ class AgentConfig(Settings, frozen=True):
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
     exclude_file_operation_mcps: bool = False
-    """True: this agent has no workspace and no file tools. In a file it stands under `backend`."""
+    """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under
+    `backend`.
+    """
+    commands: CommandsConfig | bool | None = None
+    """This agent's own, in place of the team's. True, False: the team's, enabled or not. None: as the team has them."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
@@ -547,36 +738,6 @@ class CoordinationConfig(Settings, frozen=True):
         return self.planning_mode_instruction if self.enable_planning_mode else None
 
 
-class CommandsConfig(Settings, frozen=True):
-    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
-
-    enabled: bool = False
-    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
-    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
-    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
-    """Of the container, with `sandbox: docker` or `podman`."""
-    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
-    """What commands may connect to, as host:port. Nothing without it."""
-    readable: Annotated[tuple[str, ...], AfterValidator(_absolute_paths)] = Field(default=(), max_length=20)
-    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
-    timeout_seconds: float = Field(default=120, gt=0, le=3600)
-    """For a command that does not ask for another time."""
-    max_seconds: float = Field(default=1800, gt=0, le=86_400)
-    """The most that a command can ask for; one in the background has it."""
-    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
-    max_processes: int = Field(default=256, ge=16, le=10_000)
-    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
-    """In the agent's workspace and its directory for temporary files together."""
-
-    @model_validator(mode="after")
-    def _image_where_containers_are(self) -> Self:
-        if self.image is not None and self.sandbox not in ("docker", "podman"):
-            raise ValueError("image is of a container; set sandbox to docker or podman")
-        if self.network and self.sandbox in ("bubblewrap", "docker", "podman"):
-            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
-        return self
-
-
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
@@ -611,12 +772,6 @@ class OrchestratorConfig(Settings, frozen=True):
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
     commands: CommandsConfig = CommandsConfig()
-
-    @model_validator(mode="after")
-    def _a_workspace_for_commands(self) -> Self:
-        if self.commands.enabled and not self.enable_filesystem:
-            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
-        return self
 
 
 MAX_USD = 100_000.0
@@ -694,11 +849,37 @@ class Config(Settings, frozen=True):
                 raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
         return orchestrator
 
+    def commands_of(self, agent: AgentConfig) -> CommandsConfig:
+        """What holds for the commands of this agent."""
+        own, team = agent.commands, self.orchestrator.commands
+        if isinstance(own, CommandsConfig):
+            return own
+        enabled = team.enabled or agent.backend.runs_code if own is None else own
+        return team if enabled == team.enabled else team.model_copy(update={"enabled": enabled})
+
+    @property
+    def all_commands(self) -> tuple[CommandsConfig, ...]:
+        """What holds for the commands of the agents that have any, without repetitions."""
+        found = map(self.commands_of, self.agents)
+        return tuple(dict.fromkeys(commands for commands in found if commands.enabled))
+
+    def has_workspace(self, agent: AgentConfig) -> bool:
+        """Whether the agent has a directory of its own; without file tools it has one for its commands."""
+        if not self.orchestrator.enable_filesystem:
+            return False
+        return not agent.exclude_file_operation_mcps or self.commands_of(agent).enabled
+
+    @model_validator(mode="after")
+    def _a_workspace_for_commands(self) -> Self:
+        if self.all_commands and not self.orchestrator.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        return self
+
     @model_validator(mode="after")
     def _files_of_every_agent(self) -> Self:
         coordination = self.orchestrator.coordination
         if coordination.enable_memory_filesystem_mode or coordination.task_planning_filesystem_mode:
-            without = [agent.id for agent in self.agents if agent.exclude_file_operation_mcps]
+            without = [agent.id for agent in self.agents if not self.has_workspace(agent)]
             if without:
                 named = ", ".join(without)
                 raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")

@@ -20,7 +20,7 @@ from massgen_mcp.config.yaml_reader import Place, Plain
 
 _VARIABLE = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)\}")
 STORAGE_KEYS = ("snapshot_storage", "agent_temporary_workspace")
-OF_THE_AGENT = ("exclude_file_operation_mcps", "mcp_servers", "allowed_tools", "exclude_tools")
+OF_THE_AGENT = ("commands", "exclude_file_operation_mcps", "mcp_servers", "allowed_tools", "exclude_tools")
 """What stands under `backend` in a file, and is no matter of the backend."""
 OF_CLAUDE_CODE = ("allowed_tools", "exclude_tools")
 """What the Claude Code CLI has a meaning of its own for."""
@@ -40,6 +40,8 @@ class Shaped:
     """Where the user wrote what has another name in `data`."""
     note: str | None = None
     """What was ignored, and why."""
+    worked_on: list[str] = field(default_factory=list[str])
+    """Directories that agents are to work on."""
 
     def as_written(self, place: Place) -> Place:
         if len(place) > 2 and place[0] == "agents" and place[2] in OF_THE_AGENT:
@@ -62,7 +64,9 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     shaped = Shaped(dict(data))
     _unite_agents(shaped)
     _take_massgens(shaped)
-    _shape_agents(shaped)
+    _shape_agents(shaped, environ)
+    _show_worked_on(shaped)
+    _find_archives(shaped, environ, base_dir)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
         shaped.data["orchestrator"] = plain = _without_storage(orchestrator, shaped)
         if isinstance(entries := plain.get("context_paths"), list):
@@ -94,22 +98,22 @@ def _take_massgens(shaped: Shaped) -> None:
     shaped.note = taken.note(shaped.as_written)
 
 
-def _shape_agents(shaped: Shaped) -> None:
+def _shape_agents(shaped: Shaped, environ: Mapping[str, str]) -> None:
     data = shaped.data
     agents = data.get("agents")
     if not isinstance(agents, list):
         return
-    data["agents"] = [_shaped_agent(agent, number, shaped) for number, agent in enumerate(agents)]
+    data["agents"] = [_shaped_agent(agent, number, shaped, environ) for number, agent in enumerate(agents)]
     _check_distinct(data["agents"], shaped)
 
 
-def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
+def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[str, str]) -> Plain:
     if not isinstance(agent, dict):
         return agent
     named: dict[str, Plain] = {"id": f"agent{number + 1}", **agent}
     if isinstance(backend := named.get("backend"), dict):
         place = shaped.as_written(("agents", number, "backend"))
-        named["backend"] = _shaped_backend(_without_places(backend, place, shaped), place, shaped)
+        named["backend"] = _shaped_backend(_without_places(backend, place, shaped, environ), place, shaped)
         for key in OF_THE_AGENT:
             own = backend.get("type") == "claude_code" and key in OF_CLAUDE_CODE
             if key in named["backend"] and not own:
@@ -119,13 +123,34 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped) -> Plain:
     return named
 
 
-def _without_places(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
-    """The backend without `cwd`."""
+def _without_places(
+    backend: dict[str, Plain], place: Place, shaped: Shaped, environ: Mapping[str, str]
+) -> dict[str, Plain]:
+    """The backend without `cwd`. A directory of yours that Claude Code is to work on becomes a context path."""
     plain = dict(backend)
-    if "cwd" in plain and not _is_place_within(plain.pop("cwd")):
-        message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
-        shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
+    if "cwd" not in plain or _is_place_within(cwd := plain.pop("cwd")):
+        return plain
+    if plain.get("type") == "claude_code" and isinstance(cwd, str) and cwd.startswith(("/", "~/")):
+        real = _existing(cwd, environ, Path("/"))
+        if real is not None and Path(real).is_dir():
+            shaped.worked_on.append(real)
+        else:
+            shaped.problems.append(Problem((*place, "cwd"), "no such directory, or it may not be read"))
+        return plain
+    message = "a relative name; an agent works in its run's own tree. To show it files name them in context_paths"
+    shaped.problems.append(Problem((*place, "cwd"), f"expected {message}"))
     return plain
+
+
+def _show_worked_on(shaped: Shaped) -> None:
+    """Directories to work on are context paths that may be written, unless a path says otherwise of one."""
+    if not shaped.worked_on or not isinstance(given := shaped.data.get("orchestrator", {}), dict):
+        return
+    orchestrator = shaped.data["orchestrator"] = dict(given)
+    if isinstance(paths := orchestrator.get("context_paths", []), list):
+        named = [entry.get("path") for entry in paths if isinstance(entry, dict)]
+        new = [path for path in dict.fromkeys(shaped.worked_on) if path not in named]
+        orchestrator["context_paths"] = [*paths, *({"path": path, "permission": "write"} for path in new)]
 
 
 def _is_place_within(name: Plain) -> bool:
@@ -157,12 +182,17 @@ def _shaped_backend(backend: dict[str, Plain], place: Place, shaped: Shaped) -> 
 def _shaped_ag2(backend: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
     plain, problems = ag2_agents.shape(backend, place)
     shaped.problems.extend(problems)
-    agent = plain.get("agent_config")
-    model = agent.get("llm_config") if isinstance(agent, dict) else None
-    if not isinstance(agent, dict) or not isinstance(model, dict):
-        return plain
-    named = _with_named_key(model, (*place, "agent_config", "llm_config"), shaped)
-    return {**plain, "agent_config": {**agent, "llm_config": named}}
+    return {key: _with_named_keys(value, (*place, key), shaped) for key, value in plain.items()}
+
+
+def _with_named_keys(part: Plain, place: Place, shaped: Shaped) -> Plain:
+    """The same for every `llm_config` in a part of an AG2 agent."""
+    if isinstance(part, list):
+        return [_with_named_keys(item, (*place, number), shaped) for number, item in enumerate(part)]
+    if not isinstance(part, dict):
+        return part
+    named = _with_named_key(part, place, shaped) if place[-1] == "llm_config" else part
+    return {key: _with_named_keys(value, (*place, key), shaped) for key, value in named.items()}
 
 
 def _with_named_key(settings: dict[str, Plain], place: Place, shaped: Shaped) -> dict[str, Plain]:
@@ -193,6 +223,23 @@ def _check_distinct(agents: Plain, shaped: Shaped) -> None:
             message = f"agent ids must be distinct; agents[{first[agent_id]}] has the same"
             shaped.problems.append(Problem(("agents", number, "id"), message))
         first.setdefault(agent_id, number)
+
+
+def _find_archives(shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> None:
+    """Where commands have an image of this machine, it has to be there; its path becomes absolute."""
+    agents = shaped.data.get("agents")
+    holders: list[tuple[Plain, Place]] = [(shaped.data.get("orchestrator"), ("orchestrator",))]
+    holders += [(agent, ("agents", number)) for number, agent in enumerate(agents if isinstance(agents, list) else ())]
+    for holder, place in holders:
+        commands = holder.get("commands") if isinstance(holder, dict) else None
+        named = commands.get("image_archive") if isinstance(commands, dict) else None
+        if not isinstance(holder, dict) or not isinstance(commands, dict) or not isinstance(named, str) or not named:
+            continue
+        real = _existing(named, environ, base_dir)
+        if real is None:
+            at = shaped.as_written((*place, "commands", "image_archive"))
+            shaped.problems.append(Problem(at, "no such file or directory, or it may not be read"))
+        holder["commands"] = {**commands, "image_archive": real or named}
 
 
 def _context_paths(entries: list[Plain], shaped: Shaped, environ: Mapping[str, str], base_dir: Path) -> list[Plain]:

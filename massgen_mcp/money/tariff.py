@@ -6,7 +6,7 @@ it was installed without bytecode that once takes 70 MB.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -46,14 +46,20 @@ class Tariff:
     """Tokens that a reply has at most, by the config or by our own limit. None: the model decides."""
     limitable: bool = True
     """Whether a lower limit can be sent with a request."""
+    others: "tuple[Tariff, ...]" = ()
+    """Of the other models that the agent asks, by their names."""
 
     async def ready(self) -> None:
         """Load the price list if it may be needed."""
         if self.price is None and (self.listed_at or self.price_as or self.guess):
             await imported("genai_prices", "genai_prices.data")
+        for other in self.others:
+            await other.ready()
 
     def cost(self, usage: Usage, *, reported_usd: float | None = None, model: str = "") -> Cost:
-        """What a call cost. `model` is the provider's name for the one that replied."""
+        """What a call cost. `model` is the provider's name for the one that replied, or the config's."""
+        if model != self.model and (other := next((one for one in self.others if one.model == model), None)):
+            return other.cost(usage, reported_usd=reported_usd)
         if self.price is not None:
             return Cost(usd=float(_by_config(self.price, usage)), source="config")
         if reported_usd is not None:
@@ -72,7 +78,9 @@ class Tariff:
         """The most that a call with so many tokens can cost, wherever its input goes; None if there is no price."""
         plain = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
         written = plain.model_copy(update={"cache_write_tokens": input_tokens})
-        return max((usd for usage in (plain, written) if (usd := self.cost(usage).usd) is not None), default=None)
+        costs = [self.cost(usage).usd for usage in (plain, written)]
+        costs += [other.worst_usd(input_tokens, output_tokens) for other in self.others]
+        return max((usd for usd in costs if usd is not None), default=None)
 
 
 def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
@@ -84,7 +92,8 @@ def tariff_of(config: BackendConfig, environ: Mapping[str, str]) -> Tariff:
     if isinstance(config, ClaudeCodeBackendConfig):
         return Tariff(config.model, config.price, CLAUDE_URL, limitable=False)
     if isinstance(config, Ag2BackendConfig):
-        config = config.asked
+        own, *others = (tariff_of(asked, environ) for asked in config.asked)
+        return replace(own, others=tuple(others))
     provider = provider_for(config, environ)
     listed_at = provider.base_url if provider.base_url.lower().startswith("https://") else None
     own = _limits_in(config.extra_body)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from massgen_mcp.backends.base import ToolCall, ToolSpec
+from massgen_mcp.backends.base import WORKFLOW_TOOLS, ToolCall, ToolSpec
 from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
@@ -23,7 +23,7 @@ from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
-from massgen_mcp.tools.workflow import WORKFLOW_TOOLS, NewAnswer, Vote, parse_action
+from massgen_mcp.tools.workflow import NewAnswer, Vote, parse_action
 
 _REMINDERS = ("no_action",)
 

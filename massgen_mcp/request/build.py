@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from massgen_mcp.config import massgen_commands
 from massgen_mcp.config.adjusted import (
     CallLimits,
     rechecked,
+    with_containers,
     with_context_paths,
     with_limits,
     with_sampling,
@@ -25,6 +27,7 @@ from massgen_mcp.config.models import ContextPath
 from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
+from massgen_mcp.request.sandboxes import require_programs
 from massgen_mcp.request.team import Named, Team, choose_team
 from massgen_mcp.request.trust import Consent
 
@@ -43,6 +46,8 @@ class Given(Terms):
     """Those of the call, besides the config's."""
     enable_filesystem: bool = True
     """False: agents have no files, whatever the config says."""
+    use_docker: bool = False
+    """True: agents run commands in Docker, whatever the config says."""
     system_message: str | None = None
     replaces_system_messages: bool = False
     """Whether `system_message` takes the place of those of the config; otherwise it comes after them."""
@@ -64,6 +69,7 @@ async def build_request(given: Given) -> RunRequest:
     if given.output_file is not None:
         given.output_file.check()
     team = await adjusted_team(given)
+    await require_programs(team.config, team.environ)
     redactor = redactor_for(team.environ, [agent.backend for agent in team.config.agents])
     terms: dict[str, Any] = {term.name: getattr(given, term.name) for term in fields(Terms)}
     return RunRequest(redactor.text(given.question), team, **terms)
@@ -76,6 +82,8 @@ async def adjusted_team(given: Given) -> Team:
     config = with_context_paths(team.config, given.context_paths)
     if not given.enable_filesystem:
         config = without_files(config)
+    if given.use_docker:
+        config = with_containers(config, massgen_commands.SUDO_IMAGE)
     if given.system_message is not None:
         config = with_system_message(config, given.system_message, replaces=given.replaces_system_messages)
     if not given.caller_answers:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from massgen_mcp.config.key_hosts import address_of, host_of, is_own_key
+from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of, is_own_key
 from massgen_mcp.config.loader import config_places, is_config, load_config
-from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, BudgetConfig, Config, TimeoutConfig
+from massgen_mcp.config.models import AzureBackendConfig, BudgetConfig, Config, TimeoutConfig
 from massgen_mcp.config.providers import is_loopback, operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.reach import NETWORK, Reach, on_one_line
@@ -19,9 +19,10 @@ from massgen_mcp.request.reach import NETWORK, Reach, on_one_line
 
 def harmful(config: Config, reach: Reach, environ: Mapping[str, str], project: Path) -> tuple[str, ...]:
     """What a found config asks for that nobody may ask for unasked, in the words of `Reach.demands`."""
-    addresses = {host_of(url): url for agent in config.agents if (url := address_of(agent.backend, environ))}
+    asked = asked_by(agent.backend for agent in config.agents)
+    addresses = {host_of(url): url for one in asked if (url := address_of(one, environ))}
     harmless = {f"host: {host}" for host, url in addresses.items() if _is_known(url, environ)}
-    harmless -= {f"host: {host_of(url)}" for agent in config.agents if (url := _customers(agent.backend, environ))}
+    harmless -= {f"host: {host_of(url)}" for one in asked if (url := _customers(one, environ))}
     harmless |= {
         f"key: {pair.key} to {pair.host}" for pair in reach.keys if is_own_key(pair.key, addresses[pair.host], environ)
     }
@@ -57,7 +58,7 @@ def _is_known(url: str, environ: Mapping[str, str]) -> bool:
     return is_loopback(url) or owner_of(url) is not None or bool(operators_rows(url, environ))
 
 
-def _customers(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
+def _customers(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
     """The address of somebody's own Azure resource: its host is the provider's, what stands behind it anybody's."""
     if not isinstance(backend, AzureBackendConfig):
         return None

@@ -11,11 +11,12 @@ from typing import assert_never
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
-from massgen_mcp.config.key_hosts import address_of, asked_over_http, host_of, named_variable
+from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models import (
-    BackendConfig,
+    CONTAINERS,
     ClaudeCodeBackendConfig,
+    CommandsConfig,
     Config,
     HttpBackendConfig,
     HttpServer,
@@ -95,14 +96,14 @@ def on_one_line(text: str | Path) -> str:
 
 def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach:
     """What a run of this config reaches. `project` is what relative paths start from."""
-    backends = [agent.backend for agent in config.agents]
+    backends = asked_by(agent.backend for agent in config.agents)
     orchestrator = config.orchestrator
     contexts = orchestrator.context_paths if orchestrator.enable_filesystem else ()
     reads = [(project / context.path).resolve() for context in contexts]
     writes = [(project / context.path).resolve() for context in contexts if context.permission == "write"]
-    commands = orchestrator.commands
-    if commands.enabled:
+    for commands in config.all_commands:
         reads += [Path(path).resolve() for path in commands.readable]
+        reads += [Path(commands.image_archive).resolve()] if commands.image_archive else []
     if orchestrator.coordination.use_skills:
         skills = (project / orchestrator.coordination.skills_directory).resolve()
         reads += [skills] if skills.is_dir() else []
@@ -120,12 +121,12 @@ def reach_of(config: Config, environ: Mapping[str, str], project: Path) -> Reach
     )
 
 
-def _host(backend: BackendConfig, environ: Mapping[str, str]) -> str | None:
+def _host(backend: AskedBackend, environ: Mapping[str, str]) -> str | None:
     url = address_of(backend, environ)
     return host_of(url) if url else None
 
 
-def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
+def _keys(backend: AskedBackend, environ: Mapping[str, str]) -> Iterator[Pair]:
     """The variable that the config names, else the first that is set of those that may hold the key."""
     host = _host(backend, environ)
     names = _variables(backend, environ)
@@ -134,13 +135,10 @@ def _keys(backend: BackendConfig, environ: Mapping[str, str]) -> Iterator[Pair]:
         yield Pair(key=used, host=host)
 
 
-def _variables(backend: BackendConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    if named := named_variable(backend):
-        return (named,)
+def _variables(backend: AskedBackend, environ: Mapping[str, str]) -> tuple[str, ...]:
     if isinstance(backend, ClaudeCodeBackendConfig):
-        return (API_KEY, TOKEN)
-    asked = asked_over_http(backend)
-    return key_variables(asked, environ) if asked else ()
+        return (backend.api_key_env,) if backend.api_key_env else (API_KEY, TOKEN)
+    return key_variables(backend, environ)
 
 
 def _servers(config: Config) -> Iterator[str]:
@@ -163,15 +161,22 @@ def _servers(config: Config) -> Iterator[str]:
 
 
 def _commands(config: Config) -> Iterator[str]:
-    if any(isinstance(agent.backend, ClaudeCodeBackendConfig) for agent in config.agents):
-        yield CLAUDE_CODE
-    commands = config.orchestrator.commands
-    if not commands.enabled:
-        return
+    clis = [agent.backend for agent in config.agents if isinstance(agent.backend, ClaudeCodeBackendConfig)]
+    for own in dict.fromkeys(cli.use_login for cli in clis):
+        yield f"{CLAUDE_CODE} with your own login" if own else CLAUDE_CODE
+    told = [line for commands in config.all_commands for line in _commands_of(commands)]
+    yield from dict.fromkeys(told)
+
+
+def _commands_of(commands: CommandsConfig) -> Iterator[str]:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.sandbox in ("docker", "podman") else "a sandbox"
+    where = f"a {commands.sandbox} container{image}" if commands.sandbox in CONTAINERS else "a sandbox"
+    if commands.image_archive:
+        where += f" with the programs of {on_one_line(commands.image_archive)}"
     yield f"{COMMANDS}{where}"
     yield from (f"{COMMANDS}{where} {NETWORK}{endpoint}" for endpoint in commands.network)
+    if commands.open_network:
+        yield f"{COMMANDS}{where} {NETWORK}every host"
 
 
 def _settings(config: Config) -> Iterator[str]:

@@ -83,6 +83,8 @@ class RunFacts:
     """Runs that were started inside this one, by id."""
     nested_ends: dict[str, NestedRunEnded] = field(default_factory=dict[str, NestedRunEnded])
     """How those of them ended that have, by id."""
+    servers_lost: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict[tuple[str, tuple[str, ...]], str])
+    """Why an MCP server was not there at some time, by its name and the agents whose it is."""
     parent: str | None = None
     """Id of the run that it is nested in."""
     store_state: RunStatus | None = None
@@ -240,6 +242,14 @@ class RunFacts:
         if isinstance(self.end, RunCompleted) and self.unkept:
             rows.append((self.end.winner, "internal", f"the answer's files are not kept: {self.unkept}"))
         return rows
+
+    @property
+    def server_losses(self) -> list[str]:
+        """What to know of MCP servers that were not there, in words with the config's names for the agents."""
+        return [
+            f"MCP server {server} of {', '.join(self.agents[agent].info.id for agent in agents)}: {why}"
+            for (server, agents), why in self.servers_lost.items()
+        ]
 
     # -- the caller and the budget --------------------------------------------------------------------------------
 

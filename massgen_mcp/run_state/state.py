@@ -94,6 +94,8 @@ class RunState(RunFacts):
                 pass  # what there is to know of it, a part has folded in
             case events.RunOffStarted():
                 pass  # what there is to know of it, a part has folded in
+            case events.ServerLost():
+                self.servers_lost[event.server, event.agents] = event.message
             case events.NestedRunStarted():
                 self.nested_runs[event.run_id] = event
             case events.NestedRunEnded():

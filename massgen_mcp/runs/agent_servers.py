@@ -1,15 +1,15 @@
 """The MCP servers of a run's agents: opened with the run, each in the sandbox that it can have on this machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from massgen_mcp.config.models import AgentConfig, Config, StdioServer
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.runs.command_sandbox import known_levels
+from massgen_mcp.request.sandboxes import sandboxes_of_servers
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.sandbox import Choice, choose
-from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
+from massgen_mcp.sandbox import Choice
+from massgen_mcp.tools.mcp_servers import Place, Report, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.workspace.directory import Workspace
 
@@ -36,6 +36,7 @@ class ServerAccess:
         servers = [
             self.host.start(
                 server_name,
+                name,
                 server,
                 own,
                 Place(run.workspace_of(f".{COMMON}-{server_name}"), run.scratch_of(f"{COMMON}-{server_name}")),
@@ -52,17 +53,12 @@ async def opened_servers(
     config: Config,
     environ: Mapping[str, str],
     redactor: Redactor,
-    report: Callable[[str], None],
+    report: Report,
     cleanup: AsyncExitStack,
 ) -> ServerAccess | None:
     """None where no agent has servers. `report` is told of servers that could not be started or were lost."""
-    servers = [server for agent in config.agents for server in agent.mcp_servers.values()]
-    if not servers:
+    if not any(agent.mcp_servers for agent in config.agents):
         return None
-    sandboxed = [server for server in servers if isinstance(server, StdioServer) and server.sandbox]
-    choices = {
-        network: await choose("auto", known_levels(environ), network=network)
-        for network in dict.fromkeys(server.network for server in sandboxed)
-    }
+    choices = await sandboxes_of_servers(config, environ)
     host = await cleanup.enter_async_context(ServerHost.open(environ, report))
     return ServerAccess(host, choices, redactor)

@@ -1,11 +1,12 @@
 """Builds a run's team out of its frozen config: who has which workspace, tools, notes and limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
-from massgen_mcp.config.models import AgentConfig, CommandsConfig, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models import Ag2BackendConfig, AgentConfig, CommandsConfig, Config, CoordinationConfig
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events import public_agent_name
@@ -20,10 +21,11 @@ from massgen_mcp.runs.agent_servers import ServerAccess
 from massgen_mcp.runs.directory import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
-from massgen_mcp.sandbox import Bounds, LevelName
+from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.tools.files import file_tools
+from massgen_mcp.tools.group_chat import NextSpeakerTool
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
 from massgen_mcp.tools.planning import planning_tools
 from massgen_mcp.tools.skills import Skill, builtin_skills, discover_skills, skill_tools, skills_note
@@ -37,22 +39,45 @@ MIB = 1024 * 1024
 class CommandAccess:
     """What the agents of a run need to run commands."""
 
-    rules: CommandRules
     host: CommandHost
-    notes: tuple[str, ...] = ()
-    """What an agent should know of the sandbox."""
+    choices: Mapping[CommandsConfig, Choice]
+    hidden: tuple[Path, ...]
+    """What no command ever sees."""
+
+    def commands(
+        self, config: CommandsConfig, workspace: Workspace, place: Path, scratch: Path
+    ) -> tuple[Commands, tuple[str, ...]] | None:
+        """The commands of one agent, and what it should know of them. None for an agent without any."""
+        choice = self.choices.get(config)
+        if choice is None or choice.level is None:
+            return None
+        rules = _command_rules(config, choice.level, choice.image, self.hidden)
+        notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
+        return Commands(workspace, place, scratch, rules, self.host), notes
 
 
-def command_rules(config: CommandsConfig, level: LevelName, hidden: tuple[Path, ...]) -> CommandRules:
-    """What the config says of commands. `hidden`: what no command ever sees."""
-    bounds = Bounds(
-        memory_bytes=config.max_memory_mb * MIB,
-        processes=config.max_processes,
-        disk_bytes=config.max_disk_mb * MIB,
+def _command_rules(
+    config: CommandsConfig, level: LevelName, unpacked: Image | None, hidden: tuple[Path, ...]
+) -> CommandRules:
+    return CommandRules(
+        level,
+        usual_seconds=config.timeout_seconds,
+        most_seconds=max(config.timeout_seconds, config.max_seconds),
+        bounds=Bounds(
+            memory_bytes=config.max_memory_mb * MIB,
+            processes=config.max_processes,
+            disk_bytes=config.max_disk_mb * MIB,
+            processors=config.max_cpus,
+        ),
+        network=config.network,
+        open_network=config.open_network,
+        readable=tuple(Path(path) for path in config.readable),
+        hidden=hidden,
+        image=config.image,
+        unpacked=unpacked,
+        allowed=config.allowed,
+        blocked=config.blocked,
     )
-    readable = tuple(Path(path) for path in config.readable)
-    times = config.timeout_seconds, max(config.timeout_seconds, config.max_seconds)
-    return CommandRules(level, *times, bounds, config.network, readable, hidden, config.image)
 
 
 def assemble(
@@ -62,7 +87,7 @@ def assemble(
     backends: list[Backend],
     provider_limiters: list[ProviderLimiter | None],
     tariffs: list[Tariff],
-    command_access: "CommandAccess | None" = None,
+    command_access: CommandAccess | None = None,
     server_access: ServerAccess | None = None,
     nested_host: NestedHost | None = None,
 ) -> RunSpec:
@@ -83,7 +108,7 @@ def assemble(
                 public_agent_name(place),
                 agent,
                 backend,
-                orchestrator,
+                config,
                 board,
                 skills,
                 caller_questions,
@@ -160,23 +185,25 @@ def _member(
     name: str,
     agent: AgentConfig,
     backend: Backend,
-    orchestrator: OrchestratorConfig,
+    config: Config,
     board: MemoryBoard,
     skills: tuple[Skill, ...],
     caller_questions: CallerQuestions | None,
-    command_access: "CommandAccess | None",
+    command_access: CommandAccess | None,
     server_access: ServerAccess | None,
 ) -> Member:
+    orchestrator = config.orchestrator
     coordination = orchestrator.coordination
-    workspace, commands, tools = None, None, list[Tool]()
-    if orchestrator.enable_filesystem and not agent.exclude_file_operation_mcps:
+    workspace, commands, tools, notes = None, None, list[Tool](), tuple[str, ...]()
+    if config.has_workspace(agent):
         context = [Path(context.path) for context in orchestrator.context_paths]
         writable = [Path(context.path) for context in orchestrator.context_paths if context.permission == "write"]
         workspace = Workspace.create_or_open(run.workspace_of(name), context=context, writable=writable)
-        tools += file_tools(workspace)
-        if command_access is not None:
-            place, scratch = run.workspace_of(name), run.scratch_of(name)
-            commands = Commands(workspace, place, scratch, command_access.rules, command_access.host)
+        if not agent.exclude_file_operation_mcps:
+            tools += file_tools(workspace)
+        own, scratch = run.workspace_of(name), run.scratch_of(name)
+        if command_access and (found := command_access.commands(config.commands_of(agent), workspace, own, scratch)):
+            commands, notes = found
             tools += commands.tools()
     if workspace is not None and coordination.enable_memory_filesystem_mode:
         board.restore(name, workspace)
@@ -185,11 +212,12 @@ def _member(
         kept_in = workspace if coordination.task_planning_filesystem_mode else None
         tools += planning_tools(max_tasks=coordination.max_tasks_per_plan, workspace=kept_in)
     tools += skill_tools(skills)
+    if isinstance(agent.backend, Ag2BackendConfig) and agent.backend.group_config is not None:
+        tools.append(NextSpeakerTool())
     if caller_questions is not None:
         tools.append(QuestionTool(caller_questions, name))
-    notes = (skills_note(skills),) if skills else ()
-    if commands is not None and command_access is not None and command_access.notes:
-        notes = (*notes, f"Commands: {'; '.join(command_access.notes)}.")
+    if skills:
+        notes = (skills_note(skills), *notes)
     toolbox = None
     if server_access is not None:
         taken = frozenset((*(tool.spec.name for tool in tools), *prompts.TOOLS_OF_ROUNDS, *DELEGATION_TOOLS))

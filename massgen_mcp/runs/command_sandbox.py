@@ -1,44 +1,42 @@
-"""Which sandbox the commands of a run get on this machine; what is known of it is kept in the state directory."""
+"""What is told of the sandbox that the commands of a run get on this machine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models import Config
-from massgen_mcp.home import find_home
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.sandboxes import chosen_sandboxes, sandboxes_of_servers
+from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.runs.doctor import Check
-from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, choose, survey
+from massgen_mcp.sandbox import HOW_TO_GET_ONE, Choice, LevelReport, survey
 
 
-def known_levels(environ: Mapping[str, str]) -> Path:
-    """The file that says which levels hold on this machine."""
-    return find_home(environ).path / "sandbox.json"
-
-
-async def chosen_sandbox(config: Config, environ: Mapping[str, str]) -> Choice | None:
-    """The level for the config's commands; None where it has none. Raises `MassgenError` for an unusable variable."""
-    commands = config.orchestrator.commands
-    if not commands.enabled:
-        return None
-    return await choose(commands.sandbox, known_levels(environ), network=commands.network, image=commands.image)
-
-
-def told_of(choice: Choice | None) -> str:
+def told_of(choices: Iterable[Choice]) -> str:
     """In words, for the record of a run and for whoever starts it; empty where there are no commands."""
-    if choice is None:
-        return ""
-    return choice.level or f"none: {choice.why}"
+    return ", ".join(dict.fromkeys(_told(choice) for choice in choices))
+
+
+def _told(choice: Choice) -> str:
+    if choice.level is None:
+        return f"none: {choice.why}"
+    return f"{choice.level}, with the programs of an image" if choice.image else choice.level
 
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
-    """For whoever starts a run: where its commands run, or why there are none and how to get them. Empty where the
-    config asks for none.
+    """For whoever starts a run: where its commands run and what does not work there, or why there are none and how to
+    get them; and where its MCP servers do. Empty where the config asks for none. Raises `MassgenError` for an unusable
+    variable.
     """
-    choice = await chosen_sandbox(config, environ)
-    if choice is None:
-        return ""
-    if choice.level is None:
-        return f"Agents cannot run commands: {choice.why}."
-    return f"Agents run commands in the sandbox {choice.level}."
+    choices = (await chosen_sandboxes(config, environ)).values()
+    there = [choice for choice in choices if choice.level is not None]
+    told = [f"Agents cannot run commands: {choice.why}." for choice in choices if choice.level is None]
+    if there:
+        broken = "; ".join(dict.fromkeys(note for choice in there for note in choice.broken))
+        told.append(f"Agents run commands in the sandbox {told_of(there)}{f'; {broken}' if broken else ''}.")
+    servers = servers_told(config, await sandboxes_of_servers(config, environ))
+    told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
+    return " ".join(told)
 
 
 async def sandbox_checks() -> list[Check]:
@@ -58,3 +56,16 @@ def _check(report: LevelReport) -> Check:
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""
     return Check("commands of agents", "ok", f"{report.level} holds, {tried} attempts made{seen}{noted}")
+
+
+async def server_checks(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
+    """For `doctor`: where the MCP servers of the project's config run, or of the user's own, or why they cannot."""
+    for path in filter(is_config, config_places(cwd, environ)):
+        try:
+            config = load_config(path, environ=environ, base_dir=cwd)
+        except MassgenError:
+            return []  # whoever starts a run with it is told what is wrong
+        told = servers_told(config, await sandboxes_of_servers(config, environ))
+        level = "warn" if any("(not started: " in one for one in told) else "ok"
+        return [Check("MCP servers", level, f"{path}: {'; '.join(told)}", "")] if told else []
+    return []

@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config import agent_clis
-from massgen_mcp.config.key_hosts import named_variable
+from massgen_mcp.config.key_hosts import asked_by
 from massgen_mcp.config.models import Config, server_variables
 from massgen_mcp.config.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.providers import credential_variables
@@ -19,7 +19,8 @@ def variables_of(config: Config) -> tuple[str, ...]:
     """Names of the variables that decide who pays and at whose prices: every known provider's, those that this config
     names itself, and `MASSGEN_PRICE_AS`.
     """
-    named = {variable for agent in config.agents if (variable := named_variable(agent.backend))}
+    asked = asked_by(agent.backend for agent in config.agents)
+    named = {one.api_key_env for one in asked if one.api_key_env}
     named.update(server_variables(config.agents))
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES, (PRICE_AS_VARIABLE,))))
 

@@ -1,14 +1,9 @@
-"""Which models can be asked: the model servers that answer, installed agent CLIs, and the team of whoever names none.
-
-Part of the doctor.
-"""
+"""Which models can be asked: the model servers that answer, and the team of whoever names none. Part of the doctor."""
 
 from collections.abc import Mapping
 
-from massgen_mcp.config import agent_clis
 from massgen_mcp.config.default_team import team_of
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
-from massgen_mcp.config.models import ClaudeCodeBackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.doctor import Check
 
@@ -16,7 +11,7 @@ from massgen_mcp.runs.doctor import Check
 async def check_models(environ: Mapping[str, str]) -> list[Check]:
     """Never raises; takes as long as the slowest server is waited for."""
     servers = await find_local_servers(environ)
-    return [*_servers(servers, environ), _agent_cli(environ), _team(servers, environ)]
+    return [*_servers(servers, environ), _team(servers, environ)]
 
 
 def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Check]:
@@ -28,22 +23,6 @@ def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Che
             checks.append(Check("model server", "warn", told, "start it, load a model, or unset its variable"))
     places = ", ".join(f"{server.type} at {server.place}" for server in local_places(environ))
     return checks or [Check("model server", "ok", f"none answers; looked for {places}")]
-
-
-def _agent_cli(environ: Mapping[str, str]) -> Check:
-    """Claude Code is the one there is."""
-    if lack := agent_clis.lack(environ):
-        return Check("agent CLI", "ok", f"none can be an agent here; {lack}")
-    path = agent_clis.find_cli(environ)
-    try:
-        login = agent_clis.find_login(ClaudeCodeBackendConfig(type="claude_code"), environ)
-    except MassgenError as error:
-        return Check("agent CLI", "warn", f"Claude Code at {path} has no login that works", str(error))
-    if login is None:
-        return Check(
-            "agent CLI", "ok", f"Claude Code at {path} has no login; `claude` asks for one, or set {agent_clis.API_KEY}"
-        )
-    return Check("agent CLI", "ok", f"Claude Code at {path}, with the login in {login.variable}")
 
 
 def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> Check:

@@ -7,9 +7,10 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -18,11 +19,11 @@ import anyio.to_thread
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
-from massgen_mcp.backends.registry import AgentPaths, destination_of, make_backend
+from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
-from massgen_mcp.config.models import BackendConfig, Config, server_variables
+from massgen_mcp.config.models import BackendConfig, CommandsConfig, Config, server_variables
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
 from massgen_mcp.events import (
     TERMINAL,
@@ -30,6 +31,7 @@ from massgen_mcp.events import (
     LogRecord,
     RunFailed,
     RunStarted,
+    ServerLost,
     public_agent_name,
 )
 from massgen_mcp.home import find_home, inside_run
@@ -39,10 +41,12 @@ from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.orchestration.team import RunSpec
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.sandboxes import chosen_sandboxes
+from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.agent_servers import opened_servers
-from massgen_mcp.runs.assembly import CommandAccess, assemble, command_rules
-from massgen_mcp.runs.command_sandbox import chosen_sandbox, told_of
+from massgen_mcp.runs.assembly import CommandAccess, assemble
+from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
 from massgen_mcp.runs.engine.rows import Action, Control, Request
 from massgen_mcp.runs.publishing import Publisher, write_status
@@ -53,6 +57,8 @@ from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
 
 logger = logging.getLogger("massgen_mcp.run")
+MAX_LOSS = 2000
+"""Characters of why an MCP server was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +137,18 @@ async def execute_run(
             await anyio.to_thread.run_sync(_write_records, run, state, _Recorded(past), log)
             return state
         backends = [
-            _backend(agent.backend, environ, _agent_paths(run, config, place), redactor, log)
+            _backend(agent.backend, environ, run.private_of(public_agent_name(place)), redactor, log)
             for place, agent in enumerate(config.agents)
         ]
         for backend in backends:
             cleanup.push_async_callback(_quietly, backend.aclose, log)
         chosen = _limiters(config, environ, limiters or ProviderLimiters(), cleanup)
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
-        choice = await chosen_sandbox(config, environ)
-        access = await _command_access(run, config, choice, environ, cleanup)
-        servers = await opened_servers(config, inside_run(environ, run_id), redactor, log.note, cleanup)
+        choices = await chosen_sandboxes(config, environ)
+        access = await _command_access(run, choices, environ, cleanup)
+        losses = _Losses(log)
+        servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
+        where = servers_told(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
         team = assemble(run, run_id, request, backends, chosen, tariffs, access, servers, host)
         run_spec = replace(team, report=log.report)
@@ -148,7 +156,7 @@ async def execute_run(
 
         def begun() -> tuple[RunState, _Recorded]:
             with _told_in(log):
-                run.write_metadata(_metadata(run_id, request, choice))
+                run.write_metadata(_metadata(run_id, request, choices, where))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -165,7 +173,8 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, request, choice))
+                    journal.record(_started(run_id, request, choices, where))
+                losses.record_in(journal, state)
                 await conductor.conduct()
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
@@ -200,11 +209,11 @@ def _failed(state: RunState, message: str) -> RunFailed:
 
 
 def _backend(
-    config: BackendConfig, environ: Mapping[str, str], agent_paths: AgentPaths, redactor: Redactor, log: RunLog
+    config: BackendConfig, environ: Mapping[str, str], private: Path, redactor: Redactor, log: RunLog
 ) -> Backend:
     """One agent's backend; if it cannot be made, one that says why when it is called."""
     try:
-        return make_backend(config, environ, agent_paths, redactor)
+        return make_backend(config, environ, private, redactor)
     except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
         return UnusableBackend(config.model, fault_of(error, log.report))
 
@@ -288,6 +297,32 @@ def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: R
         write_status(run, state)
 
 
+class _Losses:
+    """The MCP servers that could not be started or were lost. They start before the run's first event is written."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self._events: list[ServerLost] = []
+        self._written: tuple[EventWriter, RunState] | None = None
+
+    def heard(self, server: str, agents: tuple[str, ...], why: str) -> None:
+        self._log.note(f"MCP server {server}: {why}")
+        self._events.append(ServerLost(server=server, agents=agents, message=why[:MAX_LOSS]))
+        self._write()
+
+    def record_in(self, journal: EventWriter, state: RunState) -> None:
+        """From now on they are a part of the run, as long as it goes on."""
+        self._written = journal, state
+        self._write()
+
+    def _write(self) -> None:
+        if self._written is None:
+            return
+        journal, state = self._written
+        while self._events and state.end is None:
+            journal.record(self._events.pop(0))
+
+
 class _Recorded:
     """The events that the coordination's records tell of, `past` included."""
 
@@ -299,25 +334,14 @@ class _Recorded:
             self.records.append(record)
 
 
-def _agent_paths(run: RunFiles, config: Config, place: int) -> AgentPaths:
-    name = public_agent_name(place)
-    orchestrator = config.orchestrator
-    return AgentPaths(
-        private=run.private_of(name),
-        workspace=run.workspace_of(name) if orchestrator.enable_filesystem else None,
-        may_write=not orchestrator.coordination.enable_planning_mode,
-    )
-
-
 async def _command_access(
-    run: RunFiles, config: Config, choice: Choice | None, environ: Mapping[str, str], cleanup: AsyncExitStack
+    run: RunFiles, choices: Mapping[CommandsConfig, Choice], environ: Mapping[str, str], cleanup: AsyncExitStack
 ) -> CommandAccess | None:
     """No command sees the state directory or the run's own, even where a person named a directory that holds them."""
-    if choice is None or choice.level is None:
+    if not any(choice.level for choice in choices.values()):
         return None
     host = await cleanup.enter_async_context(CommandHost.open())
-    rules = command_rules(config.orchestrator.commands, choice.level, (find_home(environ).path, run.path))
-    return CommandAccess(rules, host, choice.notes)
+    return CommandAccess(host, choices, (find_home(environ).path, run.path))
 
 
 def _limiters(
@@ -332,7 +356,9 @@ def _limiters(
     return chosen
 
 
-def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted:
+def _started(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> RunStarted:
     config = request.config
     return RunStarted(
         run_id=run_id,
@@ -341,7 +367,8 @@ def _started(run_id: str, request: Request, choice: Choice | None) -> RunStarted
         agents=_infos(config),
         max_usd=config.budget.max_usd,
         max_tokens=config.budget.max_tokens,
-        sandbox=told_of(choice),
+        sandbox=told_of(choices.values()),
+        servers=servers,
     )
 
 
@@ -352,11 +379,23 @@ def _infos(config: Config) -> tuple[AgentInfo, ...]:
     )
 
 
-def _metadata(run_id: str, request: Request, choice: Choice | None) -> dict[str, object]:
+def _sandbox(choices: Collection[Choice]) -> dict[str, object]:
+    """What the agents' commands run in; of several sandboxes all that is to be said."""
+    return {
+        "level": ", ".join(dict.fromkeys(choice.level for choice in choices if choice.level)) or None,
+        "why": "; ".join(dict.fromkeys(choice.why for choice in choices if choice.why)),
+        "notes": [*dict.fromkeys(note for choice in choices for note in choice.notes)],
+    }
+
+
+def _metadata(
+    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
+) -> dict[str, object]:
     nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
-    sandbox = {"sandbox": {"level": choice.level, "why": choice.why, "notes": [*choice.notes]}} if choice else {}
+    sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}
     return {
         **sandbox,
+        **({"mcp_servers": [*servers]} if servers else {}),
         "run_id": run_id,
         **nesting,
         "query": request.question,

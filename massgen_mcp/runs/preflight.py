@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, cast
 import anyio
 
 from massgen_mcp.backends.registry import NO_KEY
-from massgen_mcp.config.key_hosts import asked_over_http, find_key
+from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
 from massgen_mcp.config.model_lists import ListedModel, compatible_models, fields_in
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     AzureBackendConfig,
+    ClaudeCodeBackendConfig,
     Config,
     HttpBackend,
     LocalServerConfig,
@@ -60,12 +61,12 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path 
     lists = _read(kept) if kept else {}
     unknown: dict[str, list[tuple[str, HttpBackend]]] = {}
     for agent in config.agents:
-        backend = asked_over_http(agent.backend)
-        if backend is None or backend.model == AUTO_MODEL or isinstance(backend, AzureBackendConfig):
-            continue
-        address = provider_for(backend, environ).base_url
-        if address and not _has(lists.get(address, ()), backend.model):
-            unknown.setdefault(address, []).append((agent.id, backend))
+        for backend in asked_by([agent.backend]):
+            if isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig) or backend.model == AUTO_MODEL:
+                continue  # they have no list, or no name to look for
+            address = provider_for(backend, environ).base_url
+            if address and not _has(lists.get(address, ()), backend.model):
+                unknown.setdefault(address, []).append((agent.id, backend))
     read: dict[str, list[str]] = {}
 
     async def ask(address: str, backend: HttpBackend) -> None:

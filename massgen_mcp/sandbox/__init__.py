@@ -1,7 +1,7 @@
 """Programs of agents, run where they can neither harm nor read anything that was not given to them.
 
     policy = Policy(workspace=Path(...), scratch=Path(...), shown=(Shown(Path("/home/me/repo"), "/context/repo"),))
-    choice = await choose("auto", cache)       # tries the levels for real, once; `cache` is a file
+    choice = await choose(Wishes(), cache)     # tries the levels for real, once; `cache` is a file
     if choice.level is None: ...               # `choice.why` says what is missing, and how to get it
     async with spawn(["/bin/sh", "-c", "make test"], policy, choice.level) as process:
         ...                                    # process.stdout, process.stderr, process.stdin, process.stop()
@@ -13,8 +13,8 @@ a few plain variables, never our own. When the block is left, by a cancellation 
 process of the command is gone, whatever it has done to get away.
 """
 
-from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, Choice, Wanted, choose, survey
-from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Bounds, LevelName, Policy, Shown
+from massgen_mcp.sandbox.choice import HOW_TO_GET_ONE, Choice, Wanted, Wishes, choose, survey
+from massgen_mcp.sandbox.policy import SCRATCH, WORKSPACE, Bounds, Image, LevelName, Policy, Shown
 from massgen_mcp.sandbox.probe import LevelReport
 from massgen_mcp.sandbox.process import Ended, EndReason, SandboxedProcess, SandboxFailed, spawn
 
@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "EndReason",
     "Ended",
+    "Image",
     "LevelName",
     "LevelReport",
     "Policy",
@@ -33,6 +34,7 @@ __all__ = [
     "SandboxedProcess",
     "Shown",
     "Wanted",
+    "Wishes",
     "choose",
     "spawn",
     "survey",

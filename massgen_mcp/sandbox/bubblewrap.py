@@ -26,6 +26,8 @@ _COVERED = (
         "/proc/dynamic_debug",
     ),
 )
+_OWN = ("proc", "sys", "dev", "run", "tmp", "workspace", "context", "peers")
+"""What a command finds in / whatever an image has there."""
 SHARED_MEMORY_BYTES = 256 * MIB
 
 
@@ -64,11 +66,11 @@ def _options(policy: Policy) -> Iterator[str]:
         yield name
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
     yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
-    for path in (*readable(), *policy.toolchains):
+    for path, place in _programs(policy):
         if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), str(path))
+            yield from ("--symlink", str(path.readlink()), place)
         else:
-            yield from ("--ro-bind", str(path), str(path))
+            yield from ("--ro-bind", str(path), place)
     yield from ("--bind", str(policy.workspace), WORKSPACE, "--bind", str(policy.scratch), SCRATCH)
     for shown in policy.shown:
         yield from ("--bind" if shown.writable else "--ro-bind", str(shown.host), shown.place)
@@ -78,10 +80,18 @@ def _options(policy: Policy) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--chdir", WORKSPACE)
 
 
+def _programs(policy: Policy) -> Iterator[tuple[Path, str]]:
+    """Where programs and libraries lie on this machine, and where a command finds them."""
+    if policy.unpacked is None:
+        yield from ((path, str(path)) for path in readable())
+    else:
+        yield from ((path, f"/{path.name}") for path in sorted(policy.unpacked.root.iterdir()) if path.name not in _OWN)
+    yield from ((path, str(path)) for path in policy.toolchains)
+
+
 def _masked(policy: Policy) -> Iterator[tuple[str, bool]]:
     """The places inside at which something hidden would be seen, and whether it is a directory."""
-    seen = [(path, str(path)) for path in (*readable(), *policy.toolchains)]
-    seen += [(shown.host, shown.place) for shown in policy.shown]
+    seen = [*_programs(policy), *((shown.host, shown.place) for shown in policy.shown)]
     for hidden in (*policy.hidden, *OF_THE_MACHINE):
         for host, place in seen:
             if hidden.is_relative_to(host) and os.path.lexists(hidden):

@@ -6,7 +6,7 @@ Must not know any level. Numbers of calls are those of the machine; one that is 
 import platform
 import struct
 
-_NAMESPACES = 0x7E020000
+NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 """The flags of `clone` that make a namespace."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _FOREIGN_FAMILIES = (38, 40)
@@ -51,16 +51,19 @@ def without_escapes() -> bytes:
     for number in _DENIED[machine]:
         lines += _when(number, [_refuse()])
     lines += _when(clone3, [_refuse(_ENOSYS)])  # its flags cannot be looked at; libraries then take `clone`
-    lines += _when(clone, [_load(_ARGUMENTS), (0x45, 0, 1, _NAMESPACES), _refuse(), _allow()])
+    lines += _when(clone, [_load(_ARGUMENTS), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
     lines += _when(ioctl, [_load(_ARGUMENTS + 8), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
     lines += _when(socket, [_load(_ARGUMENTS), *_any_of(_FOREIGN_FAMILIES), _allow()])
     return _packed([*lines, _allow()])
 
 
 def without_other_processes() -> bytes:
-    """Limits and priorities of other processes, for a level in which those of the host have numbers, too."""
+    """Limits and priorities of other processes, for a level in which those of the host have numbers, too.
+
+    And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
+    """
     machine = platform.machine()
-    lines = _beginning(machine)
+    lines = [*_beginning(machine), *_when(_CALLS[machine][1], [_refuse(_ENOSYS)])]
     for number in _OF_OTHERS[machine]:
         lines += _when(number, [_load(_ARGUMENTS), _equal(0, over=1), _allow(), _refuse()])
     for number in _OF_GROUPS[machine]:

@@ -38,6 +38,7 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
 
 UNUSUAL = {
     "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
+    "usual_real_path": "programs that ask C's realpath() for the real path of a file are told that there is none",
 }
 """What is said of a level in which one of these, which commands are used to, does not work."""
 
@@ -81,9 +82,19 @@ def present(level: LevelName) -> str | None:
 sandlock_library = landlocked.library
 
 
+async def image_id(level: LevelName, image: str | None) -> str:
+    """What tells the image of a container from every other one; empty for other levels. Raises `ImageRefused`."""
+    return await containers.image_id(level, image) if level == "docker" or level == "podman" else ""
+
+
 def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
     """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
-    environ = environment(policy.environ, policy.toolchains, SCRATCH)
+    variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
+    environ = environment(variables, policy.toolchains, SCRATCH)
+    if policy.open_network and level not in ASKED_FOR:
+        raise ValueError("only a container has an open network")
+    if policy.unpacked is not None and level != "bubblewrap":
+        raise ValueError("only bubblewrap takes the programs of an image")
     match level:
         case "bubblewrap":
             if policy.network:

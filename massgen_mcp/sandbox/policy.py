@@ -36,6 +36,8 @@ class Bounds:
     """In all writable places together, what was there before included; also the size of the largest file."""
     files: int = 200_000
     """Files and directories in all writable places together."""
+    processors: float | None = None
+    """Outside of a container rounded up to whole ones. None: all that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,19 @@ class Shown:
     host: Path
     place: str
     writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container's image as it lies unpacked on this machine (see `images`)."""
+
+    root: Path
+    environ: Mapping[str, str]
+    """What it says of variables, PATH always among them."""
+
+
+class ImageRefused(Exception):
+    """An image cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +74,9 @@ class Policy:
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
     network: tuple[str, ...] = ()
-    """`host:port` that may be connected to over TCP. Empty: no network at all."""
+    """`host:port` that may be connected to over TCP. Empty: none of these."""
+    open_network: bool = False
+    """Every host can be reached; only for Docker and Podman."""
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables besides PATH, HOME, TMPDIR and LANG. Nothing else of our own environment is passed on."""
     toolchains: tuple[Path, ...] = ()
@@ -67,6 +84,8 @@ class Policy:
     bounds: Bounds = Bounds()
     image: str | None = None
     """Of a container; only for Docker and Podman."""
+    unpacked: Image | None = None
+    """Whose programs and variables are there in place of this machine's; only for bubblewrap."""
 
 
 def inside(hidden: Iterable[Path], shown: Iterable[Shown]) -> Iterator[str]:

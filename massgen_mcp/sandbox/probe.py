@@ -21,7 +21,7 @@ import anyio.to_thread
 from pydantic import TypeAdapter
 
 from massgen_mcp.sandbox import levels
-from massgen_mcp.sandbox.policy import LevelName
+from massgen_mcp.sandbox.policy import ImageRefused, LevelName
 from massgen_mcp.sandbox.process import SandboxFailed, spawn
 from massgen_mcp.sandbox.targets import Targets
 
@@ -44,6 +44,11 @@ class LevelReport:
     """What the level lets a command see or forbids it, beyond what one would expect."""
 
     @property
+    def broken(self) -> tuple[str, ...]:
+        """Of the notes, those on what commands are used to and does not work."""
+        return tuple(note for note in self.notes if note in levels.UNUSUAL.values())
+
+    @property
     def seen(self) -> tuple[str, ...]:
         return tuple(name for name, outcome in self.outcomes.items() if outcome == _SEEN)
 
@@ -52,12 +57,16 @@ async def report_on(level: LevelName, cache: Path | None, *, image: str | None =
     """What is known of the level, tried now if nothing is. Raises nothing. `cache` is a file of ours; None: try it."""
     if missing := levels.present(level):
         return LevelReport(level, False, missing)
-    key = _fingerprint(level, image)
+    try:
+        key = _fingerprint(level, await levels.image_id(level, image))
+    except ImageRefused as refused:
+        return LevelReport(level, False, str(refused))
     known = await anyio.to_thread.run_sync(_kept, cache, key)
     if known is not None:
         return known
     report = await try_level(level, image=image)
-    await anyio.to_thread.run_sync(_keep, cache, key, report)
+    if report.outcomes:  # what could not be tried can be, as soon as somebody starts or allows it
+        await anyio.to_thread.run_sync(_keep, cache, key, report)
     return report
 
 
@@ -107,9 +116,9 @@ async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
     return {str(name): str(outcome).partition(":")[0] for name, outcome in json.loads(last).items()}
 
 
-def _fingerprint(level: LevelName, image: str | None) -> str:
+def _fingerprint(level: LevelName, image: str) -> str:
     """Of everything that the outcome may depend on."""
-    parts = [level, image or "", str(os.geteuid()), platform.platform(), _boot(), sys.executable]
+    parts = [level, image, str(os.geteuid()), platform.platform(), _boot(), sys.executable]
     parts += [_stamp(path) for path in (SCRIPT.parent, *SCRIPT.parent.glob("*.py"))]
     for program in (shutil.which(level), shutil.which("bwrap"), levels.sandlock_library()):
         parts.append(_stamp(Path(program)) if program else "")

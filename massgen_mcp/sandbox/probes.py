@@ -411,7 +411,7 @@ def write_proc() -> bool:
             mode = os.lstat(place).st_mode
             if stat.S_ISDIR(mode):
                 places += [f"{place}/{name}" for name in os.listdir(place) if place != "/proc/sys" or name != "net"]
-            elif mode & 0o222 and _may_write(place):  # without any such bit it is a copy of the level's own
+            elif stat.S_ISREG(mode) and mode & 0o222 and _may_write(place):  # else the level put its own there
                 return True
     return False
 
@@ -577,6 +577,13 @@ def usual_vfork() -> bool:
     return [call(b"true"), call(b"true")] == [0, 0]
 
 
+def usual_real_path() -> bool:
+    call = _libc().realpath
+    call.restype = ctypes.c_char_p
+    found = ctypes.create_string_buffer(4097)  # PATH_MAX
+    return call(os.getcwd().encode(), found) == os.getcwd().encode()
+
+
 def works_fork() -> bool:
     child = os.fork()
     if not child:
@@ -587,7 +594,7 @@ def works_fork() -> bool:
 WORKING: tuple[Callable[[], Any], ...] = (
     *(works_write, works_scratch, works_shown, works_writable, works_null, works_shell, works_fork),
 )
-USUAL: tuple[Callable[[], Any], ...] = (usual_vfork,)
+USUAL: tuple[Callable[[], Any], ...] = (usual_vfork, usual_real_path)
 """What commands are used to. A level without it still holds; its report says so."""
 LOOKS: tuple[Callable[[], Any], ...] = (stat_outside, list_root, list_etc)
 ATTEMPTS: tuple[Callable[[], Any], ...] = (

@@ -8,8 +8,11 @@ of ours is at hand in the process that starts the command.
 
 import ctypes
 import importlib
+import importlib.util
 import json
+import math
 import os
+import random
 import resource
 import select
 import signal
@@ -160,6 +163,10 @@ class Supervision:
                 with open(f"{self._group}/cgroup.procs", "w") as file:
                     file.write("0")
             os.nice(5)
+            if self._bounds["processors"] is not None and LINUX and not self._specification["teardown"]:
+                usable = sorted(os.sched_getaffinity(0))
+                count = min(len(usable), math.ceil(self._bounds["processors"]))
+                os.sched_setaffinity(0, random.sample(usable, count))
             self._limit()
             launch(self._specification, reporting, gate, grouped=self._group is not None)
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as the supervisor
@@ -320,17 +327,27 @@ def _launch_sandlock(specification: dict[str, Any], reporting: int, *, grouped: 
         _drop_capabilities()
     sys.path.append(specification["library"])
     _filter(specification["filter"].encode("latin-1"))
-    sandbox: Any = importlib.import_module("sandlock").Sandbox
     options = specification["sandlock"]
     if specification["own_group"] and not grouped:  # its own count never forgets a process that was killed
         options["max_processes"] = specification["bounds"]["processes"]
-    process = sandbox(**options).popen(specification["argv"])
-    found = process.wait()
+    found = _beside("sandlock_forks").run(importlib.import_module("sandlock"), options, specification["argv"])
+    if found.reason is None:
+        raise OSError(found.error)
     code = found.exit_code
     if found.reason.name != "EXITED":
         code = 128 + (found.signal if found.signal > 0 else signal.SIGKILL)
     os.write(reporting, json.dumps({"exit-code": code}).encode() + b"\n")
     os._exit(0)
+
+
+def _beside(name: str) -> Any:
+    """The module of that name beside this file; nothing of ours is on this program's path."""
+    found = importlib.util.spec_from_file_location(name, f"{os.path.dirname(__file__)}/{name}.py")
+    if found is None or found.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 def _drop_capabilities() -> None:

@@ -103,9 +103,13 @@ def decoded(call: ToolCall) -> JsonObject:
 
 
 def parse_arguments(kind: type[ArgumentsT], arguments: JsonObject) -> ArgumentsT:
-    """Check a model's arguments. Raises `ToolRefused` naming each wrong field."""
+    """Check a model's arguments; one that is null and need not be there is left out. Raises `ToolRefused` naming each
+    wrong field.
+    """
+    optional = {name for name, field in kind.model_fields.items() if not field.is_required()}
+    given = {well_formed(name): value for name, value in arguments.items() if value is not None or name not in optional}
     try:
-        return kind.model_validate({well_formed(name): value for name, value in arguments.items()})
+        return kind.model_validate(given)
     except ValidationError as error:
         known = list(kind.model_fields)
         problems = [

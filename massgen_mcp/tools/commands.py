@@ -16,11 +16,12 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
-from massgen_mcp.backends.base import JsonObject, ToolSpec
-from massgen_mcp.sandbox import Bounds, Ended, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
+from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
+from massgen_mcp.sandbox import Bounds, Ended, Image, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Mount, Workspace
 from massgen_mcp.workspace.guard import PathRefused
+from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
 HEAD_BYTES, TAIL_BYTES = 16 * 1024, 32 * 1024
 """What is kept of the beginning and of the end of what a command prints."""
@@ -30,6 +31,8 @@ MAX_IN_BACKGROUND = 8
 MAX_LOOKED_AT = 200_000
 """Entries of a person's directory in the search for what must be hidden in it."""
 MAX_SHOWN = 200
+MAX_RULE = 4_000
+"""Characters of a rule for commands as an agent reads it."""
 MIB = 1024 * 1024
 
 
@@ -41,7 +44,8 @@ def _without_nul(command: str) -> str:
 
 class RunCommand(Arguments):
     command: Annotated[Text, Field(min_length=1, max_length=100_000), AfterValidator(_without_nul)]
-    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    timeout_seconds: float = Field(gt=0, le=86_400, default_factory=float)
+    """Left out, which is 0: the usual time."""
     background: bool = False
 
 
@@ -128,6 +132,38 @@ class CommandRules:
     hidden: tuple[Path, ...] = ()
     """What no command ever sees, such as the runs of other people and agents."""
     image: str | None = None
+    unpacked: Image | None = None
+    open_network: bool = False
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    """Regular expressions, held against the beginning of a command: a rule for agents, and no protection."""
+
+    def check(self, command: str) -> None:
+        """Raises `ToolRefused` for a command that the rule is against. Blocking: a pattern may take its time."""
+        try:
+            if self.allowed and not any(Pattern(one).match(command) for one in self.allowed):
+                raise ToolRefused(
+                    f"The command was not run. Of this team's commands only these are run: {self._told()}"
+                )
+            if against := next((one for one in self.blocked if Pattern(one).match(command)), None):
+                raise ToolRefused(f"The command was not run: commands that begin with {against} are blocked.")
+        except (PatternRefused, TookTooLong) as error:
+            raise ToolRefused(
+                f"The command was not run: a rule for commands cannot be applied to it. {error}"
+            ) from None
+
+    def _told(self) -> str:
+        return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
+
+    def described(self) -> str:
+        """What an agent reads of the network and of the rule."""
+        reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
+        told = ["The network can be reached." if self.open_network else reach]
+        if self.allowed:
+            told.append(f"Allowed are only {self._told()}.")
+        if self.blocked:
+            told.append(f"Blocked are those that begin with {' or '.join(self.blocked)}.")
+        return " ".join(told)[:MAX_RULE]
 
 
 class Commands:
@@ -146,7 +182,7 @@ class Commands:
 
     def tools(self) -> tuple[Tool, ...]:
         return (
-            CommandTool(self, _run_spec(self._rules.network), side_effects=True),
+            CommandTool(self, _run_spec(self._rules), side_effects=True),
             BackgroundTool(self, _READ, side_effects=False, kind=ReadCommand),
             BackgroundTool(self, _STOP, side_effects=False, kind=StopCommand),
         )
@@ -158,6 +194,11 @@ class Commands:
         for one in self._background.values():
             while one.ended is None:
                 await one.news.wait()
+
+    async def check(self, wanted: RunCommand) -> None:
+        """Raises `ToolRefused` for what the config's rule is against."""
+        if self._rules.allowed or self._rules.blocked:
+            await anyio.to_thread.run_sync(self._rules.check, wanted.command)
 
     async def run(self, wanted: RunCommand) -> ToolResult:
         seconds = min(wanted.timeout_seconds or self._rules.usual_seconds, self._rules.most_seconds)
@@ -249,6 +290,8 @@ class Commands:
             toolchains=self._rules.readable,
             bounds=replace(self._rules.bounds, seconds=seconds),
             image=self._rules.image,
+            unpacked=self._rules.unpacked,
+            open_network=self._rules.open_network,
         )
         return policy, notes
 
@@ -268,6 +311,7 @@ class CommandTool:
     async def run(self, arguments: JsonObject) -> ToolResult:
         try:
             wanted = parse_arguments(RunCommand, arguments)
+            await self.commands.check(wanted)
             return await (self.commands.begin(wanted) if wanted.background else self.commands.run(wanted))
         except (ToolRefused, PathRefused) as refused:
             return ToolResult(str(refused), is_error=True)
@@ -293,12 +337,12 @@ class BackgroundTool:
             return ToolResult(str(refused), is_error=True)
 
 
-def _run_spec(network: tuple[str, ...]) -> ToolSpec:
-    reach = f"Of the network only {', '.join(network)}" if network else "No network"
+def _run_spec(rules: CommandRules) -> ToolSpec:
     told = (
-        f"Run a shell command in a sandbox, in your workspace. {reach}. With `background` it goes on beside your work."
+        f"Run a shell command in a sandbox, in your workspace. {rules.described()} "
+        "With `background` it goes on beside your work."
     )
-    return tool_spec("run_command", told, RunCommand)
+    return tool_spec(RUN_COMMAND, told, RunCommand)
 
 
 _READ = tool_spec("read_command", "What a command in the background printed since you last read it.", ReadCommand)

@@ -11,8 +11,6 @@ from pydantic import BeforeValidator
 from massgen_mcp.backends.base import ToolCall
 from massgen_mcp.tools.base import Arguments, Text, decoded, parse_arguments
 
-WORKFLOW_TOOLS = ("new_answer", "vote")
-
 
 class NewAnswer(Arguments):
     content: Text
@@ -32,5 +30,5 @@ class Vote(Arguments):
 
 
 def parse_action(call: ToolCall) -> NewAnswer | Vote:
-    """A call of one of `WORKFLOW_TOOLS`. Raises `ToolRefused` in words for the model."""
+    """A call of `new_answer` or `vote`. Raises `ToolRefused` in words for the model."""
     return parse_arguments(NewAnswer if call.name == "new_answer" else Vote, decoded(call))

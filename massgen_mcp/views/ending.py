@@ -36,6 +36,8 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
         lines += [(Span("Votes", "title"),), *votes, ()]
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
+    for loss in run.server_losses:
+        lines += _row("!", preview(loss, _MESSAGE), width)
     lines += [row for help_ in _helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
     if run.budget_reached:

@@ -47,7 +47,11 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
         case events.RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
             commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
-            return Sentence(f"the run starts with {team}{commands}", event.question, record="session_start")
+            servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
+            return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
+        case events.ServerLost():
+            text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
+            return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
         case events.AttemptStarted():
             again = event.attempt > 1
             detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason

@@ -52,6 +52,7 @@ from massgen_mcp.events import (
     RunResumed,
     RunStarted,
     RunTimedOut,
+    ServerLost,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -123,6 +124,7 @@ class Spans:
                 | AnswerEvaluated()
                 | NestedRunStarted()
                 | NestedRunEnded()
+                | ServerLost()
                 | UnknownEvent()
             ):
                 pass

@@ -448,10 +448,12 @@ def code(**settings: Any) -> dict[str, Any]:
     return section["backend"]
 
 
-def test_claude_code_offers_less_than_is_forbidden_by_default() -> None:
-    plain = {"type": "claude_code", "model": "claude-sonnet-4-20250514"}
+def test_claude_code_has_commands_unless_all_of_bash_is_forbidden() -> None:
+    """As MassGen has it: what is not forbidden is allowed. Here it runs in the sandbox."""
+    plain = {"type": "claude_code", "model": "claude-sonnet-4-20250514", "commands": True}
     assert code() == plain
     assert code(disallowed_tools=["Bash(rm*)", "Bash(sudo*)", "WebSearch"]) == plain
+    assert code(disallowed_tools=["Bash", "WebSearch"]) == {**plain, "commands": False}
     assert code(cwd="workspace1") == {**plain, "cwd": "workspace1"}
     agent = AgentConfig.create_claude_code_config(system_prompt="You are an expert developer assistant.")
     assert agent.to_config_dict(NOBODY)["agents"][0]["system_message"] == "You are an expert developer assistant."
@@ -461,7 +463,11 @@ def test_a_claude_code_agent_is_one_that_the_engine_knows() -> None:
     agent = AgentConfig.create_claude_code_config("default", "Be brief.", max_thinking_tokens=20_000)
     (made,) = agent.to_config(NOBODY).agents
     assert made.system_message == "Be brief."
-    assert made.backend.model_dump(exclude_defaults=True) == {"type": "claude_code", "reasoning_effort": "high"}
+    assert made.backend.model_dump(exclude_defaults=True) == {
+        "type": "claude_code",
+        "reasoning_effort": "high",
+        "max_thinking_tokens": 20_000,
+    }
     assert AgentConfig({"model": "claude_code/default"}).to_config(NOBODY).agents[0].backend.type == "claude_code"
 
 
@@ -472,9 +478,10 @@ def test_a_file_tool_of_claude_code_cannot_be_taken_away_alone() -> None:
 
 @pytest.mark.filterwarnings("ignore:allowed_tools is deprecated")
 def test_claude_code_gets_no_tool_that_is_not_offered() -> None:
-    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Bash: not available"):
-        code(allowed_tools=["Read", "Write", "Edit", "Bash"])
-    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: cannot be taken away"):
+    assert code(allowed_tools=["Read", "Write", "Edit", "Bash"])["commands"] is True
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: WebSearch: not available"):
+        code(allowed_tools=["Read", "Write", "Edit", "WebSearch"])
+    with pytest.raises(UnsupportedSettingError, match="allowed_tools: Edit, Write: the file tools come together"):
         code(allowed_tools=["Read", "Glob", "Grep"])
     with pytest.raises(UnsupportedSettingError, match="allowed_tools: expected a list"):
         code(allowed_tools="Read")

@@ -198,7 +198,7 @@ def test_api_base_is_where_a_named_model_is_asked(llm: Any, models: Aimock) -> N
         ({"model": "massgen/build", "model_": "x"}, "UnsupportedParamsError", "model_"),
         ({"model": "massgen/scripted", "models": ["gpt-5"]}, "BadRequestError", "only with the model massgen/build"),
         ({"model": "massgen/scripted", "api_key": "k"}, "BadRequestError", "keys come from the environment"),
-        ({"model": "massgen/model:scripted/x", "use_docker": True}, "BadRequestError", "do not run in Docker"),
+        ({"model": "massgen/model:scripted/x", "use_docker": True}, "BadRequestError", "have no container"),
         ({"model": "massgen/model:grok/x", "temperature": 9, "k": "XAI"}, "BadRequestError", "temperature"),
     ],
 )

@@ -112,10 +112,12 @@ def test_block_10_examples_of_build_config(place: Place, models: Aimock) -> None
     assert [agent["backend"]["type"] for agent in config["agents"]] == ["openai", "claude"]
 
 
-async def test_the_config_with_docker_is_refused_when_it_is_to_be_run(place: Place, models: Aimock) -> None:
-    del place
+async def test_without_docker_no_run_of_the_config_with_docker_begins(
+    place: Place, models: Aimock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{place.path}/no.sock")
     config = massgen.build_config(models=["gpt-5"], use_docker=True)
-    with pytest.raises(massgen.MassgenError, match="commands run in Docker with") as refused:
+    with pytest.raises(massgen.MassgenError, match="agents' commands have no container") as refused:
         await massgen.run("q", config_dict=config)
     assert refused.value.code == "config_invalid"
     assert models.requests == []

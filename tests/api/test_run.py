@@ -114,7 +114,7 @@ async def test_a_system_message_is_said_to_every_agent_beside_its_own(models: Ai
         ({"config": "@examples/scripted", "base_url": "http://x"}, "invalid_arguments", "base_url goes with model"),
         ({"model": "scripted/x", "num_agents": 11}, "config_invalid", "a team has 1 to 10 agents, not 11"),
         ({"config_dict": {"agents": []}}, "config_invalid", "config_dict: agents"),
-        ({"model": "scripted/x", "use_docker": True}, "invalid_arguments", "commands do not run in Docker here"),
+        ({"model": "scripted/x", "use_docker": True}, "config_invalid", "agents' commands have no container"),
         ({"model": "scripted/x", "contxt_paths": []}, "invalid_arguments", "did you mean context_paths?"),
         ({"model": "scripted/x", "output_file": "no/such/a.txt"}, "invalid_arguments", "no/such does not exist"),
         ({"model": "scripted/x", "session_id": "s"}, "invalid_arguments", "there is no session 's' in this process"),

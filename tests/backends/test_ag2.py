@@ -36,53 +36,12 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.credentials import fingerprint, variables_of
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
+from tests.backends.ag2 import ENVIRON, KEY, call, chunk, refused, said, section, used
 from tests.backends.wires import LOOK, VOTE, ask, calls_in, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import Flow, Seen, answering, raw_server, reply, sse
 from tests.wire_double import Aimock, aimock, aimock_server
 
 __all__ = ["aimock", "aimock_server"]
-
-KEY = "sk-secret-0123456789"
-ENVIRON = {"MY_KEY": KEY, "OPENAI_API_KEY": "sk-of-somebody-else"}
-USAGE = {
-    "prompt_tokens": 100,
-    "completion_tokens": 20,
-    "total_tokens": 120,
-    "prompt_tokens_details": {"cached_tokens": 60},
-    "completion_tokens_details": {"reasoning_tokens": 5},
-}
-
-
-def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m-2", "choices": [choice], **more}
-
-
-def call(name: str, arguments: str, index: int = 0) -> dict[str, Any]:
-    return {"index": index, "id": f"call_{index}", "function": {"name": name, "arguments": arguments}}
-
-
-def said(*deltas: dict[str, Any], finish: str = "stop") -> bytes:
-    usage: dict[str, Any] = {**chunk({}), "choices": [], "usage": USAGE}
-    return reply(sse(*(chunk(delta) for delta in deltas), chunk({}, finish), usage, "[DONE]"))
-
-
-def used(name: str, **arguments: Any) -> bytes:
-    return said({"tool_calls": [call(name, json.dumps(arguments))]}, finish="tool_calls")
-
-
-def refused(status: str, **error: Any) -> bytes:
-    body = json.dumps({"error": {"message": f"no, with {KEY}", **error}}).encode()
-    return reply(body, status=status, media_type="application/json")
-
-
-def section(url: str | None = None, **settings: Any) -> dict[str, Any]:
-    """A backend as a config has it; `settings` are of `llm_config`."""
-    model: dict[str, Any] = {"api_type": "openai", "model": "gpt-5", **settings}
-    if url is not None:
-        model |= {"base_url": f"{url}/v1", "api_key_env": "MY_KEY"}
-    agent = {"type": "assistant", "name": "AG2_coder", "system_message": "You are a coder.", "llm_config": model}
-    return {"type": "ag2", "agent_config": agent}
 
 
 def team_of(backend: dict[str, Any], *others: dict[str, Any]) -> Config:
@@ -93,6 +52,11 @@ def backend_of(config: Config) -> Ag2BackendConfig:
     backend = config.agents[0].backend
     assert isinstance(backend, Ag2BackendConfig)
     return backend
+
+
+def asked_by(backend: Ag2BackendConfig) -> ProviderBackendConfig:
+    (asked,) = backend.asked
+    return asked
 
 
 def backend_at(url: str, **settings: Any) -> Backend:
@@ -341,7 +305,7 @@ async def test_it_works_with_a_double_that_nobody_here_wrote(aimock: Aimock) -> 
 # -- configs ----------------------------------------------------------------------------------------------------------
 
 
-LOCAL = {"executor": {"type": "LocalCommandLineCodeExecutor", "timeout": 60, "work_dir": "./code"}}
+OUTSIDE = {"executor": {"type": "LocalCommandLineCodeExecutor", "work_dir": "../code"}}
 DOCKER = {"executor": {"type": "DockerCommandLineCodeExecutor"}}
 AGENT = "agents[0].backend.agent_config"
 MODEL = f"{AGENT}.llm_config"
@@ -357,23 +321,27 @@ def with_agent(**settings: Any) -> dict[str, Any]:
     ("backend", "told"),
     [
         (
-            with_agent(code_execution_config=LOCAL),
-            f"{AGENT}.code_execution_config: an executor of AG2's runs commands on this machine outside of any sandbox",
+            with_agent(code_execution_config=DOCKER),
+            f"{AGENT}.code_execution_config.executor.type: code runs in the sandbox of the team's commands",
         ),
-        (with_agent(code_execution_config=DOCKER), f"{AGENT}.code_execution_config: commands do not run in Docker"),
-        (with_agent(code_execution_config={}), f"{AGENT}.code_execution_config: an executor"),
-        ({**section(), "group_config": {}}, "agents[0].backend.group_config: AG2's group chats are not supported"),
+        (
+            with_agent(code_execution_config={"use_docker": True}),
+            f"{AGENT}.code_execution_config.use_docker: code ru",
+        ),
+        (with_agent(code_execution_config=OUTSIDE), f"{AGENT}.code_execution_config.executor.work_dir: expected a rel"),
+        (with_agent(code_execution_config={"executr": {}}), f"{AGENT}.code_execution_config.executr: unknown key; did"),
+        (with_agent(code_execution_config=True), f"{AGENT}.code_execution_config: expected a mapping"),
         (with_agent(type="groupchat"), f"{AGENT}.type: expected 'assistant' or 'conversable'"),
         (with_agent(human_input_mode="ALWAYS"), f"{AGENT}.human_input_mode: expected 'NEVER'"),
         (with_agent(llm_config=[ONE_MODEL, ONE_MODEL]), f"{MODEL}: expected one model"),
         (with_agent(llm_config=[]), f"{MODEL}: expected one model"),
         ({"type": "ag2", "agent_config": {}}, f"{MODEL}: required key is missing"),
         (with_agent(sytem_message="x"), f"{AGENT}.sytem_message: unknown key; did you mean 'system_message'?"),
-        (section(api_type="anthropic"), f"{MODEL}.api_type: expected 'openai'"),
+        (section(api_type="bedrock"), f"{MODEL}.api_type: expected 'openai', 'google' or 'anthropic'"),
         (section(temprature=1), f"{MODEL}.temprature: unknown key; did you mean 'temperature'?"),
         (section(api_key=KEY), f"{MODEL}.api_key: write api_key_env: NAME; keys never belong in a file"),
         (section(base_url=f"http://me:{KEY}@host/v1"), f"{MODEL}.base_url: expected an http"),
-        ({"type": "ag2"}, f"{AGENT}: required key is missing"),
+        ({"type": "ag2"}, "agents[0].backend: expected agent_config or group_config"),
         ({"type": "ag2", "agent_config": "x"}, f"{AGENT}: expected a mapping"),
     ],
 )
@@ -394,7 +362,7 @@ def test_the_spellings_of_ag2_are_taken() -> None:
         llm_config=[{**ONE_MODEL, "api_key": "${MY_KEY}"}],
     )
     config = backend_of(team_of(written))
-    assert (config.model, config.asked.api_key_env) == ("gpt-5", "MY_KEY")
+    assert (config.model, asked_by(config).api_key_env) == ("gpt-5", "MY_KEY")
     assert Config.model_validate_json(team_of(written).model_dump_json()) == team_of(written)
 
 
@@ -402,9 +370,9 @@ def test_it_may_be_named_like_any_model() -> None:
     config = config_from_models(["ag2/gpt-5"], num_agents=2)
     assert [(agent.backend.type, agent.backend.model) for agent in config.agents] == [("ag2", "gpt-5")] * 2
     at = config_from_models(["ag2/m"], num_agents=1, base_url="http://127.0.0.1:1/v1")
-    assert backend_of(at).asked.base_url == "http://127.0.0.1:1/v1"
+    assert asked_by(backend_of(at)).base_url == "http://127.0.0.1:1/v1"
     short = team_of({"type": "ag2", "model": "gpt-5", "api_key": "${MY_KEY}"})
-    assert (backend_of(short).model, backend_of(short).asked.api_key_env) == ("gpt-5", "MY_KEY")
+    assert (backend_of(short).model, asked_by(backend_of(short)).api_key_env) == ("gpt-5", "MY_KEY")
     built = config_from_data(build_config(models=["ag2/gpt-5"], num_agents=1), "t", environ=ENVIRON)
     assert backend_of(built).model == "gpt-5"
     with pytest.raises(MassgenError, match="ag2 is no provider of models by itself; name it as ag2/MODEL"):

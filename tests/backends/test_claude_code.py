@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 from massgen_mcp.backends.base import (
     AssistantMessage,
     Backend,
-    JsonObject,
     ModelRequest,
     Part,
     ReasoningPart,
@@ -28,16 +26,16 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend, render
-from massgen_mcp.backends.frameworks.claude_code_rules import refusal
 from massgen_mcp.backends.frameworks.claude_code_step import Cli
-from massgen_mcp.backends.registry import AgentPaths, make_backend
+from massgen_mcp.backends.registry import make_backend
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
 from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
-from massgen_mcp.events import LogRecord, RunCancelled
+from massgen_mcp.events import LogRecord, RunCancelled, ToolFinished
+from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
@@ -135,10 +133,9 @@ class Place:
             **more,
         }
 
-    def backend(self, url: str, *, may_write: bool = True, files: bool = True, **settings: Any) -> Backend:
+    def backend(self, url: str, **settings: Any) -> Backend:
         config = ClaudeCodeBackendConfig(type="claude_code", model="claude-x", **settings)
-        workspace = self.workspace if files else None
-        return make_backend(config, self.environ(url), AgentPaths(self.private, workspace, may_write))
+        return make_backend(config, self.environ(url), self.private)
 
 
 @pytest.fixture
@@ -182,37 +179,20 @@ async def test_a_call_of_a_team_tool_ends_the_step_and_is_handed_over(place: Pla
     assert usage.cost_usd > 0
     assert usage.model == "claude-x"
     offered = {tool["name"]: tool for tool in body["tools"]}
-    assert set(offered) == {"Read", "Glob", "Grep", "Write", "Edit", "mcp__team__vote", "mcp__team__look"}
+    assert set(offered) == {"mcp__team__vote", "mcp__team__look"}
     assert offered["mcp__team__vote"]["input_schema"]["required"] == ["agent_id"]
     assert "You are the system." in json.dumps(body["system"])
-    asked = json.dumps(body["messages"])
-    assert "What is six times seven?\\n\\nBallot" in asked
-    assert "PROJECT MEMORY" not in asked
+    assert "What is six times seven?\\n\\nBallot" in json.dumps(body["messages"])
+    assert "PROJECT MEMORY" not in json.dumps(body)
     assert f"x-api-key: {KEY}" in head.lower()
 
 
-async def test_its_own_tools_work_in_the_workspace_within_the_step(place: Place) -> None:
-    read = said(text("I look."), use("Read", file_path="notes.md"), stop="tool_use")
-    wrote = said(use("Write", file_path=str(place.workspace / "new.md"), content="42"), stop="tool_use")
-    looked = said(text("Done."), use("mcp__team__look", where="here"), stop="tool_use")
-    async with busy_server(read, wrote, looked) as double:
-        parts = await parts_of(place.backend(double.url), step("?"))
-        assert "six times seven" in json.dumps(bodies(double)[1]["messages"])
-    assert (place.workspace / "new.md").read_text() == "42"
-    assert text_in(parts) == "I look.\n\nDone."
-    assert calls_in(parts) == [("look", {"where": "here"})]
-    (usage,) = [part for part in parts if isinstance(part, UsagePart)]
-    assert (usage.input_tokens, usage.output_tokens) == (321, 60)
-    assert parts[-1] == StopPart(
-        "tool_calls", ({"own_tools": [f"Read {place.workspace}/notes.md", f"Write {place.workspace}/new.md"]},)
-    )
-
-
-async def test_nothing_outside_the_workspace_is_read_written_or_run(place: Place, tmp_path: Path) -> None:
+async def test_none_of_its_own_tools_reads_writes_or_runs_anything(place: Place, tmp_path: Path) -> None:
     outside = tmp_path / "written.txt"
     attempts = said(
         use("Bash", command=f"touch {outside}"),
         use("Read", file_path=str(place.secret)),
+        use("Read", file_path=str(place.workspace / "notes.md")),
         use("Read", file_path="../secret.txt", limit=1),
         use("Read", file_path="way-out/secret.txt", limit=1, offset=1),
         use("Write", file_path=str(outside), content="x"),
@@ -231,22 +211,44 @@ async def test_nothing_outside_the_workspace_is_read_written_or_run(place: Place
     assert calls_in(parts) == [("vote", {"agent_id": "a"})]
     assert not outside.exists()
     assert "the secret" not in told
-    assert told.count('"is_error": true') == 12
+    assert "six times seven" not in told
+    assert told.count('"is_error": true') == 13
     assert parts[-1] == StopPart("tool_calls")
 
 
-async def test_in_planning_mode_its_own_tools_only_read(place: Place) -> None:
-    wrote = said(use("Write", file_path="new.md", content="42"), stop="tool_use")
-    async with busy_server(wrote, said(use("mcp__team__vote", agent_id="a"), stop="tool_use")) as double:
-        await parts_of(place.backend(double.url, may_write=False), step("?"))
-        assert "Write" not in [tool["name"] for tool in bodies(double)[0]["tools"]]
-    assert not (place.workspace / "new.md").exists()
+ODD_CLI = """\
+import json, sys
+
+def say(**message):
+    print(json.dumps(message), flush=True)
+
+def hear():
+    return json.loads(sys.stdin.readline())
+
+begin = hear()
+say(type="control_response", response={"subtype": "success", "request_id": begin["request_id"], "response": {}})
+hear()
+asked = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+say(type="control_request", request_id="1", request={"subtype": "hook_callback", "input": asked, "tool_use_id": "t"})
+say(type="control_request", request_id="2", request={"subtype": "open_the_door"})
+told = [hear()["response"], hear()["response"]]
+with open(sys.argv[0] + ".told", "w") as file:
+    json.dump(told, file)
+say(type="result", subtype="success", is_error=False, result="", stop_reason="end_turn", usage={})
+"""
 
 
-async def test_without_a_workspace_there_are_only_the_tools_of_the_team(place: Place) -> None:
-    async with busy_server(said(use("mcp__team__vote", agent_id="a"), stop="tool_use")) as double:
-        await parts_of(place.backend(double.url, files=False), step("?"))
-        assert sorted(tool["name"] for tool in bodies(double)[0]["tools"]) == ["mcp__team__look", "mcp__team__vote"]
+async def test_a_cli_that_asks_to_run_what_it_was_not_given_is_told_no(place: Place, tmp_path: Path) -> None:
+    """A later CLI may have tools that `--tools` does not take away."""
+    odd = tmp_path / "claude"
+    odd.write_text(f"#!{sys.executable}\n{ODD_CLI}")
+    odd.chmod(0o755)
+    environ = {**place.environ("http://127.0.0.1:1"), "PATH": str(tmp_path)}
+    parts = await parts_of(make_backend(CONFIG, environ, place.private), step("?"))
+    assert parts[-1] == StopPart("end")
+    asked, unknown = json.loads((tmp_path / "claude.told").read_text())
+    assert asked["response"]["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert unknown["subtype"] == "error"
 
 
 async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place: Place) -> None:
@@ -261,7 +263,7 @@ async def test_where_the_text_is_the_reply_nothing_but_the_reply_is_in_it(place:
 
 
 async def test_the_users_settings_and_home_are_neither_read_nor_written(place: Place, tmp_path: Path) -> None:
-    async with busy_server(said(use("Read", file_path="notes.md"), stop="tool_use"), said(text("ok"))) as double:
+    async with busy_server(said(text("ok"))) as double:
         backend = place.backend(double.url)
         await parts_of(backend, step("?"))
     assert not (tmp_path / "hook-ran").exists()
@@ -334,8 +336,27 @@ async def test_an_api_that_cannot_be_reached_is_an_error_that_may_pass(place: Pl
     assert caught.value.retryable
 
 
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("claude-sonnet-4-5", {"thinking": {"type": "enabled", "budget_tokens": 20_000}}),
+        ("claude-opus-5-5", {"output_config": {"effort": "high"}}),
+    ],
+)
+async def test_how_much_it_thinks_is_told_to_every_kind_of_model(
+    place: Place, model: str, asked: dict[str, dict[str, Any]]
+) -> None:
+    config = team_of(model=model, max_thinking_tokens=20_000).agents[0].backend
+    async with busy_server(said(text("ok"))) as double:
+        backend = make_backend(config, place.environ(double.url), place.private)
+        await parts_of(backend, ModelRequest("s", (UserMessage("?"),)))
+        (body,) = bodies(double)
+    for key, settings in asked.items():
+        assert settings.items() <= body[key].items()
+
+
 async def test_a_step_of_too_many_turns_is_ended(place: Place) -> None:
-    async with busy_server(said(use("Read", file_path="notes.md"), stop="tool_use")) as double:
+    async with busy_server(said(use("Bash", command="ls"), stop="tool_use")) as double:
         with pytest.raises(BackendError, match="max_turns") as caught:
             await parts_of(place.backend(double.url, max_turns=2), step("?"))
         assert len(bodies(double)) == 2
@@ -359,18 +380,17 @@ async def test_a_cli_that_does_not_work_is_told(place: Place, script: str | None
 
 def test_a_conversation_becomes_one_prompt() -> None:
     call = ToolCall("c", "look", '{"where": "here"}')
-    replay: tuple[JsonObject, ...] = ({"own_tools": ["Write /w/a"]},)
     told = render(
         (
             UserMessage("Question"),
-            AssistantMessage("I look.", (call,), replay),
+            AssistantMessage("I look.", (call,)),
             ToolResultMessage("c", "look", "Nothing.", is_error=True),
             AssistantMessage(""),
             UserMessage("Go on"),
         )
     )
     assert told == (
-        'Question\n\nYou said: I look.\nYou used Write /w/a.\nYou called look with {"where": "here"}\n\n'
+        'Question\n\nYou said: I look.\nYou called look with {"where": "here"}\n\n'
         "Result of look (an error):\nNothing.\n\nGo on"
     )
 
@@ -378,8 +398,8 @@ def test_a_conversation_becomes_one_prompt() -> None:
 # -- in a run ---------------------------------------------------------------------------------------------------------
 
 
-def team_of(*others: dict[str, Any]) -> Config:
-    claude = {"id": "claude", "backend": {"type": "claude_code", "model": "claude-x"}}
+def team_of(*others: dict[str, Any], **backend: Any) -> Config:
+    claude = {"id": "claude", "backend": {"type": "claude_code", "model": "claude-x", **backend}}
     return config_from_data({"agents": [claude, *others]}, "test")
 
 
@@ -390,7 +410,7 @@ async def run_it(path: Path, config: Config, environ: dict[str, str]) -> tuple[R
 
 async def test_it_writes_a_file_answers_votes_and_presents_in_a_team(place: Place, tmp_path: Path) -> None:
     replies = (
-        said(use("Write", file_path="work.md", content="6 * 7 = 42"), stop="tool_use"),
+        said(use("mcp__team__write_file", path="work.md", content="6 * 7 = 42"), stop="tool_use"),
         said(use("mcp__team__new_answer", content="It is 42, by multiplication."), stop="tool_use"),
         said(use("mcp__team__vote", agent_id="agent1", reason="Mine shows why."), stop="tool_use"),
         said(text("Forty-two.")),
@@ -406,6 +426,68 @@ async def test_it_writes_a_file_answers_votes_and_presents_in_a_team(place: Plac
     assert any("workspaces" not in file.parts for file in kept), "the file belongs to the answer"
     assert not directory.private_of("agent_a").exists()
     assert place.user_files() == place.before
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        {"allowed_tools": ["Read", "Write", "Edit", "Bash"]},
+        {"allowed_tools": ["Bash"]},
+        {"disallowed_tools": ["Bash(rm*)"]},
+    ],
+)
+async def test_where_bash_is_allowed_it_runs_commands_in_the_sandbox(
+    place: Place, tmp_path: Path, spelling: dict[str, Any]
+) -> None:
+    outside = tmp_path / "outside.txt"
+    command = f"echo made > by-command.txt; cat by-command.txt; touch {outside}; env"
+    replies = (
+        said(use("mcp__team__run_command", command=command), stop="tool_use"),
+        said(use("mcp__team__new_answer", content="42"), stop="tool_use"),
+    )
+    async with busy_server(*replies) as double:
+        environ = {**place.environ(double.url), "MASSGEN_MCP_HOME": str(tmp_path / "home")}
+        run, directory = await run_it(tmp_path, team_of(**spelling), environ)
+        first, second = bodies(double)
+    assert run.final_answer == "42"
+    offered = [tool["name"] for tool in first["tools"]]
+    assert "mcp__team__run_command" in offered
+    assert all(name.startswith("mcp__team__") for name in offered), "no tool is there twice"
+    (finished,) = [record.event for record in directory.event_log.read() if isinstance(record.event, ToolFinished)]
+    assert finished.result.startswith("[exit code 0, ")
+    assert "made\n" in finished.result
+    assert "made" in json.dumps(second["messages"])
+    assert KEY not in finished.result
+    assert not outside.exists()
+    assert (directory.path / "final" / "agent_a" / "workspace" / "by-command.txt").read_text() == "made\n"
+
+
+@pytest.mark.parametrize(
+    ("tools", "commands"),
+    [
+        ({}, False),
+        ({"allowed_tools": ["Read", "Glob", "Grep", "Write", "Edit"]}, False),
+        ({"allowed_tools": ["Bash(git *)"]}, True),
+        ({"allowed_tools": ["Bash"], "disallowed_tools": ["Bash"]}, False),
+        ({"disallowed_tools": ["Bash(rm*)", "WebSearch"]}, True),
+        ({"disallowed_tools": ["WebSearch"]}, False),
+        ({"disallowed_tools": ["WebSearch"], "commands": True}, True),
+    ],
+)
+def test_who_allows_bash_wholly_or_in_part_gives_it_commands(tools: dict[str, Any], commands: bool) -> None:
+    config = team_of(**tools)
+    assert config.commands_of(config.agents[0]).enabled is commands
+
+
+def test_a_directory_to_work_on_is_shown_to_it_and_its_other_settings_are_taken(tmp_path: Path) -> None:
+    config = team_of(cwd=str(tmp_path), system_prompt="You fix bugs.", max_thinking_tokens=20_000)
+    assert [(one.path, one.permission) for one in config.orchestrator.context_paths] == [(str(tmp_path), "write")]
+    assert config.agents[0].system_message == "You fix bugs."
+    assert config.agents[0].backend.model_dump()["max_thinking_tokens"] == 20_000
+    assert reach_of(config, {}, tmp_path).writes == (tmp_path.resolve(),)
+    assert team_of(cwd="workspace1").orchestrator.context_paths == ()
+    with pytest.raises(MassgenError, match=r"backend\.cwd: no such directory"):
+        team_of(cwd=str(tmp_path / "absent"))
 
 
 async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> None:
@@ -436,8 +518,8 @@ async def test_cancelling_a_run_ends_its_cli(place: Place, tmp_path: Path) -> No
         tasks.cancel_scope.cancel()
 
 
-async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome, tmp_path: Path) -> None:
-    own = logged_in(tmp_path / "own", seconds=3600)
+async def test_the_default_team_falls_back_to_it_and_says_so(home: TempHome) -> None:
+    own = {"CLAUDE_CODE_OAUTH_TOKEN": "a-token-of-the-cli"}
     config = (await default_team({"PATH": os.environ["PATH"], **own}, places=())).config
     assert [(agent.id, agent.backend.type) for agent in config.agents] == [("claude_code-1", "claude_code")]
     keyed = (await default_team({**own, "OPENAI_API_KEY": "k"}, places=())).config
@@ -453,9 +535,12 @@ def test_its_login_counts_as_a_key_and_is_told_when_it_is_missing(tmp_path: Path
     assert missing_keys(config, {}) == ["ANTHROPIC_API_KEY"]
     with pytest.raises(MassgenError, match="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN"):
         require_keys(config, {})
-    for environ in ({"CLAUDE_CODE_OAUTH_TOKEN": "t"}, logged_in(tmp_path / "own", seconds=3600)):
-        assert missing_keys(config, environ) == []
-        require_keys(config, environ)
+    own = logged_in(tmp_path / "own", seconds=3600)
+    for settings, environ in (({}, {"CLAUDE_CODE_OAUTH_TOKEN": "t"}), ({"use_login": True}, own)):
+        assert missing_keys(team_of(**settings), environ) == []
+        require_keys(team_of(**settings), environ)
+    with pytest.raises(MassgenError, match="use_login: true"):
+        require_keys(config, own)
 
 
 def test_it_may_be_named_like_any_model() -> None:
@@ -463,47 +548,10 @@ def test_it_may_be_named_like_any_model() -> None:
     assert [agent.backend.model for agent in config.agents] == ["claude-x", "default"]
 
 
-# -- rules ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("Bash", {"command": "true"}),
-        ("NotebookEdit", {"notebook_path": "a.ipynb"}),
-        ("Read", {"file_path": "/etc/passwd"}),
-        ("Read", {"file_path": "~/x"}),
-        ("Read", {"file_path": "a\0b"}),
-        ("Read", {"file_path": 7}),
-        ("Edit", {"file_path": "a/../../x"}),
-        ("Glob", {"pattern": "a/../../*"}),
-        ("Glob", {"pattern": "{a,../..}/*"}),
-        ("Glob", {"pattern": "..\\*"}),
-        ("Grep", {"pattern": "x", "glob": "/etc/*"}),
-        ("Grep", {"pattern": "x", "path": "/"}),
-    ],
-)
-def test_refused(tool: str, arguments: Mapping[str, object], tmp_path: Path) -> None:
-    assert refusal(tool, arguments, tmp_path.resolve(), may_write=True) is not None
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("Read", {"file_path": "a..b"}),
-        ("Write", {"file_path": "sub/new.txt", "content": "/etc/passwd"}),
-        ("Glob", {"pattern": "**/*.{md,txt}", "path": "sub"}),
-        ("Grep", {"pattern": "../..", "glob": "*.py"}),
-    ],
-)
-def test_allowed(tool: str, arguments: Mapping[str, object], tmp_path: Path) -> None:
-    assert refusal(tool, arguments, tmp_path.resolve(), may_write=True) is None
-    assert (refusal(tool, arguments, tmp_path.resolve(), may_write=False) is None) == (tool != "Write")
-
-
 # -- logins -----------------------------------------------------------------------------------------------------------
 
 CONFIG = ClaudeCodeBackendConfig(type="claude_code")
+OWN_LOGIN = ClaudeCodeBackendConfig(type="claude_code", use_login=True)
 
 
 def logged_in(directory: Path, *, seconds: float) -> dict[str, str]:
@@ -516,7 +564,7 @@ def logged_in(directory: Path, *, seconds: float) -> dict[str, str]:
 def test_the_login_is_the_key_or_token_that_is_set_or_the_users_own_while_it_is_valid(tmp_path: Path) -> None:
     own = logged_in(tmp_path / "own", seconds=3600)
     found = [
-        agent_clis.find_login(CONFIG, environ)
+        agent_clis.find_login(OWN_LOGIN, environ)
         for environ in (
             {"ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_OAUTH_TOKEN": "t", **own},
             {"CLAUDE_CODE_OAUTH_TOKEN": "t", "ANTHROPIC_API_KEY": " ", **own},
@@ -533,15 +581,26 @@ def test_the_login_is_the_key_or_token_that_is_set_or_the_users_own_while_it_is_
         None,
     ]
     (tmp_path / "own" / ".credentials.json").write_text("[]")
-    assert agent_clis.find_login(CONFIG, own) is None
+    assert agent_clis.find_login(OWN_LOGIN, own) is None
     assert "short-lived" not in repr(found)
+
+
+async def test_your_own_login_is_used_only_where_a_config_says_so(tmp_path: Path) -> None:
+    own = {"PATH": os.environ["PATH"], **logged_in(tmp_path / "own", seconds=3600)}
+    assert agent_clis.find_login(CONFIG, own) is None
+    with pytest.raises(BackendError, match="use_login: true"):
+        make_backend(CONFIG, own)
+    with pytest.raises(MassgenError, match="no team to start with"):
+        await default_team(own, places=())
+    assert reach_of(team_of(), own, tmp_path).commands == ("the Claude Code CLI",)
+    assert reach_of(team_of(use_login=True), own, tmp_path).commands == ("the Claude Code CLI with your own login",)
 
 
 async def test_the_users_own_login_goes_out_as_a_token(place: Place, tmp_path: Path) -> None:
     own = logged_in(tmp_path / "own", seconds=3600)
     async with busy_server(said(text("hello"))) as double:
         environ = {**place.environ(double.url, **own), "ANTHROPIC_API_KEY": ""}
-        backend = make_backend(CONFIG, environ, AgentPaths(place.private))
+        backend = make_backend(OWN_LOGIN, environ, place.private)
         parts = await parts_of(backend, ModelRequest("s", (UserMessage("?"),)))
         (head,) = double.heads
     assert text_in(parts) == "hello"
@@ -554,13 +613,30 @@ def test_who_is_not_logged_in_is_told_what_to_set() -> None:
     assert caught.value.reason == "auth"
 
 
-def test_without_the_extra_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_your_own_cli_goes_before_the_one_of_the_extra_and_without_both_it_is_told_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "claude"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    assert agent_clis.find_cli({"PATH": str(tmp_path)}) == str(own)
+    assert (agent_clis.find_cli({"PATH": str(place_without(tmp_path))}) or "").endswith("_bundled/claude")
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
-    with pytest.raises(BackendError, match=r'pip install "massgen-mcp\[claude-code\]"'):
-        make_backend(CONFIG, {"ANTHROPIC_API_KEY": "k"})
-    with pytest.raises(MassgenError, match=r'pip install "massgen-mcp\[claude-code\]"') as caught:
-        require_keys(team_of(), {"ANTHROPIC_API_KEY": "k"})
+    assert agent_clis.find_cli({"PATH": str(tmp_path)}) == str(own), "no extra is needed beside it"
+    nowhere = {"PATH": str(place_without(tmp_path)), "ANTHROPIC_API_KEY": "k"}
+    told = r'npm install -g @anthropic-ai/claude-code, or pip install "massgen-mcp\[claude-code\]"'
+    with pytest.raises(BackendError, match=told):
+        make_backend(CONFIG, nowhere)
+    with pytest.raises(MassgenError, match=told) as caught:
+        require_keys(team_of(), nowhere)
     assert caught.value.code == "config_invalid"
+
+
+def place_without(path: Path) -> Path:
+    """A directory for programs with none in it."""
+    empty = path / "no-programs"
+    empty.mkdir(exist_ok=True)
+    return empty
 
 
 # -- processes --------------------------------------------------------------------------------------------------------

@@ -281,15 +281,28 @@ def test_a_directory_outside_the_run_is_refused_wherever_it_is_named(name: str) 
     ]
 
 
-def test_commands_in_docker_are_refused_with_one_problem() -> None:
-    (problem,) = problems(
-        "agent:\n  backend:\n    type: scripted\n    enable_code_based_tools: true\n"
-        "    command_line_execution_mode: docker\n    command_line_docker_image: image\n"
+def test_commands_say_what_their_sandbox_cannot_have() -> None:
+    for settings, told in (
+        ("image: x", "set sandbox to docker or podman"),
+        ("open_network: true", "open_network is for a container"),
+        ("sandbox: docker, network: [pypi.org:443]", "docker lets no command reach named hosts only"),
+        ("sandbox: sandlock, image_archive: /", "sandlock has this machine's programs"),
+        ("network: [pypi.org:443], image_archive: /", "lets no command reach named hosts only"),
+        ("image_archive: nowhere.tar", "commands.image_archive: no such file or directory"),
+    ):
+        text = f"agent:\n  backend: {{type: scripted}}\n  commands: {{enabled: true, {settings}}}\n"
+        (problem,) = problems(text)
+        assert told in problem
+
+
+def test_an_agent_with_commands_has_a_workspace_without_file_tools() -> None:
+    config = loader.parse_config(
+        "agent:\n  backend: {type: scripted, exclude_file_operation_mcps: true}\n  commands: {enabled: true}\n"
+        "orchestrator:\n  coordination: {enable_memory_filesystem_mode: true}\n",
+        "text",
+        {},
     )
-    assert (
-        "agent.backend.command_line_execution_mode: a team's commands run in Docker with orchestrator.commands"
-        in problem
-    )
+    assert config.has_workspace(config.agents[0])
 
 
 def test_an_agent_without_files_cannot_keep_memory_in_files() -> None:

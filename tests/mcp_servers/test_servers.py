@@ -15,14 +15,17 @@ from massgen_mcp.config.models import StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Event, LogRecord
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.trust import read_file, remember
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
+from tests.commands import run_command
 from tests.cut_off import check_every_cut
-from tests.harness import TempHome, expect_error, home, npm_tool
+from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home, npm_tool
 from tests.harness import agent as team_agent
+from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
 from tests.mcp_servers.test_hostile import agent, call, config, results, server
 from tests.sandbox.table import LEVELS
@@ -32,6 +35,7 @@ from tests.teams import run_team
 __all__ = ["home"]
 
 SECRET = "sk-4711-of-the-person-0815"
+needs_bubblewrap = pytest.mark.skipif("bubblewrap" not in LEVELS, reason="bubblewrap is not installed")
 needs_sandbox = pytest.mark.skipif(not LEVELS, reason="this machine has no sandbox")
 
 
@@ -140,9 +144,10 @@ async def test_a_config_that_an_agent_names_needs_a_yes_for_its_servers(home: Te
 async def hands(path: Path, behaviour: str = "counting") -> AsyncGenerator[tuple[Tool, ...]]:
     """The tools of a server, such as the one that notes every call in a file below `path`."""
     made = StdioServer.model_validate(server(behaviour))
-    async with ServerHost.open({}, lambda _: None) as host:
+    lost: list[str] = []
+    async with ServerHost.open({}, lambda name, _agents, _why: lost.append(name)) as host:
         place = Place(path / "workspace", path / "scratch")
-        started = host.start("odd", made, place, place, Choice(None))
+        started = host.start("odd", "agent_a", made, place, place, Choice(None))
         toolbox = Toolbox([started], ToolResults(None, Redactor({})), frozenset())
         await toolbox.ready()
         yield toolbox.tools()
@@ -335,8 +340,9 @@ def from_npm(package: str, *arguments: str, **settings: Any) -> dict[str, Any]:
 
 
 @needs_sandbox
-async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict[str, str]) -> None:
-    files = from_npm("server-filesystem", ".", sandbox=False)  # sandlock knows no real path of a mapped directory
+@pytest.mark.parametrize("sandboxed", [pytest.param(True, marks=needs_bubblewrap), False])
+async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict[str, str], sandboxed: bool) -> None:
+    files = from_npm("server-filesystem", ".", sandbox=sandboxed)
     servers = {"files": files, "every": from_npm("server-everything", "stdio")}
     calls = [
         call("files__write_file", path="made.txt", content="by the server"),
@@ -352,10 +358,57 @@ async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict
     wrote, read, allowed, denied, echoed, summed, image = results(ended)
     assert not wrote.is_error, wrote.result
     assert read.result == "by the server"
-    assert str(ended.directory.workspace_of("agent_a")) in allowed.result
+    assert ("/workspace" if sandboxed else str(ended.directory.workspace_of("agent_a"))) in allowed.result
     assert denied.is_error
     assert "hello" in echoed.result
     assert "42" in summed.result
     assert "[image/png, " in image.result
     (kept,) = (ended.directory.workspace_of("agent_a") / "tool_results").iterdir()
     assert kept.read_bytes().startswith(b"\x89PNG")
+
+
+def accepted(home: TempHome, path: str) -> str:
+    """The config, which a person has accepted."""
+    remember(read_file(path, home.environ, home.work), home.environ)
+    return path
+
+
+@pytest.mark.skipif("sandlock" not in LEVELS, reason="sandlock is not installed")
+async def test_a_server_that_cannot_work_in_the_sandbox_is_refused_by_name_with_a_way_out(
+    home: TempHome, tmp_path: Path
+) -> None:
+    """Without bubblewrap there is sandlock, in which no file has a real path."""
+    one = agent({"files": from_npm("server-filesystem", "."), "web": {"url": "https://x.example/mcp"}})
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sh").symlink_to("/bin/sh")
+    path = accepted(home, home.config("c", one))
+    async with home.with_variables(PATH=str(programs)).client() as client:
+        planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
+    why = "it needs the real paths of its files, and sandlock tells no program of any; install bubblewrap, or set"
+    assert f"MCP servers: files of agent1 (not started: {why} `sandbox: false` for this server" in planned["note"]
+    assert "web of agent1 (over HTTP)" in planned["note"]
+    found = Path(path)
+    (found.parent / ".massgen").mkdir()
+    found.rename(found.parent / ".massgen" / "config.yaml")
+    seen = run_command(home.with_variables(PATH=str(programs)), SERVER_MODULE, "doctor").stdout
+    assert f"warn  MCP servers: {found.parent}/.massgen/config.yaml: files of agent1 (not started: {why}" in seen
+
+
+async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(home: TempHome) -> None:
+    servers = {"odd": server("crashing"), "never": {"command": "/nowhere/server", "sandbox": False}}
+    path = accepted(home, home.config("lost", agent(servers, call("look"))))
+    async with home.client() as client:
+        planned = await mcp_call(client, "start_run", question="q", config=path, dry_run=True)
+        assert "odd of agent1 (outside the sandbox)" in planned["note"]
+        assert "never of agent1 (not started: there is no such program: /nowhere/server)" in planned["note"]
+        done = await mcp_call(client, "start_run", question="q", config=path, wait_seconds=50)
+        found = await mcp_call(client, "get_result", run_id=done["run_id"])
+    assert found["answer"] == "42"
+    assert "MCP server never of agent1: there is no such program: /nowhere/server." in found["note"]
+    assert "MCP server odd of agent1: it ended (exit code " in found["note"]
+    run = home.run_directory(done["run_id"])
+    lost = {event["server"] for event in events_of(run) if event["type"] == "server_lost"}
+    assert lost == {"odd", "never"}
+    assert "odd of agent1 (outside the sandbox)" in (run / "execution_metadata.yaml").read_text()
+    assert "the MCP server odd of agent_a is not there" in (run / "massgen.log").read_text()

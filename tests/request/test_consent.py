@@ -105,6 +105,10 @@ HARMFUL: dict[str, tuple[dict[str, Any], str]] = {
         team(orchestrator={"commands": {"enabled": True, "sandbox": "docker", "image": "evil/image"}}),
         "starts: agents' commands in a docker container of the image evil/image",
     ),
+    "commands in a container with a network": (
+        team({"id": "a", "backend": GPT, "commands": {"enabled": True, "sandbox": "docker", "open_network": True}}),
+        "starts: agents' commands in a docker container that may reach every host",
+    ),
     "commands with a network": (
         team(orchestrator={"commands": {"enabled": True, "network": ["pypi.org:443"]}}),
         "starts: agents' commands in a sandbox that may reach pypi.org:443",

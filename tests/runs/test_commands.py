@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import Event, LogRecord, RunStarted, ToolFinished, ToolStarted
 from tests.cut_off import check_every_cut
-from tests.harness import TempHome, agent, call, home
+from tests.harness import TempHome, agent, call, expect_error, home
 from tests.sandbox.at_work import hands, living
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
@@ -102,18 +103,58 @@ async def test_a_cancelled_run_leaves_nothing_of_its_commands(tmp_path: Path, en
     assert living(mark) == []
 
 
-@pytest.mark.parametrize("sandbox", ["docker", "sandbox-exec"])
-async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record_says_how_to_get_one(
-    tmp_path: Path, environ: dict[str, str], sandbox: str, monkeypatch: pytest.MonkeyPatch
+async def test_massgens_keys_give_one_agent_commands_under_a_rule_that_it_reads(
+    tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))  # no Docker there
+    """The rule is told, and heeded; the other agent has no commands, and the first one no file tools."""
+    backend = {
+        "exclude_file_operation_mcps": True,
+        "enable_mcp_command_line": True,
+        "command_line_execution_mode": "local",
+        "command_line_allowed_commands": ["echo .*", "cat .*"],
+        "command_line_blocked_commands": [".*secret"],
+    }
+    deeds = [command("ls"), command("cat my-secret"), command("echo made > f; cat f"), {"call": "list_files"}]
+    made = config_from_data(
+        {
+            "agents": [
+                agent("able", *deeds, {"answer": "42"}, {"vote": "own"}, **backend),
+                agent("other", command("echo"), {"answer": "no"}, {"vote": "42"}),
+            ]
+        },
+        "test",
+    )
+    ended = await run_team(tmp_path, made, environ=environ)
+    not_allowed, blocked, ran, no_files = ended.of(ToolFinished, "agent_a")
+    assert "those that begin with echo .* or cat .* (regular expressions)" in not_allowed.result
+    assert "commands that begin with .*secret are blocked" in blocked.result
+    assert ran.result.endswith("\nmade")
+    assert "There is no tool named 'list_files'" in no_files.result
+    assert [started.shown for started in ended.of(ToolStarted)] == [*("ls", "cat my-secret", "echo made > f; cat f")]
+    (none,) = ended.of(ToolFinished, "agent_b")
+    assert "There is no tool named 'run_command'" in none.result
+
+
+async def test_a_command_has_as_many_processors_as_the_config_says(tmp_path: Path, environ: dict[str, str]) -> None:
+    count = command("python3 -c 'import os; print(len(os.sched_getaffinity(0)))'")
+    ended = await play(tmp_path, environ, [count, {"answer": "42"}], commands={"enabled": True, "max_cpus": 0.5})
+    (finished,) = ended.of(ToolFinished)
+    assert finished.result.endswith("\n1")
+
+
+async def test_without_a_sandbox_that_holds_no_command_is_offered_and_the_record_says_how_to_get_one(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     ended = await play(
-        tmp_path, environ, [command("touch ran"), {"answer": "42"}], commands={"enabled": True, "sandbox": sandbox}
+        tmp_path,
+        environ,
+        [command("touch ran"), {"answer": "42"}],
+        commands={"enabled": True, "sandbox": "sandbox-exec"},
     )
     (finished,) = ended.of(ToolFinished)
     assert "There is no tool named 'run_command'" in finished.result
     (began,) = ended.of(RunStarted)
-    assert began.sandbox.startswith(f"none: no sandbox holds here ({sandbox}: ")
+    assert began.sandbox.startswith("none: no sandbox holds here (sandbox-exec: ")
     assert "pip install 'massgen-mcp[sandbox]'" in began.sandbox
 
 
@@ -153,11 +194,15 @@ async def test_cut_off_at_any_event_no_command_runs_twice(tmp_path: Path) -> Non
 async def test_dry_run_and_the_start_say_where_commands_run_or_how_to_get_them(home: TempHome) -> None:
     one = agent("one", {"answer": "42"})
     there = home.config("there", one, orchestrator=COMMANDS)
-    absent = home.config("absent", one, orchestrator={"commands": {"enabled": True, "sandbox": "podman"}})
+    absent = home.config("absent", one, orchestrator={"commands": {"enabled": True, "sandbox": "sandbox-exec"}})
+    container = home.config("container", one, orchestrator={"commands": {"enabled": True, "sandbox": "podman"}})
     async with home.with_variables(PATH="/usr/bin:/bin").client() as client:
         planned = await call(client, "start_run", question="q", config=there, dry_run=True)
         assert "Agents run commands in the sandbox " in planned["note"]
         for dry_run in (True, False):
             told = await call(client, "start_run", question="q", config=absent, dry_run=dry_run)
-            assert "Agents cannot run commands: no sandbox holds here (podman: " in told["note"]
+            assert "Agents cannot run commands: no sandbox holds here (sandbox-exec: " in told["note"]
             assert "apt install bubblewrap" in told["note"]
+            code, refused = await expect_error(client, "start_run", question="q", config=container, dry_run=dry_run)
+            assert code == "config_invalid"
+            assert "agents' commands have no container: no sandbox holds here (podman: " in refused

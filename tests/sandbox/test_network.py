@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, choose, spawn
+from massgen_mcp.sandbox import Bounds, LevelName, Policy, SandboxFailed, Wishes, choose, spawn
 from massgen_mcp.sandbox.levels import WITH_NETWORK, interpreter
 from tests.sandbox.at_work import hands
 from tests.sandbox.table import LEVELS
@@ -65,7 +65,7 @@ async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, 
 
 
 async def test_a_level_that_cannot_hold_to_a_list_of_hosts_is_not_used_for_one(tmp_path: Path) -> None:
-    choice = await choose("bubblewrap", None, network=("pypi.org:443",))
+    choice = await choose(Wishes("bubblewrap", ("pypi.org:443",)), None)
     assert choice.level is None
     assert "bubblewrap: it has no network to offer" in choice.why
     with pytest.raises(SandboxFailed, match="no network"):
@@ -78,3 +78,32 @@ async def test_a_model_reads_what_of_the_network_its_commands_reach(tmp_path: Pa
         assert "No network." in alone.tools[0].spec.description
     async with hands(tmp_path / "connected", "sandlock", network=("pypi.org:443", "npmjs.org:443")) as connected:
         assert "Of the network only pypi.org:443, npmjs.org:443." in connected.tools[0].spec.description
+
+
+async def test_a_container_has_no_network_unless_the_config_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Docker is asked for, by a program that stands in its place and writes it down."""
+    asked = tmp_path / "asked"
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\n[ "$1" = run ] && echo "$*" > {asked}\nexit 0\n')
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    async def options(policy: Policy) -> str:
+        async with spawn(["true"], policy, "docker") as process:
+            await process.wait()
+        return asked.read_text()
+
+    closed = await options(
+        Policy(tmp_path, tmp_path, image="made", bounds=Bounds(processors=1.5, memory_bytes=1 << 29))
+    )
+    assert "--network none" in closed
+    assert "--cpus 1.5" in closed
+    assert "--memory 536870912" in closed
+    assert closed.endswith(" made true\n")
+    assert "--network" not in await options(Policy(tmp_path, tmp_path, open_network=True))
+    for level in LEVELS:
+        with pytest.raises(SandboxFailed, match="only a container has an open network"):
+            async with spawn(["true"], Policy(tmp_path, tmp_path, open_network=True), level):
+                pass

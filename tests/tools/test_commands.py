@@ -44,6 +44,18 @@ async def test_a_command_has_the_programs_of_the_machine_and_no_key_of_ours(
         assert not [name for name in names if any(part in name for part in ("KEY", "TOKEN", "SECRET", "MASSGEN"))]
 
 
+async def test_programs_that_start_others_without_a_copy_of_their_memory_work(tmp_path: Path, level: LevelName) -> None:
+    """`make`, C's `system` and `posix_spawn`, one after the other: what one leaves behind would break the next."""
+    spawned = (
+        "import os; [os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0) for _ in range(3)]; print('spawned')"
+    )
+    async with hands(tmp_path, level) as agent:
+        agent.workspace.root.write_bytes("Makefile", b"all: one\n\t@echo two\none:\n\t@true && echo one\n")
+        told = await agent.run(f'make && make all && python3 -c "{spawned}"')
+        assert told.startswith("[exit code 0, ")
+        assert told.endswith("\none\ntwo\none\ntwo\nspawned")
+
+
 async def test_what_a_command_left_running_ends_with_it(tmp_path: Path, level: LevelName) -> None:
     mark = secrets.token_hex(8)
     async with hands(tmp_path, level) as agent:
@@ -199,6 +211,14 @@ async def test_a_command_cannot_be_started_by_what_it_left_behind(tmp_path: Path
         )
         await agent.run("true")
         assert not (agent.place / "ran").exists()
+
+
+async def test_the_schema_of_a_command_is_one_that_every_provider_takes(tmp_path: Path, level: LevelName) -> None:
+    """A number is a number: some refuse alternatives with null. A model that sends null all the same leaves it out."""
+    async with hands(tmp_path, level) as agent:
+        assert "anyOf" not in json.dumps([tool.spec.parameters for tool in agent.tools])
+        result = await agent.use("run_command", command="echo fine", timeout_seconds=None)
+        assert result.text.endswith("\nfine")
 
 
 async def test_wrong_arguments_are_told_as_such(tmp_path: Path, level: LevelName) -> None:

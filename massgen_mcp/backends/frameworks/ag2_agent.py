@@ -1,32 +1,68 @@
 """An agent of the AG2 framework as a model: one step of an agent is one turn of the AG2 agent, up to its first reply.
 
+Code in a reply that calls nothing becomes a call of `run_command`, where the agent is to run code: so it runs in the
+sandbox, journaled, like any other command. AG2's own executors are never used.
+
 AG2 1.x is asynchronous to the bottom: a turn is a task on this event loop and needs no thread, so one that is cancelled
 or out of time ends at once, with its connection. Only AG2's import, a second or two, happens on a thread. Its cache and
 telemetry are middleware that nobody adds here; its retries are the SDK's and off.
 """
 
 import asyncio
+import json
+import uuid
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
 
-from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart, UsagePart
+from massgen_mcp.backends.base import (
+    RUN_COMMAND,
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    Part,
+    StopPart,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolResultMessage,
+    UsagePart,
+    UserMessage,
+)
 from massgen_mcp.backends.chatcompletion import OPENAI, stop_reason
 from massgen_mcp.backends.failures import translated
+from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.usage import count, usage_part, written_tokens
 from massgen_mcp.backends.wiretext import CallIds, clean
+from massgen_mcp.config.models import CodeExecutor
 
 if TYPE_CHECKING:
     from ag2.events import ModelResponse, Usage
 
     from massgen_mcp.backends.frameworks.ag2_turn import Turns
 
+MAX_SECONDS = 86_400.0
+"""The longest time that a command can be given."""
+_CODE = "code_"
+"""The ids of calls that run the code of a reply begin so."""
+_CODE_RUNS = (
+    "When a reply of yours calls no tool, its ```python, ```sh and ```bash blocks are run in a sandbox, in {place}. "
+    "What they print comes with the next message. Call a tool in the same reply to show code without running it."
+)
+_CODE_DOES_NOT_RUN = "Code in your replies is not run: there is no sandbox here."
+
 
 class Ag2Backend:
-    def __init__(self, endpoint: Endpoint, name: str, system_message: str | None) -> None:
+    """`executor`: how code in its replies is run; None: it is not."""
+
+    def __init__(
+        self, endpoint: Endpoint, name: str, system_message: str | None, executor: CodeExecutor | None = None
+    ) -> None:
         self._endpoint = endpoint
+        self._executor = executor
         self._base_url = endpoint.base_url or OPENAI
         self._turns = LazyClient(
             lambda: _load(endpoint, name, system_message), "massgen_mcp.backends.frameworks.ag2_turn"
@@ -40,29 +76,84 @@ class Ag2Backend:
         heard: asyncio.Queue[Part | None] = asyncio.Queue()
         with translated(self._endpoint, self._base_url):
             turns = await self._turns.get()
-            turn = asyncio.create_task(turns.take(request, heard.put_nowait))
+            turn = asyncio.create_task(turns.take(self._told(request), heard.put_nowait))
             turn.add_done_callback(lambda _: heard.put_nowait(None))
+            said: list[str] = []
             try:
                 while (part := await heard.get()) is not None:
+                    if isinstance(part, TextPart):
+                        said.append(part.text)
                     yield part
                 response = turn.result()
             finally:
                 await _end(turn)
-            for part in self._rest(response, CallIds(request.messages)):
+            for part in self._rest(response, request, "".join(said)):
                 yield part
 
     async def aclose(self) -> None:
         await self._turns.aclose()
 
-    def _rest(self, response: "ModelResponse", ids: CallIds) -> Iterator[Part]:
-        """What follows the text, which was passed on as it came."""
-        made = response.tool_calls.calls
+    def _told(self, request: ModelRequest) -> ModelRequest:
+        """The request as the agent sees it: what became of its code comes as a message, as in AG2."""
+        if self._executor is None or not request.ends_with_call:
+            return request
+        note = _CODE_DOES_NOT_RUN
+        if _offers_commands(request):
+            inner = "" if self._executor.work_dir == "." else f"{self._executor.work_dir} of "
+            note = _CODE_RUNS.format(place=f"{inner}your workspace")
+        messages = tuple(map(_without_code_calls, request.messages))
+        return replace(request, system=f"{request.system}\n\n{note}", messages=messages)
+
+    def _rest(self, response: "ModelResponse", request: ModelRequest, text: str) -> Iterator[Part]:
+        """What follows `text`, which was passed on as it came."""
+        ids, made = CallIds(request.messages), response.tool_calls.calls
         stop = stop_reason(response.finish_reason, self._endpoint, self._base_url, called=bool(made))
         for call in made:
             yield ToolCallPart(ToolCall(ids.take(call.id), clean(call.name), clean(call.arguments)))
+        code = self._code_call(text, request) if stop == "end" else None
+        if code is not None:
+            yield ToolCallPart(code)
         if response.usage:
             yield _usage(response.usage, response.model or "")
-        yield StopPart(stop)
+        yield StopPart("tool_calls" if code is not None else stop)
+
+    def _code_call(self, text: str, request: ModelRequest) -> ToolCall | None:
+        """The call that runs the code of a reply; None where there is none to run. Where the text is the reply it is
+        what it says; and code that was run just before is what the agent has to say.
+        """
+        if self._executor is None or not request.ends_with_call or not _offers_commands(request):
+            return None
+        if not (blocks := code_blocks(text)):
+            return None
+        said = [message for message in request.messages if isinstance(message, AssistantMessage)]
+        if said and _ran_code(said[-1]) and code_blocks(said[-1].text) == blocks:
+            return None
+        seconds = min(self._executor.timeout * len(blocks), MAX_SECONDS)
+        command = as_command(blocks, self._executor.work_dir)
+        arguments = json.dumps({"command": command, "timeout_seconds": seconds})
+        return ToolCall(f"{_CODE}{uuid.uuid4().hex}", RUN_COMMAND, arguments)
+
+
+def _offers_commands(request: ModelRequest) -> bool:
+    """Also where a server takes no tools, and they are described in the text instead."""
+    return any(tool.name == RUN_COMMAND for tool in request.tools) or (
+        not request.tools and RUN_COMMAND in request.system
+    )
+
+
+def _ran_code(message: AssistantMessage) -> bool:
+    return any(call.name == RUN_COMMAND for call in message.tool_calls) or RUN_COMMAND in message.text
+
+
+def _without_code_calls(message: Message) -> Message:
+    match message:
+        case AssistantMessage():
+            calls = tuple(call for call in message.tool_calls if not call.id.startswith(_CODE))
+            return replace(message, tool_calls=calls)
+        case ToolResultMessage() if message.call_id.startswith(_CODE):
+            return UserMessage(f"What came of your code:\n{message.text}")
+        case _:
+            return message
 
 
 async def _end(turn: "asyncio.Task[ModelResponse]") -> None:

@@ -1,8 +1,4 @@
-"""The Claude Code CLI as a process of our own: exactly the environment it is given, and gone when it is closed.
-
-The SDK's own transport hands the whole environment of this process on and lets the CLI live up to 20 s after its caller
-was cancelled. Imports the SDK, so import it on a thread.
-"""
+"""The Claude Code CLI as a process: the environment it is given and no more, JSON lines both ways, gone when closed."""
 
 import json
 import os
@@ -10,17 +6,20 @@ import signal
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.abc
-from claude_agent_sdk import CLIConnectionError, CLIJSONDecodeError, ProcessError, Transport
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 STDERR_TAIL = 2000
 
 
-class CliProcess(Transport):
+class CliBroken(Exception):
+    """The CLI cannot be talked to; the message says why."""
+
+
+class CliProcess:
     """`command` in `cwd` with `environ` and nothing else; what it says on standard error goes to the file `log`."""
 
     def __init__(self, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str], log: Path) -> None:
@@ -29,47 +28,41 @@ class CliProcess(Transport):
         self._environ = dict(environ)
         self._log = log
         self._process: anyio.abc.Process | None = None
-        self._writing = anyio.Lock()
 
-    async def connect(self) -> None:
+    async def start(self) -> None:
+        """Raises `CliBroken`, as everything here but `close`."""
         try:
             with self._log.open("ab") as log, anyio.CancelScope(shield=True):  # half started it could not be ended
                 self._process = await anyio.open_process(
                     self._command, stderr=log, cwd=self._cwd, env=self._environ, start_new_session=True
                 )
         except OSError as error:
-            raise CLIConnectionError(f"cannot start {self._command[0]}: {error.strerror or error}") from error
+            raise CliBroken(f"cannot start {self._command[0]}: {error.strerror or error}") from error
 
-    async def write(self, data: str) -> None:
-        async with self._writing:
-            if self._process is None or self._process.stdin is None:
-                raise CLIConnectionError("the CLI is not running")
-            try:
-                await self._process.stdin.send(data.encode())
-            except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-                raise CLIConnectionError(f"the CLI does not listen any more: {self._last_words()}") from error
+    async def write(self, message: Mapping[str, Any]) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise CliBroken("the CLI is not running")
+        try:
+            await self._process.stdin.send(f"{json.dumps(message)}\n".encode())
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise CliBroken(f"the CLI does not listen any more: {self._last_words()}") from error
 
-    async def read_messages(self) -> AsyncGenerator[dict[str, Any]]:
-        """The messages on standard output, one JSON object per line; other lines are passed over."""
+    async def messages(self) -> AsyncGenerator[dict[str, Any]]:
+        """What it says on standard output, one JSON object per line; other lines are passed over."""
         process = self._process
         if process is None or process.stdout is None:
-            raise CLIConnectionError("the CLI is not running")
+            raise CliBroken("the CLI is not running")
         pending = b""
         with suppress(anyio.ClosedResourceError):
             async for chunk in process.stdout:
                 *lines, pending = (pending + chunk).split(b"\n")
                 if len(pending) > MAX_MESSAGE_BYTES:
-                    raise CLIJSONDecodeError("", ValueError(f"a message is larger than {MAX_MESSAGE_BYTES} bytes"))
+                    raise CliBroken(f"a message is larger than {MAX_MESSAGE_BYTES} bytes")
                 for line in lines:
                     if line.startswith(b"{"):
                         yield _message(line)
         if (code := await process.wait()) != 0:
-            raise ProcessError(f"the CLI failed: {self._last_words()}", exit_code=code)
-
-    async def end_input(self) -> None:
-        async with self._writing:
-            if self._process is not None and self._process.stdin is not None:
-                await self._process.stdin.aclose()
+            raise CliBroken(f"the CLI failed with exit code {code}: {self._last_words()}")
 
     async def close(self) -> None:
         """Kill the CLI with everything it started. What it may still have to write nobody needs."""
@@ -84,9 +77,6 @@ class CliProcess(Transport):
             with anyio.move_on_after(5):
                 await process.aclose()
 
-    def is_ready(self) -> bool:
-        return self._process is not None and self._process.returncode is None
-
     def _last_words(self) -> str:
         with suppress(OSError):
             return self._log.read_bytes()[-STDERR_TAIL:].decode(errors="replace").strip()
@@ -95,6 +85,6 @@ class CliProcess(Transport):
 
 def _message(line: bytes) -> dict[str, Any]:
     try:
-        return cast("dict[str, Any]", json.loads(line))
+        return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise CLIJSONDecodeError(line[:200].decode(errors="replace"), ValueError(str(error))) from error
+        raise CliBroken(f"a message that is not JSON: {error}") from error

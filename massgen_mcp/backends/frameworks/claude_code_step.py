@@ -1,18 +1,13 @@
-"""One run of the Claude Code CLI, read as one reply: its stream into our parts, its tool calls into decisions.
-
-Imports no SDK; the shapes of its messages are stable, their classes heavy.
-"""
+"""One run of the Claude Code CLI, read as one reply: what it says into our parts, its tool calls into ours. No I/O."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from massgen_mcp.backends.base import (
     JsonObject,
-    JsonValue,
     Part,
     ReasoningPart,
     StopPart,
@@ -23,16 +18,11 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.ends import MESSAGES, stop_of
-from massgen_mcp.backends.frameworks.claude_code_rules import refusal
 from massgen_mcp.backends.usage import count, member, money, usage_part
 from massgen_mcp.backends.wiretext import clean, clean_object
 from massgen_mcp.config.agent_clis import Login
 from massgen_mcp.errors import BackendError, DropReason
 from massgen_mcp.redaction import NO_KEYS, Redactor
-
-if TYPE_CHECKING:
-    from claude_agent_sdk import HookContext, HookInput, HookJSONOutput, ResultMessage
-    from claude_agent_sdk import Message as CliMessage
 
 SERVER = "team"
 PREFIX = f"mcp__{SERVER}__"
@@ -50,11 +40,9 @@ class Cli:
     login: Login
     environ: Mapping[str, str] = field(repr=False)
     effort: str | None = None
+    max_thinking_tokens: int | None = None
     max_turns: int = 50
-    """Model calls in one step, with the use of its own tools between them."""
-    workspace: Path | None = None
-    """Where its own tools work. None: it has none."""
-    may_write: bool = True
+    """Model calls in one step: more than one where it tries tools that it has not."""
     private: Path | None = None
     """Becomes its home, and is deleted in the end. None: a temporary directory."""
     redactor: Redactor = field(default=NO_KEYS, repr=False)
@@ -64,47 +52,32 @@ class Cli:
 class Step:
     """Reads what the CLI says in one step, and answers what it may do."""
 
-    def __init__(self, cli: Cli, own_tools: tuple[str, ...]) -> None:
+    def __init__(self, cli: Cli) -> None:
         self._cli = cli
-        self._workspace = None if cli.workspace is None else Path(os.path.realpath(cli.workspace))
-        self._may_write = "Write" in own_tools
         self._calls: list[ToolCall] = []
-        self._used: list[JsonValue] = []
         self._said = False
         self._model = ""
         self.ended = False
 
-    async def before_tool(
-        self, asked: "HookInput", tool_use_id: str | None, context: "HookContext"
-    ) -> "HookJSONOutput":
-        """Whether the CLI may run a tool. A call of the team's is taken over, and the CLI told to stop."""
-        del context
-        tool = str(cast("Mapping[str, object]", asked).get("tool_name", ""))
-        arguments = cast("JsonObject", cast("Mapping[str, object]", asked).get("tool_input") or {})
+    def before_tool(self, asked: Mapping[str, Any], tool_use_id: str | None) -> JsonObject:
+        """What the CLI is told that wants to run a tool: no. A call of the team's is taken over, and ends its turn."""
+        tool = str(asked.get("tool_name", ""))
+        arguments = cast("JsonObject", asked.get("tool_input") or {})
         if tool.startswith(PREFIX):
             written = json.dumps(clean_object(arguments), ensure_ascii=False)
             call_id = tool_use_id or f"call_{len(self._calls) + 1}"
             self._calls.append(ToolCall(call_id, clean(tool.removeprefix(PREFIX)), written))
             return _decision("deny", "handed over to the team", go_on=False)
-        if self._calls:
-            return _decision("deny", "your turn has ended with the call before")
-        if self._workspace is None:
-            return _decision("deny", f"{tool} is not available here.")
-        if reason := refusal(tool, arguments, self._workspace, may_write=self._may_write):
-            return _decision("deny", reason)
-        place = arguments.get("file_path") or arguments.get("path") or arguments.get("pattern") or ""
-        self._used.append(self._cli.redactor.text(clean(f"{tool} {place}"))[:300])
-        return _decision("allow", "inside the workspace")
+        return _decision("deny", f"{tool} is not available here: your tools are those that begin with {PREFIX}")
 
-    def read(self, message: "CliMessage") -> Iterator[Part]:
-        match type(message).__name__:
-            case "StreamEvent":
-                yield from self._event(cast("Any", message).event)
-            case "AssistantMessage":
-                model = str(cast("Any", message).model)
+    def read(self, message: Mapping[str, Any]) -> Iterator[Part]:
+        match message:
+            case {"type": "stream_event", "event": {} as event}:
+                yield from self._event(event)
+            case {"type": "assistant", "message": {"model": str(model)}}:
                 self._model = self._model if model.startswith("<") else model
-            case "ResultMessage":
-                yield from self._result(cast("ResultMessage", message))
+            case {"type": "result"}:
+                yield from self._result(message)
             case _:
                 pass
 
@@ -114,36 +87,37 @@ class Step:
             yield TextPart("\n\n")
         if event.get("type") != "content_block_delta":
             return
-        delta = cast("Mapping[str, Any]", event.get("delta") or {})
-        if text := delta.get("text"):
-            self._said = True
-            yield TextPart(clean(str(text)))
-        elif thinking := delta.get("thinking"):
-            yield ReasoningPart(clean(str(thinking)))
+        match event.get("delta"):
+            case {"text": str(text)} if text:
+                self._said = True
+                yield TextPart(clean(text))
+            case {"thinking": str(thinking)} if thinking:
+                yield ReasoningPart(clean(thinking))
+            case _:
+                pass
 
-    def _result(self, result: "ResultMessage") -> Iterator[Part]:
+    def _result(self, result: Mapping[str, Any]) -> Iterator[Part]:
         self.ended = True
         yield self._usage(result)
-        if result.is_error and not self._calls:
+        if result.get("is_error") and not self._calls:
             raise _of_result(self._cli, result)
         yield from map(ToolCallPart, self._calls)
-        replay: tuple[JsonObject, ...] = ({"own_tools": self._used},) if self._used else ()
-        yield StopPart(self._stop(result), replay)
+        yield StopPart(self._stop(result))
 
-    def _stop(self, result: "ResultMessage") -> StopReason:
+    def _stop(self, result: Mapping[str, Any]) -> StopReason:
         """A step that hands a call over has ended with it, whatever the CLI says; one that does not, by the model's own
         end. A CLI that tells none has said by the kind of its result that the model came to an end.
         """
         if self._calls:
             return "tool_calls"
-        told = result.stop_reason or ("end_turn" if result.subtype == "success" else None)
+        told = result.get("stop_reason") or ("end_turn" if result.get("subtype") == "success" else None)
         stop = stop_of(MESSAGES, told, called=False)
         if stop is None:
             raise failed(self._cli, "provider_error", f"claude_code broke off: stop_reason {told}", retryable=True)
         return stop
 
-    def _usage(self, result: "ResultMessage") -> UsagePart:
-        usage = result.usage
+    def _usage(self, result: Mapping[str, Any]) -> UsagePart:
+        usage = result.get("usage")
         uncached = count(member(usage, "input_tokens"))
         cached = count(member(usage, "cache_read_input_tokens")) or 0
         cache_written = count(member(usage, "cache_creation_input_tokens")) or 0
@@ -154,13 +128,20 @@ class Step:
             cached=cached,
             cache_written=cache_written,
             reasoning=count(member(usage, "output_tokens_details", "thinking_tokens")),
-            cost_usd=money(result.total_cost_usd),
+            cost_usd=money(result.get("total_cost_usd")),
         )
 
 
-def _decision(decision: str, reason: str, *, go_on: bool = True) -> "HookJSONOutput":
-    output = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": reason}
-    return cast("HookJSONOutput", {"hookSpecificOutput": output, "continue_": go_on, "stopReason": reason})
+def _decision(decision: str, reason: str, *, go_on: bool = True) -> JsonObject:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": decision,
+            "permissionDecisionReason": reason,
+        },
+        "continue": go_on,
+        "stopReason": reason,
+    }
 
 
 _BY_STATUS: dict[int, tuple[DropReason, bool]] = {
@@ -174,13 +155,14 @@ _BY_STATUS: dict[int, tuple[DropReason, bool]] = {
 }
 
 
-def _of_result(cli: Cli, result: "ResultMessage") -> BackendError:
-    if result.subtype == "error_max_turns":
+def _of_result(cli: Cli, result: Mapping[str, Any]) -> BackendError:
+    if result.get("subtype") == "error_max_turns":
         message = f"claude_code handed nothing over in {cli.max_turns} turns of its own (max_turns)"
         return failed(cli, "bad_reply", message)
-    status = result.api_error_status
-    detail = result.result or "; ".join(result.errors or ()) or result.subtype
-    if status is None:  # it never came to an answer of the API, or the CLI itself failed
+    status = result.get("api_error_status")
+    errors = cast("list[object]", result.get("errors") or [])
+    detail = result.get("result") or "; ".join(map(str, errors)) or result.get("subtype")
+    if not isinstance(status, int):  # it never came to an answer of the API, or the CLI itself failed
         return failed(cli, "provider_error", f"claude_code: {detail}", retryable=True)
     reason, retryable = _BY_STATUS.get(status, ("provider_error", True) if status >= 500 else ("bad_request", False))
     return failed(cli, reason, f"claude_code was answered {status}: {detail}", retryable=retryable)

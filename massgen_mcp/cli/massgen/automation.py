@@ -76,6 +76,7 @@ def _members(config: Config) -> str:
 def _warnings(run: RunState, limit: int) -> list[str]:
     """What went wrong on the way, in at most `limit` lines."""
     told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
+    told += map(preview, run.server_losses)
     if run.budget_reached:  # calls of unknown price are in the line of the cost already
         told += money_notes(run)
     return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]

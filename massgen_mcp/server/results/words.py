@@ -11,6 +11,8 @@ from massgen_mcp.views.spent import money_notes
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 REASON_CHARACTERS = 500
+MAX_LOSSES, LOSS_CHARACTERS = 5, 200
+"""Of MCP servers that were not there: so many are told, each at such length."""
 
 
 def next_step(view: RunView) -> str:
@@ -81,11 +83,14 @@ def note_on(view: RunView) -> str | None:
 
 
 def note_on_result(view: RunView) -> str | None:
-    """`note_on` with what decided beyond the votes: which answers say the same, a run-off, the lot."""
+    """`note_on` with what decided beyond the votes (which answers say the same, a run-off, the lot), and with the MCP
+    servers that agents had to do without.
+    """
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
     parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
-    return " ".join([*parts, *filter(None, [note_on(view)])]) or None
+    lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
+    return " ".join([*parts, *lost, *filter(None, [note_on(view)])]) or None
 
 
 def note_on_team(config: Config) -> str | None:

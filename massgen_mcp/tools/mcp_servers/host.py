@@ -14,6 +14,7 @@ from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
 from massgen_mcp.config.variables import filled
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
+from massgen_mcp.request.server_places import unusable
 from massgen_mcp.sandbox import Bounds, Choice, Policy
 from massgen_mcp.threads import imported
 from massgen_mcp.tools.mcp_servers.programs import own_files
@@ -32,6 +33,10 @@ DAYS = 30
 BOUNDS = Bounds(seconds=DAYS * 86_400)
 
 
+Report = Callable[[str, tuple[str, ...], str], None]
+"""Is told of every start of a server that failed and every loss: its name, the agents that have it, and why."""
+
+
 class ServerFailed(Exception):
     """The server has no result for a call; the message says why, for the model."""
 
@@ -45,10 +50,11 @@ class Place:
 
 
 class Server:
-    """One server, whoever calls it. `name` is the config's."""
+    """One server, whoever calls it. `name` is the config's, `agents` are those that have it."""
 
     def __init__(self, name: str, config: McpServer, place: Place, environ: Mapping[str, str], choice: Choice) -> None:
         self.name = name
+        self.agents: tuple[str, ...] = ()
         self.config = config
         self._place = place
         self._environ = environ
@@ -58,6 +64,8 @@ class Server:
         self._why = "it has not started yet"
         self._ended = ""
         """Why it ended by itself, as far as it has."""
+        self._told = False
+        """That it was lost, or did not start."""
         self._listings = 0
         self._starts = 0
         self._patience_ends: float | None = None
@@ -79,21 +87,21 @@ class Server:
         """Why it is not up."""
         return self._why
 
-    async def serve(self, report: Callable[[str], None]) -> None:
+    async def serve(self, report: Report) -> None:
         """Keep it going until cancelled. `report` is told of every start that failed and every loss."""
         self._wanted.set()
         while self._starts < MAX_STARTS:
             await self._wanted.wait()
-            self._wanted, self._starts = anyio.Event(), self._starts + 1
+            self._wanted, self._starts, self._told = anyio.Event(), self._starts + 1, False
             try:
                 await imported(_CONNECTION)
-                await self._serve_once()
+                await self._serve_once(report)
             except Exception as error:  # noqa: BLE001 - whatever a server makes the SDK raise is that server's alone
                 self._why = self._ended or _in_words(error)
             if self._connection is None:
                 self._settled.set()  # otherwise it was up, and whoever calls it again waits for the next start
             self._connection = None
-            report(f"MCP server {self.name}: {self._why}")
+            self._tell(report)
         self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
 
     async def settled(self) -> None:
@@ -147,13 +155,20 @@ class Server:
             raise ServerFailed(f"The MCP server {self.name} is not there: {self._why}.")
         return self._connection
 
-    async def _serve_once(self) -> None:
+    def _tell(self, report: Report) -> None:
+        """At once when it is lost, so that who calls it learns of it later than the record."""
+        if not self._told:
+            self._told = True
+            report(self.name, self.agents, self._why)
+
+    async def _serve_once(self, report: Report) -> None:
         from massgen_mcp.tools.mcp_servers.connection import connected
 
         launch = await anyio.to_thread.run_sync(self._launch)
 
         def ended(why: str) -> None:
             self._why = self._ended = why
+            self._tell(report)
 
         self._ended = ""
         async with connected(launch, ended) as connection:
@@ -173,8 +188,8 @@ class Server:
             raise _Unusable(f"the variable {missing.args[0]} is not set") from None
         if isinstance(server, HttpServer):
             return Launch(server, whole, None, None)
-        if server.sandbox and self._choice.level is None:
-            raise _Unusable(f"{self._choice.why}; or set `sandbox: false` for this server")
+        if why := unusable(server, self._choice):
+            raise _Unusable(why)
         if not server.sandbox and (run_id := enclosing_run(self._environ)):
             whole = {PARENT_VARIABLE: run_id, **whole}  # a sandbox hides the runs from those in it
         for directory in (self._place.workspace, self._place.scratch):
@@ -197,7 +212,7 @@ class _Unusable(Exception):
 class ServerHost:
     """Where the servers of a run live: they end with the block that it is opened in."""
 
-    def __init__(self, tasks: TaskGroup, environ: Mapping[str, str], report: Callable[[str], None]) -> None:
+    def __init__(self, tasks: TaskGroup, environ: Mapping[str, str], report: Report) -> None:
         self._tasks = tasks
         self._environ = environ
         self._report = report
@@ -205,19 +220,22 @@ class ServerHost:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, environ: Mapping[str, str], report: Callable[[str], None]) -> AsyncGenerator["ServerHost"]:
+    async def open(cls, environ: Mapping[str, str], report: Report) -> AsyncGenerator["ServerHost"]:
         async with anyio.create_task_group() as tasks:
             try:
                 yield cls(tasks, environ, report)
             finally:
                 tasks.cancel_scope.cancel()
 
-    def start(self, name: str, config: McpServer, own: Place, common: Place, choice: Choice) -> Server:
+    def start(self, name: str, agent: str, config: McpServer, own: Place, common: Place, choice: Choice) -> Server:
         """The server of that name for one agent: one of its own, or the one of all who say the same of it."""
         key = (name, config.model_dump_json())
         if config.shared and key in self._shared:
-            return self._shared[key]
+            server = self._shared[key]
+            server.agents = (*server.agents, agent)
+            return server
         server = Server(name, config, common if config.shared else own, self._environ, choice)
+        server.agents = (agent,)
         if config.shared:
             self._shared[key] = server
         self._tasks.start_soon(server.serve, self._report)

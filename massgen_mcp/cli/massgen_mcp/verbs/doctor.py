@@ -10,8 +10,9 @@ from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.home import find_home
-from massgen_mcp.runs.command_sandbox import sandbox_checks
+from massgen_mcp.runs.command_sandbox import sandbox_checks, server_checks
 from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.doctor_frameworks import check_frameworks
 from massgen_mcp.runs.doctor_models import check_models
 from massgen_mcp.runs.local import local_engine
 
@@ -20,7 +21,9 @@ async def run(options: argparse.Namespace) -> int:
     checks = [
         *check_all(local_engine(find_home(os.environ)), os.environ),
         *await check_models(os.environ),
+        *await check_frameworks(os.environ),
         *await sandbox_checks(),
+        *await server_checks(Path.cwd(), os.environ),
         *check_clients(Path.cwd(), os.environ),
     ]
     if options.json:
