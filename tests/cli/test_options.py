@@ -234,7 +234,7 @@ def test_a_pipe_gets_the_answer_alone_and_what_people_read_is_on_standard_error(
     assert "at most $10.00 and 30 minutes" in followed.stderr
     for told in (
         "scripted-x-1: new answer agent1.1: x's answer",
-        "scripted-x-2 votes for",
+        " votes for ",
         "Cost ",
         "Files ",
         "--view full` shows",
