@@ -5,7 +5,8 @@ name is imported from its module when it is first used; the table below says whe
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of the rest here
 
 if TYPE_CHECKING:
     from massgen_mcp import agent_config as agent_config

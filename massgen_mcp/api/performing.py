@@ -74,7 +74,7 @@ def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> di
         if run.final_answer is not None and not run.unkept:
             result["final_answer_path"] = str(directory.path / "final")
     if len(run.agents) > 1:
-        result["selected_agent"] = run.winner.agent if run.winner else None
+        result["selected_agent"] = run.answered_by or (run.winner.agent if run.winner else None)
         result["vote_results"] = vote_results(run)
         result["answers"] = [
             {**answer, "answer_path": answer["answer_path"] if directory else None}

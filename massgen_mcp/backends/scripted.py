@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 import anyio
 
 from massgen_mcp.backends.base import (
+    DraftPart,
     JsonObject,
     ModelRequest,
     Part,
@@ -66,10 +67,11 @@ class ScriptedBackend:
                 yield TextPart("This reply breaks off in the mid")
             raise BackendError(reason, f"scripted failure: {step.fail}", retryable=reason in _MAY_PASS)
         reply = step.say or ""
-        for start in range(0, len(reply), _PIECE):
-            if start:
-                await anyio.sleep(self._config.chunk_delay_seconds)
-            yield TextPart(reply[start : start + _PIECE])
+        async for piece in self._paced(reply):
+            yield TextPart(piece)
+        if step.answer is not None and self._config.chunk_delay_seconds:
+            async for piece in self._paced(step.answer):
+                yield DraftPart(piece)
         call = self._call(step, request)
         if call is not None:
             reply = call.arguments
@@ -78,6 +80,13 @@ class ScriptedBackend:
             input_tokens=_tokens("".join(_texts(request))), output_tokens=_tokens(reply), model=self._config.model
         )
         yield StopPart("end" if call is None else "tool_calls")
+
+    async def _paced(self, text: str) -> AsyncGenerator[str]:
+        """`text` in pieces, with the pauses of the config between them."""
+        for start in range(0, len(text), _PIECE):
+            if start:
+                await anyio.sleep(self._config.chunk_delay_seconds)
+            yield text[start : start + _PIECE]
 
     async def aclose(self) -> None:
         """Nothing is open."""

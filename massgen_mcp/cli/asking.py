@@ -6,7 +6,7 @@ Ctrl-C and the end of input leave a dialogue as `KeyboardInterrupt`.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 
@@ -16,6 +16,13 @@ from massgen_mcp.cli.output import print_line
 def on_terminal() -> bool:
     """Whether somebody is there to answer."""
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def person_at_terminal(environ: Mapping[str, str]) -> bool:
+    """Whether somebody sits at a terminal that can do more than print lines."""
+    if environ.get("TERM", "dumb") in ("dumb", "unknown", "") or environ.get("CI"):
+        return False
+    return on_terminal()
 
 
 def ask(question: str, default: str = "") -> str:

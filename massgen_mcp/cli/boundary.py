@@ -4,6 +4,7 @@ import os
 import traceback
 from collections.abc import Callable
 
+from massgen_mcp.cli.interrupt import raise_on_interrupt
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError, root_causes
@@ -16,6 +17,7 @@ def guarded(
     """The exit code of `work`. `code_of` gives that of an error, `interrupted` is that of Ctrl-C. No key is printed."""
     with redacted_output(redactor_for(os.environ)):
         try:
+            raise_on_interrupt()
             return work()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the boundary of the process
             cause = root_causes(error)[0]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the codes alone must cost nothing to import
     from massgen_mcp.errors import ErrorCode
+    from massgen_mcp.run_state.status import RunStatus
     from massgen_mcp.runs.run_view import RunView
 
 EXIT_OK = 0
@@ -14,6 +15,20 @@ EXIT_CONFIG = 1
 EXIT_EXECUTION = 2
 EXIT_TIMEOUT = 3
 EXIT_INTERRUPTED = 4
+
+
+def exit_of_foreground(state: "RunStatus") -> int:
+    """Of a run that this process took to its end."""
+    match state:
+        case "completed":
+            return EXIT_OK
+        case "timed_out":
+            return EXIT_TIMEOUT
+        case "cancelled":
+            return EXIT_INTERRUPTED
+        case _:
+            return EXIT_EXECUTION
+
 
 # -- massgen-mcp ------------------------------------------------------------------------------------------------------
 

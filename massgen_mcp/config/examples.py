@@ -47,17 +47,23 @@ def example_path(name: str) -> Path:
     if len(ending_so) == 1:
         return ending_so[0]
     shown = f"@examples/{wanted}" if _NAME.fullmatch(wanted) else "that name"
-    near = difflib.get_close_matches(wanted[:64], known, n=1)
-    hint = f"did you mean @examples/{near[0]}?" if near else f"there are: {', '.join(known) or 'none'}"
+    near = nearest_example(wanted)
+    hint = f"did you mean @examples/{near}?" if near else f"there are: {', '.join(known) or 'none'}"
     raise MassgenError("config_not_found", f"no example {shown}; {hint}")
 
 
-def example_of_folder(name: str) -> Path | None:
-    """The example that `FOLDER/NAME.yaml` names, as MassGen's first versions did; None if there is none."""
+def example_of(name: str) -> Path | None:
+    """The example of this name, or the one that `FOLDER/NAME.yaml` names, as MassGen's first versions did."""
     wanted = name.removesuffix(_SUFFIX)
-    if wanted == name or "/" not in name:
+    if (wanted == name) == ("/" in name):
         return None
     return next((example.path for example in list_examples() if example.name == wanted), None)
+
+
+def nearest_example(name: str) -> str | None:
+    """The name of the example that most likely was meant."""
+    near = difflib.get_close_matches(name.removesuffix(_SUFFIX)[:64], [one.name for one in list_examples()], n=1)
+    return near[0] if near else None
 
 
 def example_name(path: Path) -> str | None:

@@ -11,6 +11,8 @@ from massgen_mcp.errors import MassgenError
 
 REMEDY = "Set it again, to the key alone"
 
+_PLACEHOLDER = re.compile(r"<.*>|.*\.\.\.|your[-_ ].*|.*[-_ ](?:here|goes[-_ ]here)|changeme|todo", re.IGNORECASE)
+"""What documents write in the place of a key."""
 _SECRET_PARAMETER = re.compile(
     r"key|token|secret|passw|pwd|auth|credential|signature|^sig$|^code$|^jwt$", re.IGNORECASE
 )
@@ -37,6 +39,10 @@ def key_fault(environ: Mapping[str, str], variable: str) -> str | None:
         return "there is white space in it"
     if not (value.isascii() and value.isprintable()):
         return "there is a character in it that is not printable ASCII"
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'`":
+        return "there are quotation marks around it"
+    if _PLACEHOLDER.fullmatch(value):
+        return "it is a placeholder"
     return None
 
 

@@ -101,7 +101,7 @@ def config_places(cwd: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def config_path(source: str | Path) -> Path:
-    """The file that a path or `@examples/NAME` names; where no file is, `FOLDER/NAME.yaml` may name an example, too.
+    """The file that a path or `@examples/NAME` names; where no file is, `NAME` or `FOLDER/NAME.yaml` may be an example.
 
     Raises `MassgenError("config_not_found")` for no such example.
     """
@@ -109,7 +109,7 @@ def config_path(source: str | Path) -> Path:
     example = name.removeprefix(EXAMPLE_PREFIX)
     if example != name:
         return examples.example_path(example)
-    return path if is_config(path) else examples.example_of_folder(name) or path
+    return path if is_config(path) else examples.example_of(name) or path
 
 
 def read_config(source: str | Path) -> bytes:
@@ -118,9 +118,9 @@ def read_config(source: str | Path) -> bytes:
     try:
         if not path.is_file():
             what = "is a directory" if path.is_dir() else "there is no such file"
-            raise MassgenError(
-                "config_not_found", f"{show_name(str(source))}: {what}; name a YAML file or {EXAMPLE_PREFIX}NAME"
-            )
+            near = examples.nearest_example(str(source))
+            hint = f"did you mean {EXAMPLE_PREFIX}{near}?" if near else f"name a YAML file or {EXAMPLE_PREFIX}NAME"
+            raise MassgenError("config_not_found", f"{show_name(str(source))}: {what}; {hint}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:

@@ -81,6 +81,9 @@ def _unite_agents(shaped: Shaped) -> None:
         agent = data.pop("agent")
         if "agents" in data:
             shaped.problems.append(Problem(("agent",), "write 'agent' or 'agents', not both"))
+        elif isinstance(agent, list):
+            shaped.problems.append(Problem(("agent",), "this is a list; did you mean 'agents'?"))
+            data["agents"] = agent
         else:
             shaped.single = True
             data["agents"] = [agent]

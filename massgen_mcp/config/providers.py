@@ -365,9 +365,22 @@ def detect_backend(model: str) -> tuple[str, str]:
             return row.type, prefix
     raise MassgenError(
         "config_invalid",
-        f"model {model[:80]!a}: its provider is not clear from the name; write provider/model, "
+        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
         f"with one of: {', '.join(provider_names())}",
     )
+
+
+_OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|codellama|mixtral|smollm|granite)")
+
+
+def _meant(model: str) -> str:
+    """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
+    hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
+    if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
+        return f"did you mean {hyphened}? Else "
+    if _OPEN_MODELS.match(model):
+        return f"did you mean ollama/{model[:80]}? Else "
+    return ""
 
 
 def named_provider(name: str) -> Provider:

@@ -71,8 +71,23 @@ def show_key(key: str) -> str:
     return key if re.fullmatch(r"[\w.-]{1,60}", key, re.ASCII) else ascii(key[:60])
 
 
+_HINTS = {
+    "cannot start any token": "indent with spaces, not with tabs, and quote a text that begins with a sign",
+    "mapping values are not allowed": "quote a text that has a colon in it",
+    "expected '-' indicator": "the entries of a list begin in one column",
+    "expected <block end>": "what belongs together begins in one column",
+    "expected key": "the keys of a mapping begin in one column",
+    "expected ',' or": "close what [ or { opens",
+    "expected ':'": "after a key comes a colon and a space",
+    "unexpected end of stream": "close the quotation mark",
+}
+"""What helps, by a part of the parser's words."""
+
+
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    return ascii(error.problem).strip("'\"")[:200] if error.problem else "syntax error"
+    problem = ascii(error.problem)[1:-1][:200] if error.problem else "syntax error"
+    hint = next((hint for part, hint in _HINTS.items() if part in (error.problem or "")), None)
+    return f"{problem}; {hint}" if hint else problem
 
 
 def _checked_text(text: str | bytes, reader: "_Reader") -> str:

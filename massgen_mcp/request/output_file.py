@@ -22,9 +22,9 @@ class OutputFile:
         """Raises `MassgenError` invalid_arguments if the file cannot be made there."""
         try:
             if self.path.is_dir():
-                problem = "is a directory"
+                problem = "is a directory; name a file in it"
             elif not self.path.parent.is_dir():
-                problem = f"the directory {self.path.parent} does not exist"
+                problem = f"the directory {self.path.parent} does not exist; make it first"
             elif "\0" in self.path.name:
                 problem = "no file's name has a null character"
             elif len(os.fsencode(self.path.name)) > MAX_NAME_BYTES:

@@ -23,7 +23,7 @@ async def chosen_sandboxes(config: Config, environ: Mapping[str, str]) -> dict[C
 
 
 async def sandbox_of_checks(config: Config, environ: Mapping[str, str]) -> Choice:
-    """The level for checks: that of the team's commands, whether agents have them or not. Raises as `chosen_sandboxes`."""
+    """The level for checks, by what is said of the team's commands. Raises as `chosen_sandboxes`."""
     return await _chosen(config.orchestrator.commands, environ)
 
 

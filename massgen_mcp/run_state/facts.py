@@ -240,6 +240,11 @@ class RunFacts:
         return self.agents[name].info.id if name in self.agents else None
 
     @property
+    def answered_by(self) -> str | None:
+        """Whose answer is the final one. `winner` is the last attempt's, which may have come to nothing."""
+        return self.end.winner if isinstance(self.end, RunCompleted) else None
+
+    @property
     def unkept(self) -> str:
         """Why the final answer has no files of its own in the run directory; empty where it has."""
         return self.end.unkept if isinstance(self.end, RunCompleted) else ""

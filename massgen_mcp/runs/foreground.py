@@ -88,6 +88,34 @@ class ForegroundRun:
     def listed(self) -> bool:
         return self._listing is not None
 
+    def view(self, run: RunState) -> RunView:
+        """The run that has ended, as whoever looks from outside sees it. Raises `MassgenError` store_unavailable."""
+        if self._listing is not None:
+            return RunView(self._listing.store.get(self.run_id), run, self.directory)
+        row = RunRow(
+            number=0,
+            run_id=self.run_id,
+            state=run.state,
+            question=run.question,
+            config="",
+            fingerprint="",
+            runner=None,
+            idempotency_key=None,
+            request_hash="",
+            created=run.started_at or 0.0,
+            started=run.started_at,
+            ended=run.ended_at,
+            session_id=None,
+            outcome=run.outcome,
+            winner=run.author,
+            events=run.seq,
+            kept="all",
+            resumes=run.resumed,
+            directory=str(self.directory.path),
+            foreground=True,
+        )
+        return RunView(row, run, self.directory)
+
     def forget(self) -> None:
         """Remove the files that nobody keeps, for a process that leaves in a hurry."""
         if self._temporary is not None:

@@ -163,18 +163,25 @@ class RunService:
                 self._waits.discard(scope)
         return await self.look(run_id)
 
-    async def follow(self, run_id: str, *, text: bool = True) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
+    async def follow(
+        self, run_id: str, *, text: bool = True, past_questions: bool = False
+    ) -> AsyncGenerator[tuple[RunView, list[LogRecord]]]:
         """What has happened in the run since it began, as it happens, until it has ended or needs its caller; with each
-        new piece the run as it was before. `text`: with what agents write while they write it (see `EventLog.follow`).
+        new piece the run as it was before. `text`: with what agents write while they write it (see `EventLog.follow`);
+        `past_questions`: also while the run waits for an answer of its caller, who may give it meanwhile.
         """
+
+        def over(view: RunView) -> bool:
+            return view.stands_still and not (past_questions and view.state == "input_required")
+
         view = await self.look(run_id)
         events = view.directory.event_log.follow(text=text)
         yield view, await anyio.to_thread.run_sync(events.read)
-        if view.stands_still:
+        if over(view):
             return
         async with aclosing(self._looks(view)) as looks:
             async for view in looks:
-                last = view.stands_still  # before reading: nothing more is written for now
+                last = over(view)  # before reading: nothing more is written for now
                 if (records := await anyio.to_thread.run_sync(events.read)) or last:
                     yield view, records
                 if last:

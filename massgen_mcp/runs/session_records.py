@@ -228,7 +228,8 @@ def _write_outputs(directory: Path, run: RunFiles, snapshot: RunState) -> None:
         write_durably(outputs / f"{view.info.id}.txt", whole.encode("utf-8", "replace"))
     log = coordination_events(snapshot, run.event_log.read(text=False))
     write_durably(directory / "coordination_log.json", json.dumps(log, indent=2).encode())
-    files = run.final_of(snapshot.winner.agent) / "workspace" if snapshot.winner else None
+    author = snapshot.answered_by or (snapshot.winner.agent if snapshot.winner else None)
+    files = run.final_of(author) / "workspace" if author else None
     if files is not None and files.is_dir() and any(files.iterdir()):
         with suppress(PathRefused, FileExistsError):
             take_snapshot(files, directory / "workspace")

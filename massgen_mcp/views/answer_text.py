@@ -6,48 +6,28 @@ from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, spent_figures
-from massgen_mcp.views.styled import Line, Span, Style, wrap
+from massgen_mcp.views.styled import Line, Span, wrap
 
 MAX_WIDTH = 100
 """Wider lines are hard to read."""
 
 _FENCE = re.compile(r"\s*(```|~~~)")
-_HEADING = re.compile(r"#{1,6} ")
-_ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,3}[.)]) +)")
-_MARKED = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)]) +")
 
 
-def answer_lines(text: str, width: int) -> list[Line]:
-    """Markdown as it was written, with headings, bold and code set off. Prose is broken at words; code is left to the
-    terminal, so that it can be copied.
-    """
+def as_written(text: str, width: int) -> list[Line]:
+    """Markdown as it was written. Prose is broken at words; code is left to the terminal, so that it can be copied."""
     lines, fenced = list[Line](), False
     for raw in text.splitlines():
         row = plain(raw.expandtabs(4)).rstrip()
-        if _FENCE.match(row):
-            fenced = not fenced
-            lines.append((Span(row, "dim"),))
-        elif fenced:
-            lines.append((Span(row, "accent"),))
+        fence = bool(_FENCE.match(row))
+        fenced ^= fence
+        if fence or fenced:
+            lines.append((Span(row),))
         else:
-            lines += _prose(row, min(width, MAX_WIDTH))
+            item = _ITEM.match(row)
+            lines += [(Span(part),) for part in wrap(row, min(width, MAX_WIDTH), indent=len(item[0]) if item else 0)]
     return lines
-
-
-def _prose(row: str, width: int) -> list[Line]:
-    if _HEADING.match(row):
-        return [(Span(part, "title"),) for part in wrap(row, width)]
-    item = _ITEM.match(row)
-    return [_marked(part) for part in wrap(row, width, indent=len(item[0]) if item else 0)]
-
-
-def _marked(row: str) -> Line:
-    spans: list[Span] = []
-    for place, part in enumerate(_MARKED.split(row)):
-        style: Style = "" if place % 2 == 0 else "accent" if part.startswith("`") else "strong"
-        if part:
-            spans.append(Span(part, style))
-    return tuple(spans)
 
 
 def outcome_line(run: RunState) -> Line:
@@ -71,7 +51,9 @@ def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
     count = sum(run.winner.votes.get(label, 0) for label in run.agreed)
-    return f"{run.winner.outcome}, {count} of {len(run.agents)} votes"
+    if not count:
+        return run.winner.outcome.replace("_", " ")
+    return f"{run.winner.outcome.replace('_', ' ')}, {count} of {len(run.agents)} votes"
 
 
 def _best(run: RunState) -> str:

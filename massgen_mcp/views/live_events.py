@@ -1,11 +1,14 @@
 """Beside the live view's frame: one line for each event that a person who follows a run wants to keep."""
 
-from massgen_mcp.events import LogRecord
+import re
+
+from massgen_mcp.events import AnswerSubmitted, LogRecord, VoteCast
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.sentences import Tone, sentence_of
+from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.sentences import Sentence, Tone, sentence_of
 from massgen_mcp.views.spent import clock
 from massgen_mcp.views.styled import Line, Span, Style, columns, line, width_of
+from massgen_mcp.views.unmarked import unmarked
 
 _MAX_NAME = 20
 _MAX_TEXT = 4000
@@ -27,11 +30,43 @@ def event_line(record: LogRecord, run: RunState) -> Line | None:
     said = sentence_of(record.event)
     if said.live is None:
         return None
-    name = getattr(record.event, "agent", None)
-    who = run.agents[name].info.id if name in run.agents else ""
     width = min(_MAX_NAME, max((width_of(view.info.id) for view in run.agents.values()), default=0))
-    moment = clock(max(0.0, record.time - (run.started_at or record.time)))
+    moment, who = _moment(record, run), _who(record, run)
     row = columns([(Span(moment, "dim"), 5), (Span(who, "strong"), width)]) if width else (Span(moment, "dim"),)
-    text = f"{said.mark} {said.text}" if said.mark else said.text
-    detail = f": {preview(said.detail, _MAX_TEXT)}" if said.detail else ""
-    return line(*row, Span(" "), Span(text, _STYLES[said.live]), Span(detail))
+    text = f"{said.mark} {_with_ids(said.text, run)}" if said.mark else _with_ids(said.text, run)
+    detail = _detail(record, said)
+    return line(*row, Span(" "), Span(text, _STYLES[said.live]), Span(f": {detail}" if detail else ""))
+
+
+def spoken_line(record: LogRecord, run: RunState) -> str | None:
+    """The same without signs and columns, for screen readers and logs."""
+    said = sentence_of(record.event)
+    if said.live is None:
+        return None
+    who, detail = _who(record, run), _detail(record, said)
+    parts = [_moment(record, run), f"{who}:" if who else "", _with_ids(said.text, run)]
+    return plain(" ".join(filter(None, parts)) + (f": {preview(detail)}" if detail else ""))
+
+
+def _moment(record: LogRecord, run: RunState) -> str:
+    return clock(max(0.0, record.time - (run.started_at or record.time)))
+
+
+def _who(record: LogRecord, run: RunState) -> str:
+    name = getattr(record.event, "agent", None)
+    return run.agents[name].info.id if name in run.agents else ""
+
+
+def _with_ids(text: str, run: RunState) -> str:
+    """Agents as the config calls them."""
+    return re.sub(r"\bagent_[a-z]+\b", lambda found: _id(found[0], run), text)
+
+
+def _id(name: str, run: RunState) -> str:
+    return run.agents[name].info.id if name in run.agents else name
+
+
+def _detail(record: LogRecord, said: Sentence) -> str:
+    """What somebody wrote, in one line."""
+    written = isinstance(record.event, AnswerSubmitted | VoteCast)
+    return preview(unmarked(said.detail) if written else said.detail, _MAX_TEXT)

@@ -1,14 +1,18 @@
 """What a person sees of a run while it goes on: a small frame that is drawn again and again.
 
-Pure: from a snapshot, a size and a time to styled lines.
+Pure: from a state, a size and a time to styled lines.
 """
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from massgen_mcp.events import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.spent import clock, cost_of, spent_figures
+from massgen_mcp.views.spent import clock, cost_of, count, spent_figures
+from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import (
     Line,
     Span,
@@ -22,36 +26,71 @@ from massgen_mcp.views.styled import (
     width_of,
     wrap,
 )
+from massgen_mcp.views.unmarked import end_of, newest_line, unmarked
 
 MIN_WIDTH = 24
 MIN_HEIGHT = 8
 """In a smaller window the frame is one line."""
 
-_STATUS, _ANSWER, _VOTE = 13, 9, 14
-_MAX_NAME, _MIN_LATEST = 20, 12
-_COST = 9
-_COST_FROM = 100
-"""Columns from which there is room for what each agent costs."""
+KEYS = "1234567890"
+"""Of the first ten agents, in their order."""
+_NUMBER, _STATUS = 1, 13
+_MAX_NAME, _MIN_NOW = 20, 16
+_OPTIONAL = (("Cost", 9, 0), ("Tokens", 6, 0), ("1st token", 9, 0), ("Vote", 12, 0), ("Answer", 9, 36))
+"""Columns, their widths and how much room what is written has to have beside them; the most important first."""
+_ORDER = ("Answer", "Vote", "1st token", "Tokens", "Cost")
 _TAIL = 6
+"""Rows of the final answer while it is written."""
+
+Rendering = Callable[[str, int], Sequence[Line]]
+"""A text in lines of at most so many columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What the person at the keys is doing."""
+
+    typed: str | None = None
+    """What has been typed for the team so far; None while nothing is being typed."""
+    question: str = ""
+    """What the next key answers, in place of the list of keys."""
+    followed: str | None = None
+    """The agent whose words are shown at length."""
+    leaves: bool = False
+    """Whether Ctrl+C leaves the run alone."""
+
+
+def in_rows(text: str, width: int) -> list[Line]:
+    """A text as it was written, broken at words."""
+    return [line(part) for written in text.splitlines() for part in wrap(written, width)]
 
 
 def live_view(
-    run: RunState, doing: Activities, *, width: int, height: int, now: float, typed: str | None = None
+    run: RunState,
+    doing: Activities,
+    *,
+    width: int,
+    height: int,
+    now: float,
+    controls: Controls | None = None,
+    rendering: Rendering = in_rows,
 ) -> list[Line]:
     """The frame, at most `width` columns and `height` - 1 lines, so that it never outgrows the window.
 
-    `now` is in seconds since the epoch; `typed` is what the person has typed for the team so far, None while nothing is
-    being typed.
+    `now` is in seconds since the epoch; `rendering` draws the words of an agent that is followed.
     """
+    controls = controls or Controls()
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return [clip_line((*_phase(run), Span(f" · {' · '.join(_figures(run, now))}", "dim")), max(1, width - 1))]
-    room = height - 4  # the frame's edges, the head of the table, and a line that stays free
-    rows = [_row(run, view, doing, width - 4) for view in run.agents.values()]
+    inner = width - 4
+    told = [line(Span(part, "strong")) for part in wrap(story(run, doing), inner)[: 2 if height > MIN_HEIGHT else 1]]
+    room = height - 4 - len(told)  # the frame's edges, the head of the table, a line that stays free
+    rows = [_row(run, view, doing, inner, now) for view in run.agents.values()]
     if len(rows) > room:
         rows = [*rows[: room - 1], line(Span(f"… and {len(rows) - room + 1} more agents", "dim"))]
-    body = [_head(run, width - 4), *rows]
-    body += _tail(run, doing, width - 4, min(_TAIL, room - len(rows) - 1))
-    return box(_title(run, now, width - 6), body, _foot(run, typed, width - 6), width)
+    table = [_head(run, inner), *rows] if rows else []
+    body = [*told, *table, *_words(run, doing, controls, inner, room - len(rows), rendering)]
+    return box(_title(run, now, width - 6), body, _foot(run, controls, width - 6), width)
 
 
 _LABELS: dict[InputKind | None, str] = {
@@ -103,52 +142,82 @@ def _figures(run: RunState, now: float) -> list[str]:
     return [*figures, *spent_figures(run.spent)]
 
 
-def _foot(run: RunState, typed: str | None, width: int) -> Line:
+def _foot(run: RunState, controls: Controls, width: int) -> Line:
     """What is being typed, the end of it if it is long; else the keys that there are."""
-    if typed is not None:
+    if controls.typed is not None:
         label = _LABELS[run.input_required.kind if run.input_required else None]
-        return (Span(label, "accent"), Span(f"{clip_start(plain(typed), width - width_of(label) - 1)}▏"))
-    keys = (("r", " coordination history · "), ("s", " say something · "), ("Ctrl+C", " cancel"))
-    return tuple(span for key, what in keys for span in (Span(key, "strong"), Span(what, "dim")))
+        return (Span(label, "accent"), Span(f"{clip_start(plain(controls.typed), width - width_of(label) - 1)}▏"))
+    if controls.question:
+        return (Span(controls.question, "accent"),)
+    keys = _keys(run, controls)
+    for between in (" · ", "  "):
+        told = [*_joined([(Span(key, "strong"), Span(f" {what}", "dim")) for key, what in keys], between)]
+        if width_of(text_of(tuple(told))) <= width:
+            return tuple(told)
+    return tuple(_joined([(Span(key, "strong"),) for key, _ in keys], " "))
 
 
-def _widths(run: RunState, width: int) -> tuple[int, int, int, int, int, int]:
-    """Of name, status, answer, vote, cost and what is written last; 0 for what there is no room for."""
+def _keys(run: RunState, controls: Controls) -> list[tuple[str, str]]:
+    size = len(run.agents)
+    numbers = "1" if size < 2 else f"1-{size}" if size < len(KEYS) else "0-9"
+    team = [("v", "votes"), ("d", "compare")] if size > 1 else []
+    leave = ("Ctrl+C", "leave" if controls.leaves else "cancel")
+    return [(numbers, "follow"), *team, ("s", "say"), ("f", "finish"), ("r", "history"), leave]
+
+
+def _joined(parts: Sequence[Line], between: str) -> list[Span]:
+    spans: list[Span] = []
+    for place, part in enumerate(parts):
+        spans += [*([Span(between, "dim")] if place else []), *part]
+    return spans
+
+
+def _columns(run: RunState, width: int) -> list[tuple[str, int]]:
+    """Titles and widths from left to right: always name and status, then as many as leave room for what is written."""
     name = min(_MAX_NAME, max([5, *(width_of(view.info.id) for view in run.agents.values())]))
-    rest = width - name - 1 - _STATUS
-    if rest < 0:
-        return max(1, width - _STATUS - 1), _STATUS, 0, 0, 0, 0
-    answer = _ANSWER if rest > _ANSWER else 0
-    rest -= answer + 1 if answer else 0
-    vote = _VOTE if rest > _VOTE else 0
-    rest -= vote + 1 if vote else 0
-    cost = _COST if width >= _COST_FROM and rest > _COST else 0
-    rest -= cost + 1 if cost else 0
-    return name, _STATUS, answer, vote, cost, rest - 1 if rest > _MIN_LATEST else 0
-
-
-def _cells(widths: tuple[int, ...], cells: tuple[Span, ...]) -> Line:
-    return columns([(cell, width) for cell, width in zip(cells, widths, strict=True) if width])
+    name = max(5, min(name, width - _NUMBER - _STATUS - 2))
+    rest = width - _NUMBER - name - _STATUS - 3
+    chosen: dict[str, int] = {}
+    for title, wide, beside in _OPTIONAL:
+        if rest - wide - 1 >= max(_MIN_NOW, beside):
+            chosen[title] = wide
+            rest -= wide + 1
+    between = [(title, chosen[title]) for title in _ORDER if title in chosen]
+    return [("", _NUMBER), ("Agent", name), ("Status", _STATUS), *between, *([("Now", rest)] if rest > 0 else [])]
 
 
 def _head(run: RunState, width: int) -> Line:
-    titles = ("Agent", "Status", "Answer", "Vote", "Cost", "Latest")
-    return _cells(_widths(run, width), tuple(Span(title, "dim") for title in titles))
+    return columns([(Span(title, "dim"), wide) for title, wide in _columns(run, width)])
 
 
-def _row(run: RunState, view: AgentState, doing: Activities, width: int) -> Line:
-    word, style = status_of(run, view)
-    return _cells(
-        _widths(run, width),
-        (
-            Span(view.info.id, "strong"),
-            Span(word, style),
-            Span(view.latest_label or "-"),
-            Span(_vote(run, view)),
-            Span(_cost(run, view), "dim"),
-            Span(_latest(view, doing), "dim"),
-        ),
-    )
+def _row(run: RunState, view: AgentState, doing: Activities, width: int, now: float) -> Line:
+    cells = _columns(run, width)
+    return columns([(_cell(run, view, doing, title, wide, now), wide) for title, wide in cells])
+
+
+def _cell(run: RunState, view: AgentState, doing: Activities, title: str, width: int, now: float) -> Span:
+    match title:
+        case "":
+            place = [*run.agents].index(view.info.name)
+            return Span(KEYS[place] if place < len(KEYS) else "", "dim")
+        case "Agent":
+            return Span(view.info.id, "strong")
+        case "Status":
+            return Span(*status_of(run, view))
+        case "Answer":
+            return Span(view.latest_label or "-")
+        case "Vote":
+            return Span(_vote(run, view))
+        case "1st token":
+            seconds = doing.of(view.info.name).first_token_seconds
+            return Span("-" if seconds is None else f"{seconds:.1f} s", "dim")
+        case "Tokens":
+            spent = run.budget.spending.by_agent.get(view.info.name)
+            return Span(count(spent.tokens) if spent else "-", "dim")
+        case "Cost":
+            return Span(_cost(run, view), "dim")
+        case _:
+            return Span(_now(run, view, doing, width, now), "" if view.status == "streaming" else "dim")
 
 
 def status_of(run: RunState, view: AgentState) -> tuple[str, Style]:
@@ -196,22 +265,40 @@ def _cost(run: RunState, view: AgentState) -> str:
     return cost_of(spent).removeprefix("cost ") if spent else "-"
 
 
-def _latest(view: AgentState, doing: Activities) -> str:
-    """The last words it wrote, else what it is doing, else its answer."""
-    now = doing.of(view.info.name)
+def _now(run: RunState, view: AgentState, doing: Activities, width: int, now: float) -> str:
+    """The end of what it writes, else what it is doing, else what it said last."""
+    at = doing.of(view.info.name)
     if view.dropped is not None:
         return preview(view.dropped.message)
-    if now.doing in ("", "writing") and now.writing:
-        return preview(now.writing[-200:].lstrip())
-    if view.status == "streaming" and now.doing:
-        return now.doing
-    return preview(view.answers[-1].content) if view.answers else ""
+    if view.status == "streaming":
+        if at.doing in ("", "writing") and at.writing.strip():
+            return _ending(end_of(at.writing, width), width)
+        seconds = now - at.sent_at if at.doing == "thinking" and at.sent_at is not None else 0.0
+        return f"{at.doing}, {seconds:.0f} s" if seconds >= 1 else at.doing
+    if (vote := run.votes.get(view.info.name)) is not None:
+        return unmarked(vote.reason)
+    return newest_line(view.answers[-1].content) if view.answers else ""
 
 
-def _tail(run: RunState, doing: Activities, width: int, most: int) -> list[Line]:
-    """The end of the final answer while it is being written."""
-    text = doing.of(run.winner.agent).writing if run.winner else ""
-    if run.phase != "presenting" or most < 2 or not text.strip():
+def _ending(text: str, width: int) -> str:
+    return text if width_of(text) <= width else f"…{clip_start(text, width - 1)}"
+
+
+# -- one agent at length ----------------------------------------------------------------------------------------------
+
+
+def _words(
+    run: RunState, doing: Activities, controls: Controls, width: int, room: int, rendering: Rendering
+) -> list[Line]:
+    """The end of what the followed agent writes; of the final answer while it is written, where nobody is followed."""
+    name, most = controls.followed, room
+    if name is None and run.winner is not None and run.phase == "presenting" and doing.of(run.winner.agent).writing:
+        name, most = run.winner.agent, min(room, _TAIL)
+    if name not in run.agents or most < 2:
         return []
-    lines = [part for written in text.splitlines() for part in wrap(written, width)]
-    return [line(Span("─" * width, "frame")), *(line(part) for part in lines[1 - most :])]
+    view = run.agents[name]
+    text = doing.of(name).writing.strip() or (view.answers[-1].content if view.answers else "")
+    rows = [row for row in rendering(text, width) if text_of(row).strip()] or [line(Span("nothing yet", "dim"))]
+    title = f"── {view.info.id} "
+    rule: Line = (Span(title, "frame"), Span("─" * max(0, width - width_of(title)), "frame"))
+    return [rule, *(clip_line(row, width) for row in rows[1 - most :])]

@@ -37,7 +37,7 @@ def status_json(run: RunState, *, log_dir: str, session_id: str, now: float) -> 
         "agents": {name: _agent(run, view) for name, view in run.agents.items()},
         "results": {
             "votes": run.tally if run.winner is None else run.winner.votes,
-            "winner": run.winner.agent if run.winner and run.final_answer else None,
+            "winner": run.answered_by,
             "final_answer_preview": run.final_answer[:PREVIEW] if run.final_answer else None,
         },
         "telemetry": {

@@ -11,7 +11,9 @@ from wcwidth import wcwidth
 
 from massgen_mcp.views.plain_text import plain
 
-Style = Literal["", "strong", "dim", "frame", "title", "busy", "good", "bad", "accent"]
+Style = Literal[
+    "", "strong", "emphasis", "dim", "frame", "title", "busy", "good", "bad", "accent", "keyword", "name", "number"
+]
 
 
 class Span(NamedTuple):

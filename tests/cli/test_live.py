@@ -1,5 +1,6 @@
 """The live view of a run, on the screen of a real pseudo-terminal."""
 
+import json
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -7,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.harness import TempHome, agent, happened
+from tests.commands import run_command
+from tests.harness import SERVER_MODULE, TempHome, agent, happened
 from tests.terminal import Resizing, Terminal, newest, only_child, terminal
 from tests.wire_double import Aimock
 
-INTERRUPTED = 4
+INTERRUPTED, STOPPED = 4, 130
 HANG = {"hang": True}
 FRAME = "┌─ "
 TMUX = {"push": {"TMUX": "none,1,0"}, "crop": {}}
@@ -50,9 +52,11 @@ def frames(window: Terminal) -> int:
 def test_agents_their_states_and_what_stays_are_shown_under_the_scrollback(home: TempHome) -> None:
     with watched(home) as window:
         text = window.wait_for("Initial Answer Generation", "◆ new answer agent1.1: Forty-two, as ever.")
-        assert re.search(r"│ ada +Complete ✓ +agent1\.1 +- ", text), text
-        assert re.search(r"│ bo +Generating… +- +- ", text), text
-        assert "r coordination history · s say something · Ctrl+C cancel" in text
+        assert "1 of 2 have answered; bo is still writing." in text
+        assert re.search(r"│ 1 ada +Complete ✓ .*Forty-two, as ever\. +│", text), text
+        assert re.search(r"│ 2 bo +Generating… ", text), text
+        assert "1-2 follow  v votes  d compare  s say  f finish  r history  Ctrl+C cancel" in text
+        assert "LOG_DIR" not in window.everything, "a line is meant for programs"
         assert b"\x1b[?1049h" not in window.bytes, "the alternate screen was taken"
         window.type("\x03")
         assert window.leave() == INTERRUPTED
@@ -80,7 +84,7 @@ def test_the_final_answer_is_seen_while_it_is_written(home: TempHome) -> None:
     )
     with terminal(home, "--config", config, "Write") as window:
         window.wait_until(lambda text: "Presenting…" in text and re.search(r"word\d+", text) is not None)
-        assert "└─ r coordination history" in window.text
+        assert "└─ 1-2 follow" in window.text
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -92,6 +96,96 @@ def test_r_shows_the_whole_coordination_history_and_the_run_goes_on(home: TempHo
         window.wait_until(lambda text: FRAME in text.partition("End: running")[2])
         window.type("\x03")
         assert window.leave() == INTERRUPTED
+
+
+def test_words_appear_while_an_agent_writes_and_its_number_shows_them_at_length(home: TempHome) -> None:
+    words = "# A head\n\n" + " ".join(f"**word{number}**" for number in range(15_000))  # it takes minutes
+    slow = {"chunk_delay_seconds": 0.02}
+    config = home.config("writer", agent("ada", {"answer": words}, **slow), agent("bo", HANG))
+    with terminal(home, "--config", config, "Write") as window:
+        window.wait_until(lambda text: re.search(r"│ 1 ada +Generating… +\d+\.\d s .*word\d+", text) is not None)
+        window.type("1")
+        window.wait_until(lambda text: re.search(r"── ada ─+ │\n│ .*word\d+ word\d+", text) is not None)
+        assert "**word1 " not in window.everything
+        window.type("1")
+        window.wait_for("1-2 follow", absent="── ada ─")
+        window.type("\x03")
+        assert window.leave() == INTERRUPTED
+
+
+def test_keys_tell_votes_and_differences_and_finish_the_run_when_it_is_meant(home: TempHome) -> None:
+    steps = ({"answer": "Forty-one."}, {"answer": "Forty-two."}, {"vote": "own", "reason": "It is *sure*."})
+    config = home.config("keys", agent("ada", *steps), agent("bo", {"answer": "Six."}, HANG))
+    with terminal(home, "--config", config, "What?", size=(100, 30)) as window:
+        window.wait_for("ada ✓ votes for agent1.2")
+        window.type("v")
+        window.wait_for("Votes so far", "✓ ada votes for its own answer (agent1.2): It is sure.")
+        window.type("d1")
+        window.wait_for("Compare ada with the number of")
+        window.type("1")
+        window.wait_for("Difference: ada (agent1.1) → ada (agent1.2)", "-Forty-one.", "+Forty-two.", "1-2 follow")
+        window.type("fx")
+        window.wait_for("1-2 follow", absent="Finish now")
+        window.type("f")
+        window.wait_for("Finish now with the answers there are?")
+        window.type("f")
+        assert window.leave() == 0
+        text = window.everything
+        assert "★ ada · " in text
+        assert frames(window) == 0
+        assert text.index("Forty-two.", text.index("★ ada · ")) < text.index("Votes\n")
+
+
+WATCH = "from massgen_mcp.cli.massgen_mcp.main import main; main()"
+
+
+def test_watch_shows_a_run_of_another_process_and_leaves_it_alone(home: TempHome) -> None:
+    with watched(home) as window:
+        (run_id,) = re.findall(r"run-\w+", run_command(home, SERVER_MODULE, "runs").stdout)
+        with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
+            other.wait_for("Question: What is it?", "◆ new answer agent1.1: Forty-two", "1 of 2 have answered")
+            other.wait_for("1-2 follow", "Ctrl+C leave")
+            other.type("s")
+            other.wait_for("To the team: ▏")
+            other.type("Mind the rests\r")
+            other.wait_for("message to the team: Mind the rests")
+            window.wait_for("message to the team: Mind the rests")
+            other.type("\x03")
+            assert other.leave() == STOPPED
+            assert "The run goes on" in other.everything
+            assert frames(other) == 0
+            assert other.echoes
+        assert "Generating…" in window.text
+        window.type("ff")
+        assert window.leave() == 0
+    with terminal(home, "watch", run_id, python=WATCH, size=(100, 24)) as other:
+        assert other.leave() == 0
+        assert "★ ada · " in other.everything
+        assert "Next   `massgen-mcp result run-" in other.everything
+
+
+def test_in_plain_sentences_there_are_no_signs_and_no_escapes(home: TempHome) -> None:
+    with terminal(home, "--plain", "--config", "@examples/scripted", "Rewrite it?", size=(200, 40)) as window:
+        assert window.leave() == 0
+        assert b"\x1b" not in window.bytes
+        assert not set("┌│└─◆✓✗★≠•…") & set(window.everything.replace("…", ""))
+        assert "cleo disagrees and votes for its own answer (agent3.1): The tests come first" in window.everything
+
+
+def test_a_mentioned_file_is_given_to_the_agents_and_images_and_other_places_are_refused(home: TempHome) -> None:
+    (home.work / "notes.txt").write_text("remember\n")
+    (home.work / "shot.png").write_bytes(b"\x89PNG")
+    config = home.config("one", agent("ada", {"answer": "read"}))
+    for mention, told in (("@shot.png", "@shot.png is an image"), ("@/etc/hosts", "@/etc/hosts: only what is in ")):
+        with terminal(home, "--config", config, f"See {mention}", TERM="dumb") as window:
+            assert window.leave() == 1
+            assert told in window.everything
+    assert not (home.work / ".massgen").exists(), "a run has begun"
+    with terminal(home, "--config", config, "Read @notes.txt, please", TERM="dumb") as window:
+        assert window.leave() == 0
+    run = only_child(home.work / ".massgen" / "massgen_logs")
+    paths = json.loads((run / "config.json").read_text())["config"]["orchestrator"]["context_paths"]
+    assert [path["path"] for path in paths] == [str(home.work / "notes.txt")]
 
 
 @pytest.mark.parametrize("resizing", ["crop", "push"])
@@ -126,7 +220,7 @@ def test_ten_agents_fit_into_a_window_of_twenty_lines(home: TempHome) -> None:
         text = window.wait_for("agent-number-0", "agent-number-9", FRAME, "└─ ")
         assert max(map(len, text.splitlines())) <= 80
         window.resize(80, 11)
-        window.wait_for("agent-number-0", "… and 4 more agents", FRAME, "└─ ")
+        window.wait_for("agent-number-0", "… and 5 more agents", FRAME, "└─ ")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 
@@ -180,9 +274,9 @@ def test_a_person_can_say_something_to_the_team_while_it_works(home: TempHome) -
         window.type("Mind the rests\x7f\x7f")
         window.wait_for("To the team: Mind the res▏")
         window.type("\r")
-        window.wait_for("message to the team: Mind the res", "r coordination history")
+        window.wait_for("message to the team: Mind the res", "s say")
         window.type("s\x1b")
-        window.wait_for("r coordination history", absent="To the team")
+        window.wait_for("s say", absent="To the team")
         window.type("\x03")
         assert window.leave() == INTERRUPTED
 

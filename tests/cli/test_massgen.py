@@ -15,7 +15,17 @@ import anyio
 import pytest
 
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.harness import (
+    COMMAND_MODULE,
+    PATIENCE_SECONDS,
+    SERVER_MODULE,
+    TempHome,
+    agent,
+    end,
+    happened,
+    poll_until,
+    without_escapes,
+)
 from tests.wire_double import Aimock
 
 CONFIG_ERROR, EXECUTION_ERROR, TIMEOUT, INTERRUPTED = 1, 2, 3, 4
@@ -184,6 +194,18 @@ def test_an_unreachable_address_exits_as_an_execution_error_that_names_it(home: 
     assert url.removesuffix("/v1") in value_of(done.stdout, "FAILED")
 
 
+def test_the_first_answer_wins_when_a_second_attempt_comes_to_nothing(home: TempHome) -> None:
+    restart = {"call": "restart_orchestration", "arguments": {"reason": "too short", "instructions": "explain it"}}
+    winner = agent("ada", {"answer": "42"}, {"vote": "own"}, {"say": "Forty-two."}, restart, {"fail": "auth"})
+    other = agent("bo", {"answer": "41"}, {"vote": "42"}, {"fail": "auth"})
+    settings = {"coordination": {"max_orchestration_restarts": 1}}
+    done = automated(home, home.config("again", winner, other, orchestrator=settings))
+    assert done.returncode == 0, done.stdout
+    assert value_of(done.stdout, "WINNER") == "agent_a"
+    assert Path(value_of(done.stdout, "ANSWER_FILE")).read_text() == "Forty-two."
+    assert status_of(done.stdout)["results"]["winner"] == "agent_a"
+
+
 def test_a_run_beyond_its_time_exits_as_a_timeout_and_shows_the_best_answer(home: TempHome) -> None:
     config = home.config(
         "late",
@@ -195,6 +217,35 @@ def test_a_run_beyond_its_time_exits_as_a_timeout_and_shows_the_best_answer(home
     assert done.returncode == TIMEOUT
     assert "orchestrator_timeout_seconds" in value_of(done.stdout, "TIMED_OUT")
     assert value_of(done.stdout, "ANSWER_PREVIEW") == "the quick answer"
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv[2]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+from importlib import import_module
+import_module(sys.argv[1]).main(["q"] if ".massgen." in sys.argv[1] else ["runs"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "module", "code"),
+    [
+        (COMMAND_MODULE, "massgen_mcp.cli.massgen.options", INTERRUPTED),
+        (COMMAND_MODULE, "massgen_mcp.cli.boundary", INTERRUPTED),
+        (COMMAND_MODULE, "massgen_mcp.runs.foreground", INTERRUPTED),
+        (SERVER_MODULE, "massgen_mcp.cli.boundary", 130),
+    ],
+)
+def test_an_interrupt_while_a_command_is_loaded_is_clean(home: TempHome, program: str, module: str, code: int) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, program, module]
+    done = subprocess.run(command, cwd=home.work, env=home.environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)

@@ -1,12 +1,14 @@
 """The options of `massgen`: which team they mean, what they show and what they leave behind."""
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from massgen_mcp.cli.massgen.options import Options, parse
@@ -15,6 +17,7 @@ from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
+from tests.raw_double import raw_server, reply
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -99,6 +102,9 @@ CONTRADICTIONS: dict[str, Sequence[str]] = {
     "session without logs": ["--no-logs", "--session-id", "x", "q"],
     "automation that asks": ["--automation", "--init"],
     "an option cut short": ["--auto", "q"],
+    "two kinds of output": ["--automation", "--json", "q"],
+    "files of a run without logs": ["--json", "--no-logs", "q"],
+    "a result without a question": ["--json"],
 }
 
 
@@ -112,6 +118,80 @@ def test_options_that_contradict_each_other_are_refused(
     printed = capsys.readouterr()
     assert "ERROR invalid_arguments: " in printed.err
     assert printed.out == ""
+
+
+MEANT: dict[str, tuple[Sequence[str], str]] = {
+    "option": (["--confg", "x", "q"], "there is no option --confg; did you mean --config?"),
+    "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
+    "config": (["--config", "three_agnts", "q"], "did you mean @examples/three_agents?"),
+    "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),
+    "model of one's own": (["--model", "llama3", "q"], "did you mean ollama/llama3?"),
+    "provider": (["--backend", "olama", "q"], "did you mean 'ollama'?"),
+    "session": (["--session-id", "session_2026", "q"], "did you mean session_2025?"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), MEANT.values(), ids=MEANT)
+def test_what_was_most_likely_meant_is_told(home: TempHome, arguments: Sequence[str], told: str) -> None:
+    session = home.work / ".massgen" / "sessions" / "session_2025"
+    (session / "turn_1").mkdir(parents=True)
+    done = massgen(home, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert told in done.stderr
+    assert "usage: " not in done.stderr
+
+
+def test_a_ready_config_is_found_by_its_name_alone_unless_there_is_such_a_file(home: TempHome) -> None:
+    done = massgen(home, "--automation", "--config", "scripted", "q")
+    assert agents_line(done).startswith("agent_a (scripted/scripted), agent_b")
+    (home.work / "scripted").write_text("agent: {id: a, backend: {type: scripted, model: mine}}\n")
+    assert agents_line(massgen(home, "--automation", "--config", "scripted", "q")) == "agent_a (scripted/mine)"
+
+
+BROKEN: dict[str, tuple[str, str]] = {
+    "tab": ("agents:\n\t- id: a\n", "config.yaml:2: not valid YAML: .*; indent with spaces, not with tabs"),
+    "indent": ("agents:\n  - id: a\n   x: 1\n", "config.yaml:3: not valid YAML: .*; .* begins? in one column"),
+    "colon": ("agents:\n  - system_message: be: brief\n", "config.yaml:2: .*; quote a text that has a colon in it"),
+    "bracket": ("agents: [{id: a}\n", "not valid YAML: .*; close what \\[ or { opens"),
+    "list": (
+        "agent:\n  - {backend: {type: scripted}}\n",
+        "config.yaml:1: agent: this is a list; did you mean 'agents'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_config_that_is_no_config_is_answered_with_its_line_and_what_to_write(
+    home: TempHome, text: str, told: str
+) -> None:
+    (home.work / "config.yaml").write_text(text)
+    done = massgen(home, "--config", "config.yaml", "q")
+    assert done.returncode == 1
+    assert re.search(told.replace("'?", "'\\?"), done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("value", ['"sk-1234"', "sk-...", "<your key>", "your-key-here"])
+def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHome, value: str) -> None:
+    done = massgen(home.with_variables(OPENAI_API_KEY=value), "--model", "gpt-5", "q")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("ERROR config_invalid: OPENAI_API_KEY holds no usable key: ")
+    assert value not in done.stderr
+    assert not (home.work / ".massgen").exists(), "a run has begun"
+
+
+async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
+    home.path.mkdir(mode=0o700)
+    listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
+    async with raw_server(listed) as server:
+        backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
+        config = home.config("typo", {"id": "a", "backend": {**backend, "model": "bigg-2"}})
+        for asked in (1, 2):
+            done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
+            assert (done.returncode, done.stdout) == (1, "")
+            assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
+            assert len(server.requests) == asked, "an old list was believed"
+        assert json.loads((home.path / "model_lists.json").read_bytes()) == {f"{server.url}/v1": ["big-2", "small-2"]}
+    assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
 # -- the question -----------------------------------------------------------------------------------------------------
@@ -145,14 +225,52 @@ def test_automation_needs_a_question(home: TempHome) -> None:
 # -- output -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_pipe_gets_plain_lines_and_no_display_gets_none_of_them(home: TempHome) -> None:
-    followed = massgen(home, "--model", "scripted/x", "q")
-    assert " | INFO | agent_a: new answer agent1.1" in followed.stdout
-    silent = massgen(home, "--no-display", "--model", "scripted/x", "q")
-    assert " | INFO | " not in silent.stdout
-    for done in (followed, silent):
-        assert done.stdout.endswith("\n\nx's answer to: q\n")
-        assert without_escapes(done.stdout)
+def test_a_pipe_gets_the_answer_alone_and_what_people_read_is_on_standard_error(home: TempHome) -> None:
+    followed = massgen(home, "--models", "scripted/x,scripted/x", "q")
+    team = (
+        "Team: scripted-x-1 (scripted/x), scripted-x-2 (scripted/x); models: scripted/x, scripted/x; no hosts, no keys"
+    )
+    assert followed.stderr.startswith(team), followed.stderr
+    assert "at most $10.00 and 30 minutes" in followed.stderr
+    for told in (
+        "scripted-x-1: new answer agent1.1: x's answer",
+        " votes for ",
+        "Cost ",
+        "Files ",
+        "--view full` shows",
+    ):
+        assert told in followed.stderr, told
+    silent = massgen(home, "--no-display", "--models", "scripted/x,scripted/x", "q")
+    assert "new answer" not in silent.stderr
+    quiet = massgen(home, "--quiet", "--models", "scripted/x,scripted/x", "q")
+    assert quiet.stderr == ""
+    for done in (followed, silent, quiet):
+        assert done.stdout == "x's answer to: q\n"
+        assert without_escapes(done.stderr)
+
+
+def test_the_result_is_one_json_document_as_the_tools_give_it(home: TempHome) -> None:
+    done = massgen(home, "--json", "--config", "@examples/scripted", "q")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["status"], result["winner"]) == (0, "completed", "bo")
+    assert result["answer"].startswith("Neither: replace it")
+    assert Path(result["paths"]["final_answer"]).read_text() == result["answer"]
+    failed = massgen(home, "--json", "--quiet", "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
+    assert failed.returncode == 2
+    assert json.loads(failed.stdout)["reason"].startswith("auth: ")
+    assert failed.stderr == ""
+
+
+def test_a_run_that_failed_says_on_standard_error_why_and_what_helps(home: TempHome) -> None:
+    config = home.config(
+        "mixed", agent("a", {"answer": "the best so far"}), agent("b", {"fail": "auth"}, {"hang": True})
+    )
+    refused = massgen(home, "--config", home.config("bad", agent("a", {"fail": "auth"})), "q")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Failed (auth)" in refused.stderr
+    assert "`massgen-mcp doctor` names the variable of each provider" in refused.stderr
+    done = massgen(home, "--quiet", "--config", config, "q")
+    assert done.stdout == "the best so far\n"
 
 
 @pytest.mark.parametrize("ending", ["done", "interrupted"])

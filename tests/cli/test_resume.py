@@ -94,7 +94,7 @@ def test_the_chat_goes_on_with_a_killed_turn_which_counts_from_then_on(home: Tem
     with terminal(home, "--config", config) as window:
         window.wait_for(f"{OFFER}/resume continues it.", READY)
         window.say("/resume")
-        window.wait_for("│ ada ", "│ bo ")
+        window.wait_for("│ 1 ada ", "│ 2 bo ")
         window.wait_for("word word", "★ ada · ", READY)
         window.say("/status")
         window.wait_for(session.name, "Conversation 1 turn", f"{QUESTION} [completed]", READY)
@@ -202,9 +202,10 @@ def test_a_single_question_on_a_terminal_names_the_command_that_continues_a_kill
     run_id = str(the_only_run(home)["run_id"])
     with terminal(home, "--config", "@examples/scripted", "What else?", size=(120, 24)) as window:
         assert window.leave() == 0
-        assert f"{OFFER}massgen --resume {run_id} continues it.\nLOG_DIR: " in window.everything
+        told = " ".join(window.everything.split())
+        assert f"{OFFER}massgen --resume {run_id} continues it. Team: " in told
     done = massgen(home, "--config", "@examples/scripted", "What else?")
-    assert done.stdout.startswith("LOG_DIR: "), "a program that reads the output was told of it"
+    assert done.stdout.startswith("Neither: "), "a program that reads the output was told of it"
     assert "interrupted" not in done.stdout + done.stderr
 
 

@@ -119,8 +119,8 @@ def test_the_first_question_at_a_terminal_sets_up_and_is_then_asked(home: TempHo
         person.answer("Which [1]: ", "ready")
         person.answer("Which config [1]: ", "@examples/scripted")
         person.answer("Which [1]: ", "")
-        person.expect("LOG_DIR: ")
-        person.expect("COMPLETED: 3 agents")
+        person.expect("Team: ada (scripted/scripted), ")
+        person.expect("Neither: replace it piece by piece.")
         assert person.leave() == 0
     assert project_config(home).is_file()
 
@@ -145,5 +145,5 @@ def test_a_config_is_selected_from_a_list_by_a_part_of_its_name(home: TempHome) 
         person.type("agents\n")
         person.expect("Please give a number from 1 to ")
         person.answer("Which one [1]: ", "@examples/scripted")
-        person.expect("COMPLETED: 3 agents")
+        person.expect("Neither: replace it piece by piece.")
         assert person.leave() == 0

@@ -1,20 +1,29 @@
 """The live view as a pure function: what it shows of a run at every moment, in every size of window."""
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
-from massgen_mcp.events import LogRecord, RuleViolated, TextDelta
+from massgen_mcp.config.loader import config_from_data
+from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.events import AnswerSubmitted, LogRecord, RuleViolated, TextDelta
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.answer_text import answer_lines, outcome_line
+from massgen_mcp.views.answer_text import as_written, outcome_line
+from massgen_mcp.views.difference import answers_to_compare, difference_lines
+from massgen_mcp.views.ending import Kept, ending_lines
 from massgen_mcp.views.live_events import event_line
-from massgen_mcp.views.live_view import live_view
+from massgen_mcp.views.live_view import Controls, live_view
+from massgen_mcp.views.remedies import remedy
 from massgen_mcp.views.spent import clock, cost_of, count
+from massgen_mcp.views.story import story
 from massgen_mcp.views.styled import Line, Span, clip, fit, line, text_of, width_of, wrap
+from massgen_mcp.views.votes_text import votes_lines
 from tests.harness import without_escapes
 from tests.teams import Ended, Script, run_team, team
 
@@ -44,7 +53,8 @@ async def test_the_frame_never_outgrows_the_window_and_holds_no_escapes(tmp_path
     for scripts in (evil, CHANGED_MIND):
         for run, doing, record in moments(await run_team(tmp_path / str(len(scripts)), team(*scripts))):
             for (width, height), typed in product(SIZES, (None, EVIL)):
-                lines = live_view(run, doing, width=width, height=height, now=record.time, typed=typed)
+                controls = Controls(typed=typed, followed=typed and "agent_a")
+                lines = live_view(run, doing, width=width, height=height, now=record.time, controls=controls)
                 assert len(lines) < height
                 assert max(width_of(text_of(shown)) for shown in lines) <= width
                 assert without_escapes("".join(map(text_of, lines)))
@@ -67,6 +77,101 @@ async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
     ada, bo = (next(row for row in seen[-1].splitlines() if f"agent{n}." in row) for n in (1, 2))
     assert "Self" in bo
     assert "Self" not in ada
+
+
+async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
+    told = list[str]()
+    for run, doing, _ in moments(await run_team(tmp_path, team(*CHANGED_MIND))):
+        sentence = re.sub(r"agent[12] is still writing", "one is still writing", story(run, doing))
+        told += [sentence] if told[-1:] != [sentence] else []
+    lost = "; agent3 failed (auth)."
+    wanted = [
+        "3 agents are writing their first answers.",
+        f"1 of 2 have answered; one is still writing{lost}",
+        f"All have answered; they read each other and vote{lost}",
+        f"1 of 2 have voted; agent2 is still deciding{lost}",
+        f"All have answered; they read each other and vote once more, because an answer is new{lost}",
+        f"All have voted{lost}",
+        f"agent2 won with 2 of 2 votes and writes the final answer{lost}",
+        "The run is completed.",
+    ]
+    assert [sentence for sentence in wanted if sentence not in told] == [], told
+    at = [told.index(sentence) for sentence in wanted]
+    assert at == sorted(at)
+
+
+async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_to_the_first_token(
+    tmp_path: Path,
+) -> None:
+    writer: dict[str, Any] = {"type": "scripted", "chunk_delay_seconds": 0.001}
+    answer = "# The same head\n\nThe **same** beginning, and then it goes on for a while.\n\n- but the `end` is {}"
+    agents = [
+        {"backend": {**writer, "script": [{"answer": answer.format(word)}, {"vote": "own"}]}}
+        for word in ("red", "blue")
+    ]
+    ended = await run_team(tmp_path, config_from_data({"agents": agents}, "test", environ={}))
+    writing, answered = False, list[str]()
+    for run, doing, record in moments(ended):
+        rows = text(live_view(run, doing, width=120, height=30, now=record.time)).splitlines()
+        if isinstance(record.event, TextDelta) and not run.answers and (words := doing.of("agent_a").writing.strip()):
+            row = next(row for row in rows if "│ 1 agent1" in row)
+            writing = True
+            assert "**" not in row
+            assert "#" not in row
+            assert " ".join(words.split())[-3:].strip("*`#-") in row
+        if isinstance(record.event, AnswerSubmitted):
+            answered += [row for row in rows if "Complete ✓" in row]
+    assert writing, "no words were seen before the answer was there"
+    assert [row for row in answered if "• but the end is red" in row]
+    assert [row for row in answered if "• but the end is blue" in row]
+    assert [row for row in answered if re.search(r"\d+\.\d s +\d+", row)]
+
+
+async def test_there_is_room_for_words_in_a_narrow_window(tmp_path: Path) -> None:
+    *_, (run, doing, _) = moments(await run_team(tmp_path, team(*CHANGED_MIND)))
+    assert "It answers" in text(live_view(run, doing, width=40, height=30, now=0))
+
+
+async def test_the_words_of_a_followed_agent_are_shown_at_length(tmp_path: Path) -> None:
+    ended = await run_team(tmp_path, team([{"answer": "one\ntwo\nthree"}, {"vote": "own"}], [{"answer": "x"}]))
+    *_, (run, doing, record) = moments(ended)
+    rows = text(live_view(run, doing, width=80, height=24, now=record.time, controls=Controls(followed="agent_a")))
+    assert re.search(r"── agent1 ─+ │\n│ one +│\n│ two +│\n│ three +│\n└─ ", rows), rows
+
+
+async def test_the_votes_are_told_in_sentences_with_dissent_first(tmp_path: Path) -> None:
+    scripts: tuple[Script, ...] = (
+        [{"answer": "one"}, {"vote": "two", "reason": "It is **right**."}],
+        [{"answer": "two"}, {"vote": "own"}],
+        [{"answer": "three"}, {"vote": "own", "reason": "It is mine."}],
+    )
+    run = (await run_team(tmp_path, team(*scripts))).snapshot
+    told = [text_of(shown) for shown in votes_lines(run, 100)]
+    assert told[0] == "≠ agent3 disagrees and votes for its own answer (agent3.1): It is mine."
+    assert "✓ agent1 votes for agent2's answer (agent2.1): It is right." in told[1:]
+    ending = text(ending_lines(run, Kept(tmp_path, tmp_path / "answer.txt", listed=True), 100))
+    for part in (
+        "Cost   ",
+        f"Answer {tmp_path / 'answer.txt'}",
+        f"Files  {tmp_path}",
+        "Next   `massgen-mcp result run-",
+    ):
+        assert part in ending
+
+
+async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path: Path) -> None:
+    run = (await run_team(tmp_path, team([{"answer": "same\nold"}], [{"answer": "same\nnew"}]))).snapshot
+    compared = answers_to_compare(run, "agent_a", "agent_b")
+    assert compared is not None
+    told = text(difference_lines(run, *compared, 80)).splitlines()
+    assert told[0] == "Difference: agent1 (agent1.1) → agent2 (agent2.1)"
+    assert told[-3:] == [" same", "-old", "+new"]
+    assert answers_to_compare(run, "agent_a", "agent_a") is None, "it has answered only once"
+
+
+@pytest.mark.parametrize("reason", [*get_args(DropReason), *get_args(FailureReason)])
+def test_every_reason_of_a_failure_says_which_setting_or_command_changes_it(reason: Any) -> None:
+    assert re.search(r"`[a-z-]+|--models|--num-agents|key", remedy(reason)), remedy(reason)
 
 
 async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Path) -> None:
@@ -106,17 +211,14 @@ async def test_the_outcome_is_told_in_one_line(tmp_path: Path, script: Script, s
     assert text_of(outcome_line(ended.snapshot)).startswith(said)
 
 
-def test_an_answer_is_broken_at_words_and_nothing_of_it_is_lost() -> None:
-    answer = (
-        "# Head\n\n- an item that is **long** and goes on and `on`\n\n```py\nx = 1  # as long as it is, it stays\n```"
-    )
-    lines = answer_lines(answer, 24)
-    shown = [text_of(one) for one in lines]
+ANSWER = "# Head\n\n- an item that is **long** and goes on and `on`\n\n```py\nx = 1  # as long as it is, it stays\n```"
+
+
+def test_without_colours_an_answer_is_broken_at_words_and_stays_as_it_was_written() -> None:
+    shown = [text_of(one) for one in as_written(ANSWER, 24)]
     assert shown[2:5] == ["- an item that is", "  **long** and goes on", "  and `on`"]
     assert "x = 1  # as long as it is, it stays" in shown
-    assert "".join("".join(shown).split()) == "".join(answer.split())
-    assert Span("**long**", "strong") in lines[3]
-    assert lines[0] == (Span("# Head", "title"),)
+    assert "".join("".join(shown).split()) == "".join(ANSWER.split())
 
 
 def test_text_is_measured_in_columns() -> None:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.cli.asking import confirm
-from massgen_mcp.cli.massgen.display import person_at_terminal
+from massgen_mcp.cli.asking import confirm, person_at_terminal
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
@@ -24,7 +23,7 @@ REASONS = 3
 
 def asks_first(options: Options) -> bool:
     """Whether there is a person who is shown the diff, and decides."""
-    return person_at_terminal(os.environ) and not options.automation
+    return person_at_terminal(os.environ) and not (options.automation or options.quiet or options.json)
 
 
 async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[str]:
@@ -75,7 +74,7 @@ def _later(run: ForegroundRun) -> str:
 
 def _show(run: ForegroundRun, ended: RunState, environ: Mapping[str, str]) -> None:
     """The patch, as a diff with colours."""
-    from massgen_mcp.cli.massgen.terminal import Terminal
+    from massgen_mcp.cli.live.terminal import Terminal
 
     made = ended.best_changes
     if made is None or made.patch is None:

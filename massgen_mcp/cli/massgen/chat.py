@@ -9,20 +9,20 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from massgen_mcp.cli.asking import on_terminal
-from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.asking import on_terminal, person_at_terminal
+from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
+from massgen_mcp.cli.live.telling import Telling
+from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.applying import apply_at_end
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
-from massgen_mcp.cli.massgen.chat_files import mentioned_paths
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
-from massgen_mcp.cli.massgen.display import person_at_terminal
 from massgen_mcp.cli.massgen.editor import edit, editable
+from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import find_team, given_of, output_file
-from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.cli.massgen.team import find_team, given_of, look_before, output_file
 from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
@@ -31,20 +31,18 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
-from massgen_mcp.views.answer_text import answer_lines, outcome_line
+from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.banner import banner, mode_of, team_box
 from massgen_mcp.views.coordination_record import coordination_table
+from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
 
 PIPE_WIDTH = 100
-
-_CODES: dict[RunStatus, int] = {"completed": EXIT_OK, "timed_out": EXIT_TIMEOUT, "cancelled": EXIT_INTERRUPTED}
 
 
 async def chat(options: Options) -> int:
@@ -55,7 +53,8 @@ async def chat(options: Options) -> int:
     if (output := output_file(options)) is not None:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
-    terminal = Terminal(os.environ) if person_at_terminal(os.environ) else None
+    await look_before(options, team)
+    terminal = Terminal(os.environ) if person_at_terminal(os.environ) and not options.plain else None
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None
         return await _Conversation(options, team, terminal, project, session).hold()
@@ -84,7 +83,7 @@ class _Conversation:
         self._show([(Span("Exiting MassGen. Goodbye!", "dim"),)])
         if self.terminal is not None or self.last is None:
             return EXIT_OK
-        return _CODES.get(self.last[0].state, EXIT_EXECUTION)
+        return exit_of_foreground(self.last[0].state)
 
     def _reader(self) -> Reader:
         if self.terminal is None:
@@ -108,7 +107,7 @@ class _Conversation:
 
     async def _take_turn(self, question: str) -> None:
         cwd, team = Path.cwd(), self.team
-        paths = mentioned_paths(question, team.config, cwd)
+        paths = mentioned_paths(question, team.config, cwd) if self.terminal is not None else ()
         given = given_of(
             self.options,
             question,
@@ -149,11 +148,12 @@ class _Conversation:
 
     def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
-        self._show([outcome_line(run)])
-        if answer is not None and self.terminal is not None:
-            self._show([(), *answer_lines(answer, self.terminal.width), ()])
-        elif answer is not None:
-            print_text(f"\n{answer}\n")
+        if self.terminal is not None:
+            Telling(self.terminal, print_line).ending(run, Kept())
+            self.terminal.print([()])
+        else:
+            self._show([outcome_line(run)])
+            print_text(f"\n{answer}\n" if answer is not None else "")
         if answer is not None and self.options.output_file is not None:
             write_durably(self.options.output_file.absolute(), answer.encode("utf-8", "replace"))
 

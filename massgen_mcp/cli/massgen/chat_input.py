@@ -17,14 +17,12 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 
 PROMPT = "You: "
 HINT = "/ for commands, @ for files"
-MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
-"""`@path` in a question: a file or directory that the agents may read."""
 
 
 class Reader(Protocol):

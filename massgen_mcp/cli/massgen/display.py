@@ -1,43 +1,13 @@
-"""What a person sees while a run goes on, and the one place where it is chosen.
+"""Which display a command line gets."""
 
-Must not know what is printed before and after a run; that is the report's business (`one_run`).
-"""
-
-import sys
 from collections.abc import Mapping
 
-import anyio
-
+from massgen_mcp.cli.asking import person_at_terminal
+from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.massgen.options import Options
-from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.cli.output import print_error
 from massgen_mcp.events import LogRecord
-from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.log_text import log_line
-
-
-class Display:
-    """Shows nothing. Everything here is called in the run's own event loop; nothing may block it."""
-
-    def started(self, run: RunHandle) -> None:
-        """The run begins; `run.state` is always up to date."""
-
-    def record(self, record: LogRecord) -> None:
-        """Something happened."""
-
-    async def refresh(self) -> None:
-        """Runs beside the run and is cancelled when it has ended: for clocks and keys."""
-        await anyio.sleep_forever()
-
-    def close(self) -> None:
-        """The run has ended, well or not. Leaves the terminal as it was."""
-
-
-class PlainLines(Display):
-    """One line per event that a person following a run wants to read: for pipes and files."""
-
-    def record(self, record: LogRecord) -> None:
-        if line := log_line(record, debug=False):
-            print_line(line)
 
 
 class DebugLines(Display):
@@ -48,25 +18,19 @@ class DebugLines(Display):
             print_error(line)
 
 
-def person_at_terminal(environ: Mapping[str, str]) -> bool:
-    """Whether somebody sits at a terminal that can do more than print lines."""
-    if environ.get("TERM", "dumb") in ("dumb", "unknown", "") or environ.get("CI"):
-        return False
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
 def shown_live(options: Options, environ: Mapping[str, str]) -> bool:
     """Whether somebody follows the run on a terminal, and may say something to it."""
-    return not (options.debug or options.automation or options.no_display) and person_at_terminal(environ)
+    quiet = options.debug or options.automation or options.no_display or options.quiet or options.plain or options.json
+    return not quiet and person_at_terminal(environ)
 
 
 def choose_display(options: Options, environ: Mapping[str, str]) -> Display:
     """The display for this command line and this standard output."""
     if shown_live(options, environ):
-        from massgen_mcp.cli.massgen.live import LiveView  # a terminal library, for terminals only
-        from massgen_mcp.cli.massgen.terminal import Terminal
+        from massgen_mcp.cli.live.terminal import Terminal
+        from massgen_mcp.cli.live.view import LiveView  # a terminal library, for terminals only
 
         return LiveView(Terminal(environ))
     if options.debug:
         return DebugLines()
-    return Display() if options.automation or options.no_display else PlainLines()
+    return Display() if options.automation or options.no_display or options.quiet else Sentences(print_error)

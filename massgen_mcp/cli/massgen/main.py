@@ -3,14 +3,20 @@
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
-from massgen_mcp.cli.massgen.options import Options, parse
+from massgen_mcp.cli.interrupt import leave_on_interrupt
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.massgen.options import Options
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    leave_on_interrupt(EXIT_INTERRUPTED)  # before anything else is imported
+    from massgen_mcp.cli.massgen.options import parse
+
     options = parse(arguments)
     from massgen_mcp.cli.boundary import guarded  # not before the command line is parsed: `--help` needs none of it
     from massgen_mcp.errors import FAULTS_OF_THE_MACHINE, MassgenError
@@ -21,8 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(guarded(lambda: _do(options), code_of=code_of, interrupted=EXIT_INTERRUPTED, debug=options.debug))
 
 
-def _do(options: Options) -> int:
+def _do(options: "Options") -> int:
     """The one thing that this command line asks for, after choosing or making the config that it needs."""
+    from dataclasses import replace
+    from pathlib import Path
+
     if options.validate is not None:
         from massgen_mcp.cli.massgen.validating import validate
 
@@ -47,9 +56,7 @@ def _do(options: Options) -> int:
             return EXIT_OK
         options = replace(options, config=str(config))
     if options.question is not None:
-        from massgen_mcp.cli.massgen.one_run import run_once
-
-        return _run(run_once, options)
+        return _ask(options)
     if options.automation:
         from massgen_mcp.errors import MassgenError
 
@@ -59,17 +66,38 @@ def _do(options: Options) -> int:
     return _run(chat, options)
 
 
-def _first_run(options: Options) -> bool:
-    """Whether somebody is at the terminal who has no config yet."""
-    if options.automation or options.config or options.models or options.backend:
+def _ask(options: "Options") -> int:
+    """One question; where there is no team for it, a person at a terminal is helped to one."""
+    from massgen_mcp.cli.asking import on_terminal
+    from massgen_mcp.cli.massgen.one_run import run_once
+    from massgen_mcp.errors import MassgenError
+
+    try:
+        return _run(run_once, options)
+    except MassgenError as error:
+        if error.code != "no_default_team" or options.automation or not on_terminal():
+            raise
+    from dataclasses import replace
+    from pathlib import Path
+
+    from massgen_mcp.cli.massgen.setup import set_up
+
+    return _run(run_once, replace(options, config=str(set_up(cwd=Path.cwd(), environ=os.environ))))
+
+
+def _first_run(options: "Options") -> bool:
+    """Whether somebody begins a conversation at the terminal who has no config yet. A question alone is just asked."""
+    if options.question is not None or options.automation or options.config or options.models or options.backend:
         return False
+    from pathlib import Path
+
     from massgen_mcp.cli.asking import on_terminal
     from massgen_mcp.config.loader import config_places, is_config
 
     return on_terminal() and not any(is_config(place) for place in config_places(Path.cwd(), os.environ))
 
 
-def _run(work: Callable[[Options], Awaitable[int]], options: Options) -> int:
+def _run(work: Callable[["Options"], Awaitable[int]], options: "Options") -> int:
     import anyio
 
     return anyio.run(work, options)

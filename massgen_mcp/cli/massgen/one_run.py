@@ -1,61 +1,78 @@
-"""One run in this process, told on standard output: as stable lines for programs, or as a plain account for people."""
+"""One run in this process, from the command line to the exit code."""
 
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 
 from massgen_mcp.cli.asking import on_terminal
-from massgen_mcp.cli.exits import EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK, EXIT_TIMEOUT
+from massgen_mcp.cli.exits import EXIT_INTERRUPTED, exit_of_foreground
+from massgen_mcp.cli.live.display import Display
 from massgen_mcp.cli.massgen.applying import apply_at_end, asks_first
+from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
-from massgen_mcp.cli.massgen.display import Display, choose_display
+from massgen_mcp.cli.massgen.display import choose_display
+from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.options import Options
+from massgen_mcp.cli.massgen.people import Account
 from massgen_mcp.cli.massgen.questions import whole_question
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.cli.massgen.team import given_of, output_file
-from massgen_mcp.cli.output import print_error, print_line, print_text
+from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
+from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models import Config
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.events import LogRecord
 from massgen_mcp.home import write_durably
-from massgen_mcp.request.build import build_request
+from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.command_sandbox import sandbox_note
-from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
-from massgen_mcp.views.checks import check_notes
-from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.spent import money_notes, spent_text
+from massgen_mcp.views.plain_text import plain
 
-MAX_LINES = 20
-"""What --automation prints, whatever happens."""
-OPENING_LINES = 6
-"""Those before the agents begin, without a note on the config."""
+
+class Reporter(Protocol):
+    """What is printed before and after a run."""
+
+    def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
+        """`team`: where it comes from and what it reaches; `notes`: what of the config was ignored."""
+        ...
+
+    def aside(self, text: str) -> None:
+        """Something that a person should know."""
+        ...
+
+    def end(self, run: RunState, made: ForegroundRun, applied: list[str]) -> None:
+        """How the run ended. `applied`: what became of the files that it changed."""
+        ...
 
 
 async def run_once(options: Options) -> int:
     """Returns the exit code. Raises `MassgenError` for whatever keeps the run from beginning."""
     question = whole_question(options.question or "")
+    reporter = _reporter(options)
     if on_terminal() and not (options.automation or options.no_logs) and (runs := await interrupted_here(Path.cwd())):
-        print_line(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
+        reporter.aside(describe_interrupted(runs, f"massgen --resume {runs[0].row.run_id}"))
     session = open_session(Path.cwd(), options.session_id) if options.session_id is not None else None
     session_id = session.session_id if session else None
     given = given_of(options, question, cwd=Path.cwd(), environ=os.environ, session_id=session_id)
+    if "@" in question and on_terminal() and not options.automation:
+        team = await adjusted_team(given)
+        given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
+    await look_before(options, request.team)
     with run_here(request) as run:
-        _announce(run.directory, request.question, request.config, request.describe_start(Path.cwd()))
-        if request.team.note:
-            print_line(f"NOTE: {request.team.note}")
+        notes = [request.team.note] if request.team.note else []
+        reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):
-            print_error(commands)
-        snapshot = await execute_shown(run, options)
-        return await _conclude(run, snapshot, options, OPENING_LINES + bool(request.team.note))
+            reporter.aside(commands)
+        return await _report(run, options, reporter)
 
 
 async def resume_run(options: Options) -> int:
@@ -66,33 +83,30 @@ async def resume_run(options: Options) -> int:
     if (output := output_file(options)) is not None:
         output.check()
     view = await run_to_continue(options.resume or "", Path.cwd())
-    directory = view.directory
+    reporter = _reporter(options)
     with continue_here(view.row, environ=os.environ) as run:
-        request = directory.read_request()
+        request = view.directory.read_request()
         told = describe_start(request.config, view.row.config, os.environ, Path.cwd())
-        _announce(directory, request.question, request.config, told)
-        snapshot = await execute_shown(run, options)
-        return await _conclude(run, snapshot, options)
+        reporter.begin(run, request.question, request.config, told, [])
+        return await _report(run, options, reporter)
 
 
-async def _conclude(run: ForegroundRun, ended: RunState, options: Options, before: int = OPENING_LINES) -> int:
-    """Tell how it ended, and bring what it changed into their files. Returns the exit code. `before`: lines so far."""
-    asked = asks_first(options)
-    applied = [] if asked else await apply_at_end(run, ended, options)
-    code = _report(ended, run.directory, options, run.note, applied, before)
-    for line in await apply_at_end(run, ended, options) if asked else ():
-        print_line(line)
-    return code
+def _reporter(options: Options) -> Reporter:
+    return Lines(options) if options.automation else Account(options)
 
 
-def _announce(directory: RunFiles, question: str, config: Config, team: str) -> None:
-    """The lines before the agents work."""
-    print_line(f"LOG_DIR: {directory.path}")
-    print_line(f"STATUS: {directory.status}")
-    print_line(f"AGENTS: {_members(config)}")
-    print_line(f"QUESTION: {preview(question)}")
-    print_line("[Coordination in progress - monitor status.json for real-time updates]")
-    print_line(f"TEAM: {team}")
+async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> int:
+    """Execute the run, write the output file, tell how it ended, and bring what it changed into the caller's files.
+    Returns the exit code.
+    """
+    snapshot = await execute_shown(run, options)
+    if snapshot.best_answer is not None and options.output_file is not None:
+        write_durably(options.output_file.absolute(), snapshot.best_answer.encode("utf-8", "replace"))
+    asks = asks_first(options)
+    reporter.end(snapshot, run, [] if asks else await apply_at_end(run, snapshot, options))
+    for told in await apply_at_end(run, snapshot, options) if asks else ():
+        reporter.aside(told)
+    return exit_of_foreground(snapshot.state)
 
 
 async def execute_shown(run: ForegroundRun, options: Options) -> RunState:
@@ -143,74 +157,3 @@ async def _refreshed(display: Display) -> None:
         with suppress(Exception):
             display.close()
         print_error(f"the display failed ({type(error).__name__}: {plain(str(error))}); the run continues")
-
-
-def _members(config: Config) -> str:
-    models = (f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents)
-    return ", ".join(f"{public_agent_name(place)} ({model})" for place, model in enumerate(models))
-
-
-def _report(run: RunState, directory: RunFiles, options: Options, note: str, applied: list[str], before: int) -> int:
-    """Tell how it ended, and write the output file. `note` comes first among the warnings. `applied`: what became of
-    the changed files. `before`: lines so far.
-    """
-    answer = run.best_answer
-    if answer is not None and options.output_file is not None:
-        write_durably(options.output_file.absolute(), answer.encode("utf-8", "replace"))
-    (*closing, last), code = _closing(run, directory, options)
-    closing += [*applied, last]
-    notes = [note] if note else []
-    for warning in [*notes, *_warnings(run, MAX_LINES - before - len(closing) - len(notes))]:
-        print_line(f"WARNING: {warning}")
-    for line in closing:
-        print_line(line)
-    if code == EXIT_OK and not options.automation and answer is not None:
-        print_line()
-        print_text(answer)
-    return code
-
-
-def _closing(run: RunState, directory: RunFiles, options: Options) -> tuple[list[str], int]:
-    """The lines from the winner on, and the exit code."""
-    seconds = run.elapsed(run.updated_at or 0.0)
-    winner = run.winner.agent if run.winner and run.final_answer else None
-    lines = [f"WINNER: {winner}"] if winner else []
-    lines.append(f"DURATION: {seconds:.1f}s")
-    lines.append(f"COST: {spent_text(run.spent)}")
-    if winner and not options.no_logs and not run.unkept:
-        lines.append(f"ANSWER_FILE: {directory.final_of(winner) / 'answer.txt'}")
-    if not options.no_logs:
-        lines.append(f"REPORT: {directory.report}")
-    if run.best_answer is not None:
-        lines.append(f"ANSWER_PREVIEW: {preview(run.best_answer)}")
-        if options.output_file is not None:
-            lines.append(f"OUTPUT_FILE: {options.output_file.absolute()}")
-    match run.state:
-        case "completed":
-            return [*lines, f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total"], EXIT_OK
-        case "timed_out":
-            return [*lines, f"TIMED_OUT: {_cause(run)}"], EXIT_TIMEOUT
-        case "cancelled":
-            return [*lines, "CANCELLED: interrupted"], EXIT_INTERRUPTED
-        case _:
-            return [*lines, f"FAILED: {_cause(run)}"], EXIT_EXECUTION
-
-
-def _warnings(run: RunState, limit: int) -> list[str]:
-    """What went wrong on the way, in at most `limit` lines."""
-    told = [f"{agent} was dropped ({reason}): {preview(message)}" for agent, reason, message in run.degraded]
-    told += map(preview, run.server_losses)
-    told += map(preview, check_notes(run))
-    if run.budget_reached:  # calls of unknown price are in the line of the cost already
-        told += money_notes(run)
-    return told if len(told) <= limit else [*told[: limit - 1], f"and {len(told) - limit + 1} more"]
-
-
-def _cause(run: RunState) -> str:
-    match run.end:
-        case RunFailed() as end:
-            return f"{end.reason}: {preview(end.message, 500)}"
-        case RunTimedOut() as end:
-            return preview(end.message, 500)
-        case _:
-            return run.state

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NoReturn
 
 from massgen_mcp import __version__
+from massgen_mcp.cli.command_line import Parser
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
@@ -18,7 +18,8 @@ AS_IT_IS = "as it is"
 
 MANUAL = """
 Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
-else one of the keys that are set. On a terminal without a config, a short dialogue sets one up. A config that came \
+else the default team: of the keys that are set, or of a local model server. Where there is none, a short dialogue on \
+a terminal sets one up. Outside of a terminal standard output has the answer alone. A config that came \
 with the directory and asks for more than is harmless waits for your consent (see --trust). Without a QUESTION \
 the interactive mode begins: a conversation of several turns, kept as a session.
 
@@ -87,6 +88,9 @@ class Options:
     automation: bool = False
     output_file: Path | None = None
     no_display: bool = False
+    quiet: bool = False
+    json: bool = False
+    plain: bool = False
     no_logs: bool = False
     debug: bool = False
     session_id: str | None = None
@@ -100,26 +104,25 @@ class Options:
     """`trust.AS_IT_IS`, or the digest that is accepted for this call."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     """A wrong command line is a configuration error, and exits as one."""
 
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_CONFIG, f"ERROR invalid_arguments: {message}\n")
+    exit_code = EXIT_CONFIG
+    quoted = "question"
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
     """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
     parser = make_parser()
     answer_shell(parser)
-    given = parser.parse_args(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
+    given = parser.parse(_with_whole_trust(sys.argv[1:] if arguments is None else arguments))
     _check_together(parser, given, named_team=bool(given.model or given.models or given.backend))
     given.models = (*filter(None, [given.model]), *given.models)
     given.checks = tuple(given.checks)
     return Options(**{one.name: getattr(given, one.name) for one in fields(Options)})
 
 
-def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, *, named_team: bool) -> None:
+def _check_together(parser: Parser, given: argparse.Namespace, *, named_team: bool) -> None:
     """Refuses options that contradict each other, in words that say what to leave out."""
     if given.config and named_team:
         parser.error("--config names a team of its own; it does not go with --model, --models or --backend")
@@ -134,6 +137,12 @@ def _check_together(parser: argparse.ArgumentParser, given: argparse.Namespace, 
             "--resume goes on with a run as it was started; it goes with --automation, --output-file, --no-display and "
             "--debug alone"
         )
+    if given.automation and (given.json or given.quiet or given.plain):
+        parser.error("--automation prints lines of its own; it does not go with --json, --quiet or --plain")
+    if given.json and given.no_logs:
+        parser.error("--json says where the files of the run are, and --no-logs keeps none; leave one of them out")
+    if given.question is None and (given.json or given.quiet):
+        parser.error("--json and --quiet print one answer; they need a QUESTION")
     if given.automation and (given.select or given.init):
         parser.error("--select and --init ask a person; --automation is for programs")
 
@@ -153,7 +162,7 @@ def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
     ]
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     parser = _Parser(
         prog="massgen",
         description="Ask a team of LLM agents; they answer, read each other and vote.",
@@ -196,6 +205,13 @@ def make_parser() -> argparse.ArgumentParser:
     output = parser.add_argument_group("output")
     output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
     output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
+    output.add_argument("--quiet", action="store_true", help="print the answer and nothing else, but errors")
+    output.add_argument(
+        "--json", action="store_true", help="print the result as one JSON document, as get_result gives it"
+    )
+    output.add_argument(
+        "--plain", action="store_true", help="sentences in place of the live view, as for screen readers"
+    )
     output.add_argument("--no-display", action="store_true", help="show nothing until the result")
     output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
     output.add_argument("--debug", action="store_true", help="tell everything, with tracebacks")

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.nearest import did_you_mean
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
@@ -24,10 +25,11 @@ def open_session(cwd: Path, session_id: str) -> SessionRecords:
     usable = is_session_id(session_id)
     known, busy = _brought_up_to_date(session) if usable else (False, False)
     if not known and not (usable and session.exist):
-        raise MassgenError(
-            "invalid_arguments",
-            f"there is no session {preview(session_id, 80)!r} in {parent}; `massgen --list-sessions` shows them",
+        near = did_you_mean(session_id, (one.session_id for one in sessions_in(parent)))
+        told = (
+            f"there is no session {preview(session_id, 80)!r} in {parent}{near}; `massgen --list-sessions` shows them"
         )
+        raise MassgenError("invalid_arguments", told)
     if busy:
         raise MassgenError("invalid_action", f"{session_id} is in use by another process; end that one first")
     return session

@@ -11,10 +11,12 @@ from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.models import AUTO_MODEL, ContextPath
 from massgen_mcp.config.providers import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.home import find_home
 from massgen_mcp.request.build import Given, adjusted_team
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.runs.preflight import MODEL_LISTS, require_models, require_room
 
 MODELS_ALONE = MappingProxyType(
     {
@@ -64,6 +66,13 @@ def given_of(
         project=project or (None if options.no_logs else cwd),
         listed=not options.no_logs,
     )
+
+
+async def look_before(options: Options, team: Team) -> None:
+    """Before a cent is spent. Raises `MassgenError` invalid_arguments, config_invalid for what would fail then."""
+    require_room(Path.cwd())
+    kept = None if options.no_logs else find_home(team.environ).path / MODEL_LISTS
+    await require_models(team.config, team.environ, kept)
 
 
 async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:

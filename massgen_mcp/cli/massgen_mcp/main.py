@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.exits import EXIT_STOPPED, exit_of_error
-from massgen_mcp.cli.massgen_mcp.options import parse
+from massgen_mcp.cli.interrupt import leave_on_interrupt
 
 if TYPE_CHECKING:
     from massgen_mcp.server.front import Front
@@ -16,6 +16,9 @@ VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    leave_on_interrupt(EXIT_STOPPED)  # before anything else is imported
+    from massgen_mcp.cli.massgen_mcp.options import parse
+
     options = parse(arguments)
     os.umask(0o077)  # whatever it writes is this user's alone
     options.front = _front() if options.verb == "serve" and options.transport == "stdio" else None

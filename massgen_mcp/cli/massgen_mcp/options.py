@@ -2,15 +2,14 @@
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
 
 from massgen_mcp import __version__
+from massgen_mcp.cli.command_line import Parser
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
@@ -76,19 +75,17 @@ STATES = ("queued", "running", "input_required", "completed", "failed", "cancell
 VIEWS = ("summary", "full", "votes", "diff")
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(Parser):
     """A wrong command line has an exit code of its own, because 2 is what `wait` says of a run that goes on."""
 
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(EXIT_USAGE, f"ERROR invalid_arguments: {message}\n")
+    exit_code = EXIT_USAGE
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What was given; `verb` is `serve` when none was. Exits for --help, --version and whatever is wrong."""
     parser = make_parser()
     answer_shell(parser)
-    options = parser.parse_args(arguments)
+    options = parser.parse(arguments)
     options.verb = options.verb or "serve"
     if options.verb == "serve" and options.transport == "stdio":
         for option in HTTP_OPTIONS:
@@ -98,7 +95,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     parser = _Parser(
         prog="massgen-mcp",
         description="Serve MCP tools that delegate a hard question to a team of LLM agents, and operate their runs.",
@@ -132,7 +129,8 @@ def make_parser() -> argparse.ArgumentParser:
     about_run("status", "show what a run is doing now")
     wait = about_run("wait", "wait until a run has ended or needs an answer")
     wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
-    about_run("watch", "follow a run; leaving does not end it")
+    watch = about_run("watch", "follow a run, on a terminal in the live view; leaving does not end it")
+    watch.add_argument("--plain", action="store_true", help="sentences in place of the live view, for screen readers")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
     what.add_argument(

@@ -242,7 +242,7 @@ class _Pages:
             status=view.state,
             outcome=run.outcome or (run.winner.outcome if run.winner else None),
             reason=led.reason,
-            winner=id_of(run, run.winner.agent) if run.winner else None,
+            winner=run.author if run.answered_by else id_of(run, run.winner.agent) if run.winner else None,
             team=team_of_run(run),
             files=files,
             checks=led.checks or None,
@@ -296,8 +296,8 @@ def _paths(view: RunView, agent: str | None) -> dict[str, str]:
     """Absolute paths of what exists: the run directory, the final answer, the report, and the asked agent's answer."""
     run, directory = view.snapshot, view.directory
     paths = {"run_directory": str(directory.path)}
-    if run.winner and run.final_answer and not run.unkept:
-        paths["final_answer"] = str(directory.final_of(run.winner.agent) / "answer.txt")
+    if run.answered_by and not run.unkept:
+        paths["final_answer"] = str(directory.final_of(run.answered_by) / "answer.txt")
     if run.best_changes is not None and run.best_changes.patch is not None:
         paths["patch"] = str(directory.path / run.best_changes.patch)
     if run.ended_at is not None and (directory.report.exists() or time.time() < run.ended_at + REPORT_SECONDS):

@@ -3,8 +3,8 @@
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
+from massgen_mcp.cli.live.display import FollowedRun
 from massgen_mcp.events import BudgetRaised, CallerSaid, InputGiven, InputKind, InputRequired, LogRecord
-from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.plain_text import plain
 
 
@@ -14,11 +14,11 @@ class Words:
     def __init__(self) -> None:
         self.typed: str | None = None
         self.typing = Condition(lambda: self.typed is not None)
-        self._run: RunHandle | None = None
+        self._run: FollowedRun | None = None
         self._order = 0
         """Number of the last order. Those that are typed count down from 0, those of the run store up."""
 
-    def started(self, run: RunHandle) -> None:
+    def started(self, run: FollowedRun) -> None:
         self._run = run
         self._order = min((_order(record) for record in run.past), default=0)
         if run.state.input_required is not None:
@@ -31,14 +31,13 @@ class Words:
             self.typed = None
 
     def bind(self, keys: KeyBindings) -> None:
-        keys.add("s", filter=~self.typing)(self._begin)
         keys.add("<any>", filter=self.typing)(self._add)
         keys.add("<bracketed-paste>", filter=self.typing)(self._add)
         keys.add("backspace", filter=self.typing)(self._erase)
         keys.add("enter", filter=self.typing)(self._send)
         keys.add("escape", filter=self.typing, eager=True)(self._leave)
 
-    def _begin(self, _: KeyPressEvent) -> None:
+    def begin(self, _: KeyPressEvent) -> None:
         self.typed = ""
 
     def _add(self, pressed: KeyPressEvent) -> None:

@@ -12,6 +12,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style as ToolkitStyle
 
+from massgen_mcp.views.answer_text import as_written
 from massgen_mcp.views.styled import Line, Style
 
 _COLOURS: dict[Style, str] = {
@@ -23,9 +24,13 @@ _COLOURS: dict[Style, str] = {
     "good": "ansigreen",
     "bad": "ansired bold",
     "accent": "ansimagenta",
+    "emphasis": "italic",
+    "keyword": "ansimagenta",
+    "name": "ansiblue",
+    "number": "ansicyan",
 }
 
-_ASCII = str.maketrans("┌┐└┘─│├╭╮╰╯…·✓✗★◆↻→•", "++++-|+++++.-+x*o~>-")
+_ASCII = str.maketrans("┌┐└┘─│├╭╮╰╯…·✓✗★◆↻→•≠▌▏", "++++-|+++++.-+x*o~>-!|_")
 
 
 class Terminal:
@@ -34,6 +39,7 @@ class Terminal:
     def __init__(self, environ: Mapping[str, str]) -> None:
         stream = sys.stdout
         plain = bool(environ.get("NO_COLOR"))
+        self.coloured = not plain
         self.unicode = stream.encoding.lower().replace("-", "").startswith("utf")
         self.depth = ColorDepth.DEPTH_1_BIT if plain else ColorDepth.DEPTH_4_BIT
         self.style = ToolkitStyle([] if plain else [(f"m-{style}", look) for style, look in _COLOURS.items()])
@@ -59,6 +65,14 @@ class Terminal:
                 for span in line
             ]
         return text
+
+    def text(self, markdown: str, width: int | None = None) -> list[Line]:
+        """What a model wrote, rendered; without colours as it was written: marks then say what colours would."""
+        if not self.coloured:
+            return as_written(markdown, width or self.width)
+        from massgen_mcp.views.markdown import rendered  # a library of its own, for terminals only
+
+        return rendered(markdown, width or self.width)
 
     def print(self, lines: Iterable[Line]) -> None:
         """Lines into the scrollback."""

@@ -18,49 +18,56 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
-from prompt_toolkit.renderer import CPR_Support
 
-from massgen_mcp.cli.massgen.display import Display
-from massgen_mcp.cli.massgen.live_words import Words
-from massgen_mcp.cli.massgen.terminal import Terminal
+from massgen_mcp.cli.live.display import Display, FollowedRun
+from massgen_mcp.cli.live.keys import Keys
+from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.events import InputRequired, LogRecord, TextDelta
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.execute import RunHandle
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.live_events import event_line
 from massgen_mcp.views.live_view import live_view
-from massgen_mcp.views.styled import Line, Span, clip_line, text_of, wrap
+from massgen_mcp.views.styled import Line, Span, clip_line, line, text_of, width_of, wrap
 
 REFRESH_SECONDS = 0.1
 SETTLE_SECONDS = 0.2
 """A window that has not changed for so long is taken as settled."""
+PLACE_SECONDS = 1.0
+"""So long a terminal may take to tell where the frame is."""
 
 
 class LiveView(Display):
-    """Ctrl-C is passed on as the signal that it stands for; who executes the run heeds it."""
+    """Ctrl-C is passed on as the signal that it stands for; with `leaves` it does not end the run."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, *, leaves: bool = False) -> None:
         self._terminal = terminal
-        self._run: RunHandle | None = None
+        self._run: FollowedRun | None = None
         self._doing = Activities()
         self.records: list[LogRecord] = []
         """What has happened so far, streamed text left out."""
         self._waiting: list[Line] = []
         self._app: Application[None] | None = None
-        self._words = Words()
+        self._keys = Keys(self.show, self._history, lambda: terminal.width, leaves=leaves)
+        self._rendered: tuple[str, int, list[Line]] = ("", 0, [])
+        """The words of the followed agent, as they were drawn last."""
+        self._room_above = 0
+        """Empty rows between what was printed last and the frame, to be printed into."""
+        self._closed = False
+        self._kept_from_edge = False
+        self._placed_by = 0.0
         self._size: tuple[int, int] | None = None
         self._changed_at: float | None = None
         """When the window changed last, until it has settled."""
 
-    def started(self, run: RunHandle) -> None:
+    def started(self, run: FollowedRun) -> None:
         self._run = run
         self.records = [record for record in run.past if not isinstance(record.event, TextDelta)]
         open_question = run.state.input_required
         for record in self.records:
             if record.event is open_question and (told := event_line(record, run.state)):
                 self._waiting += self._kept(record, told)
-        self._words.started(run)
+        self._keys.started(run)
 
     def record(self, record: LogRecord) -> None:
         self._doing.apply(record)
@@ -69,7 +76,7 @@ class LiveView(Display):
         self.records.append(record)
         if told := event_line(record, self._run.state):
             self._waiting += self._kept(record, told)
-        self._words.record(record)
+        self._keys.words.record(record)
 
     def _kept(self, record: LogRecord, told: Line) -> list[Line]:
         """A question is kept whole, because somebody has to answer it; everything else in one line."""
@@ -78,17 +85,21 @@ class LiveView(Display):
             return [clip_line(told, width)]
         return [(Span(part, "accent"),) for part in wrap(text_of(told), width, indent=2)]
 
+    def note(self, text: str) -> None:
+        self.show([line(Span(text, "bad"))])
+
     async def refresh(self) -> None:
         app = self._application()
+        self._place()
         running = anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._show, app, running.set)
             try:
                 await running.wait()
-                await self._keep_from_edge(app)
                 while True:
                     await anyio.sleep(REFRESH_SECONDS)
                     await self._settle(app)
+                    self._keep_from_edge(app)
                     self._print_waiting(app)
                     app.invalidate()
             finally:
@@ -98,6 +109,7 @@ class LiveView(Display):
                         app.exit()
 
     def close(self) -> None:
+        self._closed = True
         if self._app is not None and self._app.is_running:  # the process is leaving in a hurry
             self._app.renderer.erase()
             self._app.input.cooked_mode().__enter__()
@@ -107,8 +119,7 @@ class LiveView(Display):
 
     def _application(self) -> Application[None]:
         keys = KeyBindings()
-        keys.add("r", filter=~self._words.typing)(self._print_table)
-        self._words.bind(keys)
+        self._keys.bind(keys)
         keys.add("c-c")(_interrupt)
         control = FormattedTextControl(self._frame, show_cursor=False)
         app: Application[None] = Application(
@@ -134,7 +145,8 @@ class LiveView(Display):
                 running()
 
     def _frame(self) -> FormattedText:
-        if self._run is None or not self._run.state.agents or self._changed_at is not None:
+        placed = self._kept_from_edge or anyio.current_time() > self._placed_by
+        if self._run is None or self._changed_at is not None or not placed:
             return FormattedText()
         return self._terminal.formatted(self._lines())
 
@@ -142,8 +154,20 @@ class LiveView(Display):
         if self._run is None:
             return []
         width, height = self._terminal.width, self._terminal.height
-        run, now = self._run.state, time.time()
-        return live_view(run, self._doing, width=width, height=height, now=now, typed=self._words.typed)
+        return live_view(
+            self._run.state,
+            self._doing,
+            width=width,
+            height=height,
+            now=time.time(),
+            controls=self._keys.controls,
+            rendering=self._rendering,
+        )
+
+    def _rendering(self, text: str, width: int) -> list[Line]:
+        if self._rendered[:2] != (text, width):
+            self._rendered = (text, width, self._terminal.text(text, width))
+        return self._rendered[2]
 
     # -- the window ---------------------------------------------------------------------------------------------------
 
@@ -160,23 +184,27 @@ class LiveView(Display):
         while anyio.current_time() - self._changed_at < SETTLE_SECONDS:
             await anyio.sleep(SETTLE_SECONDS / 4)
             self._notice_size(app)
-        await self._keep_from_edge(app)
         self._changed_at = None
+        self._place()
 
-    async def _keep_from_edge(self, app: Application[None]) -> None:
-        if not self._terminal.in_tmux or app.renderer.cpr_support == CPR_Support.NOT_SUPPORTED:
+    def _place(self) -> None:
+        """From now on the frame waits until it is known to be away from the edge, or for so long."""
+        self._kept_from_edge = not self._terminal.in_tmux
+        self._placed_by = anyio.current_time() + PLACE_SECONDS
+
+    def _keep_from_edge(self, app: Application[None]) -> None:
+        """As soon as the terminal has told where the frame is, after the start and after each change of the window."""
+        if self._kept_from_edge or not app.renderer.height_is_known:
             return
-        with anyio.move_on_after(SETTLE_SECONDS):
-            while not app.renderer.height_is_known:  # noqa: ASYNC110 - the terminal's reply is no event of ours
-                await anyio.sleep(0.01)
-        if not app.renderer.height_is_known:
-            return
+        self._kept_from_edge = True
+        self._room_above = min(self._room_above, app.renderer.rows_above_layout)
         rows = len(self._lines())
         missing = min(2 * rows, self._terminal.height - rows) - app.renderer.rows_above_layout
         if missing > 0:
             app.renderer.erase()
             app.output.write_raw("\r\n" * missing)
             app.output.flush()
+            self._room_above += missing
 
     # -- the scrollback -----------------------------------------------------------------------------------------------
 
@@ -185,15 +213,25 @@ class LiveView(Display):
             app.renderer.erase()
             self._flush()
 
-    def _flush(self) -> None:
-        lines, self._waiting = self._waiting, []
-        self._terminal.print(lines)
+    def show(self, lines: Sequence[Line]) -> None:
+        """Lines for the scrollback, printed at the next refresh or when the view is closed."""
+        self._waiting += lines
 
-    def _print_table(self, pressed: KeyPressEvent) -> None:
-        if self._run is not None:
-            pressed.app.renderer.erase()
-            self._flush()
-            self._terminal.print(history_lines(self._run.state, self.records, self._terminal.width))
+    def _flush(self) -> None:
+        """Into the empty rows above the frame, as far as there are some; the cursor is on the frame's first row."""
+        lines, self._waiting = self._waiting, []
+        output = self._terminal.output
+        if self._room_above:
+            output.cursor_up(self._room_above)
+        self._terminal.print(lines)
+        taken = sum(max(1, -(-width_of(text_of(one)) // self._terminal.width)) for one in lines)
+        self._room_above = max(0, self._room_above - taken)
+        if self._room_above and not self._closed:
+            output.cursor_down(self._room_above)
+        output.flush()
+
+    def _history(self) -> Sequence[Line]:
+        return history_lines(self._run.state, self.records, self._terminal.width) if self._run else []
 
 
 def history_lines(run: RunState, records: Sequence[LogRecord], width: int) -> list[Line]:

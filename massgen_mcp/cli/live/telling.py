@@ -1,0 +1,57 @@
+"""What a person is told before and after a run: on a terminal in colours, elsewhere as plain sentences."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from massgen_mcp.cli.output import print_text
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.views.answer_text import outcome_line
+from massgen_mcp.views.ending import Kept, ending_lines
+from massgen_mcp.views.styled import Line, Span, text_of, wrap
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
+_UNBROKEN = 10_000
+"""Columns where there is no terminal: whoever shows a sentence breaks it, a screen reader reads it as it is."""
+_SIGNS = "★✗≠✓•! "
+
+
+def kept_of(run: RunState, directory: RunFiles, *, copy: Path | None = None, listed: bool = True) -> Kept:
+    """What is left of a run in its directory."""
+    answer = directory.final_of(run.answered_by) / "answer.txt" if run.answered_by and not run.unkept else None
+    return Kept(directory.path, answer, copy, directory.report, listed=listed)
+
+
+class Telling:
+    """`say` prints one sentence where there is no terminal."""
+
+    def __init__(self, terminal: "Terminal | None", say: Callable[[str], object]) -> None:
+        self._terminal, self._say = terminal, say
+
+    def aside(self, text: str) -> None:
+        """A sentence beside what was asked for."""
+        self._lines([(Span(part, "dim"),) for part in wrap(text, self._width, indent=2)])
+
+    def ending(self, run: RunState, kept: Kept) -> None:
+        """The answer, on standard output, and around it how the run ended."""
+        self._lines([(), outcome_line(run), ()])
+        if run.best_answer is not None and self._terminal is not None:
+            self._terminal.print([*self._terminal.text(run.best_answer), ()])
+        elif run.best_answer is not None:
+            print_text(run.best_answer)
+        self._lines(ending_lines(run, kept, self._width))
+
+    @property
+    def _width(self) -> int:
+        return self._terminal.width if self._terminal else _UNBROKEN
+
+    def _lines(self, lines: Sequence[Line]) -> None:
+        if self._terminal is not None:
+            self._terminal.print(lines)
+            return
+        for one in lines:
+            if text := text_of(one).lstrip(_SIGNS):
+                self._say(text)

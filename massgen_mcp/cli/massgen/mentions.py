@@ -1,0 +1,48 @@
+"""`@path` in a question that somebody types: the agents may read that file or directory in this run."""
+
+import re
+from pathlib import Path
+
+from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.errors import MassgenError
+
+_MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")
+_TRAILING = ".,;:!?)]}'\""
+_IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif"})
+
+
+def mentioned_paths(question: str, config: Config, cwd: Path) -> tuple[ContextPath, ...]:
+    """Every path that the question names as `@path`, besides the config's own.
+
+    An @ before something that is no path stays a word. Raises `MassgenError` invalid_action for a path outside of the
+    directory, for an image, and if the agents have no file tools.
+    """
+    known = {context.path for context in config.orchestrator.context_paths}
+    found = [path for word in _MENTION.findall(question) if (path := _path(word, cwd)) and str(path) not in known]
+    for path in found:
+        _check(path, config, cwd.resolve())
+    return tuple(ContextPath(path=path) for path in dict.fromkeys(map(str, found)))
+
+
+def _check(path: Path, config: Config, cwd: Path) -> None:
+    if not path.is_relative_to(cwd):
+        told = f"@{path}: only what is in {cwd} can be named so; the config may name more under `context_paths`"
+        raise MassgenError("invalid_action", told)
+    if path.suffix.lower() in _IMAGES:
+        models = ", ".join(dict.fromkeys(f"{agent.backend.type}/{agent.backend.model}" for agent in config.agents))
+        told = f"@{path.name} is an image, and the models here are sent text alone ({models}); say what it shows"
+        raise MassgenError("invalid_action", told)
+    if not config.orchestrator.enable_filesystem:
+        raise MassgenError("invalid_action", f"@{path}: these agents have no file tools (enable_filesystem: false)")
+
+
+def _path(word: str, cwd: Path) -> Path | None:
+    """The existing path that a word means, also if punctuation follows it."""
+    for name in dict.fromkeys((word, word.rstrip(_TRAILING))):
+        try:
+            path = (cwd / Path(name).expanduser()).resolve() if name else None
+            if path is not None and path.exists():
+                return path
+        except (OSError, ValueError, RuntimeError):
+            continue
+    return None

@@ -1,0 +1,150 @@
+"""What is looked at before a run begins and a cent is spent: whether servers have the models, and room on the disk.
+
+A server that says nothing, or too late, is no reason not to begin: the run itself will tell.
+"""
+
+import difflib
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import anyio
+
+from massgen_mcp.backends.registry import NO_KEY
+from massgen_mcp.config.key_hosts import asked_by, find_key
+from massgen_mcp.config.local_servers import listed_models, read_reply
+from massgen_mcp.config.model_lists import ListedModel, compatible_models, fields_in
+from massgen_mcp.config.models import (
+    AUTO_MODEL,
+    AzureBackendConfig,
+    ClaudeCodeBackendConfig,
+    Config,
+    HttpBackend,
+    LocalServerConfig,
+    OllamaBackendConfig,
+)
+from massgen_mcp.config.providers import provider_for
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.directory import write_durably
+
+if TYPE_CHECKING:
+    import httpx2
+
+MODEL_LISTS = "model_lists.json"
+"""In the state directory: the lists that were read before."""
+SECONDS = 2.0
+"""So long a server may take to list its models."""
+KEPT_SECONDS = 24 * 3600
+LEAST_FREE_BYTES = 50 << 20
+_MOST_NAMED = 6
+_VARIANTS = ("-", ":", "@")
+"""What stands between a model's name and a date, a size or an option."""
+
+
+def require_room(place: Path) -> None:
+    """Raises `MassgenError` invalid_arguments if the disk that holds `place` is as good as full."""
+    there = next(path for path in (place, *place.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < LEAST_FREE_BYTES:
+        told = f"only {free >> 20} MB are free at {there}, and a run needs {LEAST_FREE_BYTES >> 20}"
+        raise MassgenError("invalid_arguments", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
+
+
+async def require_models(config: Config, environ: Mapping[str, str], kept: Path | None) -> None:
+    """Raises `MassgenError` config_invalid for models that their servers do not have. `kept`: the file with the lists
+    that were read before; None: nothing is to be left.
+    """
+    lists = _read(kept) if kept else {}
+    unknown: dict[str, list[tuple[str, HttpBackend]]] = {}
+    for agent in config.agents:
+        for backend in asked_by([agent.backend]):
+            if isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig) or backend.model == AUTO_MODEL:
+                continue  # they have no list, or no name to look for
+            address = provider_for(backend, environ).base_url
+            if address and not _has(lists.get(address, ()), backend.model):
+                unknown.setdefault(address, []).append((agent.id, backend))
+    read: dict[str, list[str]] = {}
+
+    async def ask(address: str, backend: HttpBackend) -> None:
+        with anyio.move_on_after(SECONDS):
+            read[address] = await _listed(backend, address, environ)
+
+    async with anyio.create_task_group() as tasks:
+        for address, asking in unknown.items():
+            tasks.start_soon(ask, address, asking[0][1])
+    found = {address: names for address, names in read.items() if names}
+    if found and kept:
+        _keep(kept, {**lists, **found})
+    missing = [
+        _told(agent, address, backend.model, names)
+        for address, names in found.items()
+        for agent, backend in unknown[address]
+        if not _has(names, backend.model)
+    ]
+    if missing:
+        raise MassgenError("config_invalid", "\n".join(missing))
+
+
+async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
+    from massgen_mcp.backends.http import listing_client  # with the HTTP stack, for who asks a server
+
+    root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
+    async with listing_client(key) as client:
+        if isinstance(backend, LocalServerConfig | OllamaBackendConfig):
+            return [model.name for model in await listed_models(client, backend.type, address)]
+        match provider_for(backend, environ).wire:
+            case "messages":
+                client.headers.update({"x-api-key": key, "anthropic-version": "2023-06-01"})
+                return await _compatible(client, f"{root.removesuffix('/v1')}/v1/models?limit=1000")
+            case "gemini":
+                client.headers["x-goog-api-key"] = key
+                body = await read_reply(client, "GET", f"{root}/models?pageSize=1000")
+                models = cast("list[dict[str, object]]", fields_in(body).get("models") or [])
+                return [str(model.get("name", "")).removeprefix("models/") for model in models]
+            case _:
+                return await _compatible(client, f"{root}/models")
+
+
+async def _compatible(client: "httpx2.AsyncClient", url: str) -> list[str]:
+    return [model.name for model in compatible_models(await read_reply(client, "GET", url))]
+
+
+def _has(names: Sequence[str], wanted: str) -> bool:
+    """Also under a name with a date, a size or an option behind it, or with its publisher before it."""
+    from massgen_mcp.backends.local_server import meant_model  # as above
+
+    if meant_model(wanted, [ListedModel(name) for name in names]) is not None:
+        return True
+    model = wanted.removeprefix("models/")
+    return any(
+        name == model or name.startswith(tuple(model + one for one in _VARIANTS)) or model.startswith(name)
+        for name in names
+    )
+
+
+def _told(agent: str, address: str, model: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(model, names, n=1, cutoff=0.4)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    hint = f"did you mean {near[0]}? It has" if near else "it has"
+    return f"agent '{agent}': {address} has no model '{model}'; {hint} {', '.join(names[:_MOST_NAMED])}{more}"
+
+
+# -- the lists that were read before ----------------------------------------------------------------------------------
+
+
+def _read(kept: Path) -> dict[str, list[str]]:
+    """Names by address; none where the file is not there, is old, or is no such file."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        if time.time() - kept.stat().st_mtime < KEPT_SECONDS:
+            lists = cast("dict[str, list[str]]", json.loads(kept.read_bytes()))
+            return {address: [str(name) for name in names] for address, names in lists.items()}
+    return {}
+
+
+def _keep(kept: Path, lists: Mapping[str, Sequence[str]]) -> None:
+    with suppress(OSError):  # the next run reads them again
+        write_durably(kept, json.dumps(lists).encode())

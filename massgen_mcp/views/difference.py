@@ -1,0 +1,36 @@
+"""What differs between two answers, line by line. Pure."""
+
+import difflib
+
+from massgen_mcp.events import AnswerSubmitted
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.plain_text import plain
+from massgen_mcp.views.styled import Line, Span, Style, wrap
+from massgen_mcp.views.votes_text import name_of
+
+MAX_LINES = 200
+_CONTEXT = 2
+_STYLES: dict[str, Style] = {"+": "good", "-": "bad", "@": "dim"}
+
+
+def answers_to_compare(run: RunState, one: str, other: str) -> tuple[AnswerSubmitted, AnswerSubmitted] | None:
+    """The newest answers of two agents; of one agent its last two. None where there are not two."""
+    first, second = run.agents[one].answers, run.agents[other].answers
+    if one == other:
+        return (first[-2], first[-1]) if len(first) > 1 else None
+    return (first[-1], second[-1]) if first and second else None
+
+
+def difference_lines(run: RunState, old: AnswerSubmitted, new: AnswerSubmitted, width: int) -> list[Line]:
+    """`-` stands in front of what only `old` says, `+` in front of what only `new` says."""
+    title = f"{name_of(run, old.agent)} ({old.label}) → {name_of(run, new.agent)} ({new.label})"
+    rows = [*difflib.unified_diff(_lines(old, width), _lines(new, width), n=_CONTEXT, lineterm="")][2:]
+    lines: list[Line] = [(Span(f"Difference: {plain(title)}", "title"),)]
+    lines += [(Span(row, _STYLES.get(row[:1], "")),) for row in rows[:MAX_LINES]]
+    if len(rows) > MAX_LINES:
+        lines.append((Span(f"… and {len(rows) - MAX_LINES} more lines", "dim"),))
+    return lines if rows else [*lines, (Span("The two say the same, word for word.", "dim"),)]
+
+
+def _lines(answer: AnswerSubmitted, width: int) -> list[str]:
+    return [part for row in answer.content.splitlines() for part in wrap(row.expandtabs(4), width - 1)]

@@ -1,0 +1,81 @@
+"""What a person reads when a run has ended, beside its answer: votes, cost, files, and what to do next. Pure."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.events import RunFailed
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.checks import check_notes
+from massgen_mcp.views.plain_text import plain, preview
+from massgen_mcp.views.remedies import remedy
+from massgen_mcp.views.spent import money_notes, spent_text
+from massgen_mcp.views.styled import Line, Span, wrap
+from massgen_mcp.views.votes_text import name_of, votes_lines
+
+_LABEL = 7
+_MESSAGE = 300
+_SHORT_ID = 12
+"""Characters of a run's id that tell it from others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of a run: absolute paths, None where there is nothing, and whether it is in the list of runs."""
+
+    directory: Path | None = None
+    answer: Path | None = None
+    copy: Path | None = None
+    """The file that the caller wanted the answer in."""
+    report: Path | None = None
+    """The run as a page to look at."""
+    listed: bool = False
+
+
+def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
+    """The votes as sentences, dissent first; who failed and what helps; cost; files; the next step."""
+    lines: list[Line] = []
+    if len(run.agents) > 1 and (votes := votes_lines(run, width)):
+        lines += [(Span("Votes", "title"),), *votes, ()]
+    for agent, reason, message in run.degraded:
+        lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
+    for loss in (*run.server_losses, *check_notes(run)):
+        lines += _row("!", preview(loss, _MESSAGE), width)
+    lines += [row for help_ in _helps(run) for row in _row("", help_, width)]
+    lines += _row("Cost", spent_text(run.spent), width)
+    if run.budget_reached:
+        lines += [row for note in money_notes(run) for row in _row("", note, width)]
+    for path in filter(None, (kept.copy, kept.answer)):
+        lines.append((Span(f"{'Answer':<{_LABEL}}", "dim"), Span(plain(str(path)))))
+    for label, path in (("Page", kept.report), ("Files", kept.directory)):
+        if path is not None:
+            lines.append((Span(f"{label:<{_LABEL}}", "dim"), Span(plain(str(path)))))
+    if kept.listed:
+        lines += _row("Next", _next_step(run), width)
+    return lines
+
+
+def _helps(run: RunState) -> list[str]:
+    """What helps against the failures, each once."""
+    helps = [remedy(gone.reason, _keys(run.agents[gone.agent].info.backend)) for gone in run.dropped]
+    if isinstance(run.end, RunFailed) and run.end.reason not in {gone.reason for gone in run.dropped}:
+        helps.append(remedy(run.end.reason))
+    return list(dict.fromkeys(helps))
+
+
+def _keys(backend: str) -> tuple[str, ...]:
+    """The variables that may hold the key for this type of backend."""
+    return next((row.key_variables for row in PROVIDERS if backend in (row.type, *row.aliases)), ())
+
+
+def _next_step(run: RunState) -> str:
+    run_id = run.run_id[:_SHORT_ID]
+    if run.answers:
+        return f"`massgen-mcp result {run_id} --view full` shows every answer and vote"
+    return f"`massgen-mcp status {run_id}` shows what became of each agent"
+
+
+def _row(label: str, text: str, width: int) -> list[Line]:
+    head, *rest = wrap(text, width - _LABEL)
+    style = "bad" if label == "!" else "dim"
+    return [(Span(f"{label:<{_LABEL}}", style), Span(head)), *((Span(" " * _LABEL + row),) for row in rest)]

@@ -1,0 +1,43 @@
+"""What a person can do about an agent or a run that failed: the setting or the command that changes it. Pure."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from massgen_mcp.errors import DropReason, FailureReason
+
+
+def remedy(reason: FailureReason | DropReason, keys: Sequence[str] = ()) -> str:  # noqa: C901 - one case per reason, nothing else
+    """One sentence. `keys`: variables that may hold the key of whoever failed."""
+    match reason:
+        case "auth" if keys:
+            return f"Set {' or '.join(keys)} to a key that is right; `massgen-mcp doctor` shows which are set."
+        case "auth":
+            return "Set the right key; `massgen-mcp doctor` names the variable of each provider."
+        case "quota_exhausted":
+            return "Add credit at the provider, or ask other models with --models."
+        case "rate_limited":
+            return "Wait, or ask fewer agents at once: `limits` in the config, or --num-agents."
+        case "model_not_found":
+            return "Correct `model` in the config or --models; `massgen-mcp doctor` lists what local servers have."
+        case "unreachable":
+            return "Start the server or correct `base_url`; `massgen-mcp doctor` tries the local ones."
+        case "tools_unsupported" | "context_too_small":
+            return "Ask another model with --models, or start the server with a larger context."
+        case "timeout":
+            return "Raise `timeout_settings` in the config."
+        case "budget":
+            return "Raise `budget: max_usd` in the config."
+        case "no_quorum" | "no_answer" | "no_action" | "bad_reply":
+            return "Ask other models with --models; `massgen-mcp result` shows what was written."
+        case "sandbox_denied":
+            return "`massgen-mcp doctor` says what this machine lacks for commands of agents."
+        case "config_invalid" | "bad_request":
+            return "Correct the config; `massgen --validate FILE` shows every error of it."
+        case "runner_lost":
+            return "Continue it with `massgen --resume` or `massgen-mcp resume`."
+        case "provider_error":
+            return "Ask again later, or ask other models with --models."
+        case "internal":
+            return "`massgen-mcp doctor` looks for a cause on this machine; --debug tells more."
+        case _:
+            assert_never(reason)

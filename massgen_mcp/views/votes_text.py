@@ -1,0 +1,46 @@
+"""The votes of a run as sentences for people, dissent first. Pure."""
+
+from massgen_mcp.run_state.agents import Vote
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.sentences import decided_beyond_votes
+from massgen_mcp.views.styled import Line, Span, wrap
+from massgen_mcp.views.unmarked import unmarked
+
+
+def votes_lines(run: RunState, width: int) -> list[Line]:
+    """One sentence for each standing vote, with its reason, in lines of at most `width` columns. With a winner known
+    those come first that wanted something else; until then they stand in the order of voting.
+    """
+    dissent = [vote for vote in _votes(run) if run.winner and vote.label not in run.agreed]
+    rest = [vote for vote in _votes(run) if vote not in dissent]
+    lines = [_told(run, vote, width, dissent=True) for vote in dissent]
+    lines += [_told(run, vote, width, dissent=False) for vote in rest]
+    if run.winner is not None:
+        lines += [_wrapped(f"{said[0].upper()}{said[1:]}.", width, "") for said in decided_beyond_votes(run.winner)]
+    return [row for rows in lines for row in rows]
+
+
+def name_of(run: RunState, agent: str) -> str:
+    """As the config calls it."""
+    return run.agents[agent].info.id
+
+
+def _votes(run: RunState) -> list[Vote]:
+    return [*run.votes.values(), *run.run_off_votes.values()]
+
+
+def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
+    author = run.coordination.author(vote.label)
+    whose = "its own answer" if author == vote.voter else f"{name_of(run, author)}'s answer"
+    verb = "disagrees and votes for" if dissent else "votes for"
+    reason = f": {said}" if (said := unmarked(vote.reason)) else ""
+    again = " in the run-off" if vote in run.run_off_votes.values() else ""
+    sentence = f"{name_of(run, vote.voter)} {verb} {whose} ({vote.label}){again}{reason}"
+    return _wrapped(sentence, width, "busy" if dissent else "good")
+
+
+def _wrapped(text: str, width: int, style: str) -> list[Line]:
+    mark = {"busy": "≠ ", "good": "✓ "}.get(style, "• ")
+    head, *rest = wrap(text, width - 2, indent=0)
+    first: Line = (Span(mark, "busy" if style == "busy" else "good" if style == "good" else "dim"), Span(head))
+    return [first, *((Span(f"  {row}"),) for row in rest)]
