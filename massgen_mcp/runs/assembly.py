@@ -31,7 +31,7 @@ from massgen_mcp.runs.answers import AnswerGallery
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.working_copies import WorkingCopies
-from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName
+from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName, Shown
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
 from massgen_mcp.tools.files import file_tools
@@ -53,6 +53,8 @@ class CommandAccess:
     choices: Mapping[CommandsConfig, Choice]
     hidden: tuple[Path, ...]
     """What no command ever sees."""
+    linked: tuple[Shown, ...] = ()
+    """What lies in the context paths alone, where the copies of agents have links to it."""
 
     def commands(
         self, config: CommandsConfig, workspace: Workspace, place: Path, scratch: Path
@@ -61,7 +63,7 @@ class CommandAccess:
         choice = self.choices.get(config)
         if choice is None or choice.level is None:
             return None
-        rules = _command_rules(config, choice.level, choice.image, self.hidden)
+        rules = replace(_command_rules(config, choice.level, choice.image, self.hidden), linked=self.linked)
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return Commands(workspace, place, scratch, rules, self.host), notes
 
@@ -136,6 +138,8 @@ def assemble(
     """
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
+    if command_access is not None and copies is not None:
+        command_access = replace(command_access, linked=copies.shared)
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
     nested_runs = _nested_runs(request, nested_host)

@@ -1,6 +1,6 @@
 """Makes what judges the files of a run's answers: its checks, their sandbox, and what they see beside a tree."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from massgen_mcp.request.sandboxes import sandbox_of_checks
 from massgen_mcp.runs.assembly import check_rules
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.working_copies import WorkingCopies
-from massgen_mcp.sandbox import WORKSPACE, Image, LevelName, Shown
+from massgen_mcp.sandbox import Image, LevelName, Shown
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -59,7 +59,7 @@ def _judge(
     remove_tree(place)  # of a process that was lost
     shown: list[Shown] = []
     secret: list[Path] = []
-    for one in _shared(copies):
+    for one in copies.shared:
         found = _secrets_in(one.host)
         if found is not None:
             shown.append(one)
@@ -71,13 +71,6 @@ def _judge(
         check_rules(config.orchestrator, level, unpacked, (*hidden, *secret)),
         shown=tuple(shown),
     )
-
-
-def _shared(copies: WorkingCopies) -> Iterator[Shown]:
-    """What git ignores, as the caller has it, in its place in a check-out."""
-    for directory in copies.base.directories:
-        for below in directory.shared:
-            yield Shown(Path(directory.path, below), f"{WORKSPACE}/{directory.name}/{below}")
 
 
 def _secrets_in(directory: Path) -> list[Path] | None:

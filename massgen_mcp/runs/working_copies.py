@@ -13,6 +13,7 @@ from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import BaseTaken, ChangedFile, Changes, CopiedDirectory, public_agent_name
 from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.sandbox import WORKSPACE, Shown
 from massgen_mcp.workspace.directory import unique_names
 
 SINGLE_FILE = "it is a single file; name its directory to have it changed"
@@ -32,6 +33,15 @@ class WorkingCopies:
     def names(self) -> tuple[str, ...]:
         """Of the directories in every workspace."""
         return tuple(directory.name for directory in self.base.directories)
+
+    @property
+    def shared(self) -> tuple[Shown, ...]:
+        """What is in no copy, such as what git ignores, as the caller has it: its place in a workspace."""
+        return tuple(
+            Shown(Path(directory.path, below), f"{WORKSPACE}/{directory.name}/{below}")
+            for directory in self.base.directories
+            for below in directory.shared
+        )
 
     def changes(self, agent: str) -> Changes:
         """What an agent's copies are now, without a patch; where they cannot be read, that nothing is changed, and why.

@@ -26,7 +26,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
     if found is None:
         raise FileNotFoundError("sandlock")
     shown = policy.shown
-    denied = [place for one in inside(policy.hidden, shown) for place in _both(one)]
+    denied = [place for one in inside(policy.hidden, (*shown, *policy.linked)) for place in _both(one)]
     options: dict[str, object] = {
         "chroot": "/",
         "fs_readable": [str(path) for path in (*readable(), *policy.toolchains, Path("/proc"), *devices())],
@@ -37,7 +37,10 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
             SCRATCH: str(policy.scratch),
             **{place: str(one.host) for one in shown if one.writable for place in _both(one.place)},
         },
-        "fs_mount_ro": {place: str(one.host) for one in shown if not one.writable for place in _both(one.place)},
+        "fs_mount_ro": {
+            **{place: str(one.host) for one in shown if not one.writable for place in _both(one.place)},
+            **{one.place: str(one.host) for one in policy.linked},
+        },
         "cwd": str(policy.workspace),
         "clean_env": True,
         "env": environ,

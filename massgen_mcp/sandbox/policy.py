@@ -71,6 +71,10 @@ class Policy:
     scratch: Path
     """At `/tmp`, writable: for temporary files and caches."""
     shown: tuple[Shown, ...] = ()
+    linked: tuple[Shown, ...] = ()
+    """Of what is shown: places in the workspace at which links to it lie. A level in which they lead nowhere shows it
+    there, too.
+    """
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
     network: tuple[str, ...] = ()

@@ -17,7 +17,18 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import Bounds, Ended, Image, LevelName, Policy, SandboxedProcess, SandboxFailed, Shown, spawn
+from massgen_mcp.sandbox import (
+    WORKSPACE,
+    Bounds,
+    Ended,
+    Image,
+    LevelName,
+    Policy,
+    SandboxedProcess,
+    SandboxFailed,
+    Shown,
+    spawn,
+)
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.directory import Mount, Workspace
@@ -99,6 +110,8 @@ class CommandRules:
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     """What no command ever sees, such as the runs of other people and agents."""
+    linked: tuple[Shown, ...] = ()
+    """Parts of the mounts to which links lie in the workspace from the beginning."""
     image: str | None = None
     unpacked: Image | None = None
     open_network: bool = False
@@ -249,10 +262,13 @@ class Commands:
                 continue
             hidden += concealed
             shown.append(Shown(mount.host, f"/{mount.name}"))
+        seen = tuple(one.host for one in shown)
+        linked = (one for one in self._rules.linked if any(one.host.is_relative_to(host) for host in seen))
         policy = Policy(
             workspace=self._place,
             scratch=self._scratch,
             shown=tuple(shown),
+            linked=tuple(one for one in linked if self._inside(one.place).is_symlink()),
             hidden=tuple(hidden),
             network=self._rules.network,
             toolchains=self._rules.readable,
@@ -262,6 +278,10 @@ class Commands:
             open_network=self._rules.open_network,
         )
         return policy, notes
+
+    def _inside(self, place: str) -> Path:
+        """Where a place in the workspace lies on this machine."""
+        return self._place / Path(place).relative_to(WORKSPACE)
 
 
 @dataclass(frozen=True, slots=True)

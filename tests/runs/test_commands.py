@@ -73,25 +73,29 @@ async def test_in_planning_mode_only_the_winner_runs_commands(tmp_path: Path, en
     assert len(ended.of(ToolStarted)) == 1
 
 
+@pytest.mark.parametrize("level", LEVELS)
 async def test_commands_change_an_agents_own_copy_and_see_what_git_ignores_there(
-    tmp_path: Path, environ: dict[str, str]
+    tmp_path: Path, environ: dict[str, str], level: str
 ) -> None:
     project = tmp_path / "project"
     (project / "node_modules").mkdir(parents=True)
     (project / "node_modules" / "tool.js").write_text("tool\n")
+    (project / "node_modules" / ".env").write_text("PLANTED=2\n")
     (project / ".gitignore").write_text("node_modules/\n*.log\n")
     (project / "a.txt").write_text("before\n")
     (project / ".env").write_text("PLANTED=1\n")
     work = command(
         "echo x >> context/project/a.txt; cd project; echo more >> a.txt; echo noise > run.log; "
-        "cat node_modules/tool.js; touch node_modules/x || echo refused; ls -A"
+        "cat node_modules/tool.js; touch node_modules/x || echo refused; ls -A; cat node_modules/.env"
     )
     paths = [{"path": str(project), "permission": "write"}]
-    ended = await play(tmp_path, environ, [work, {"answer": "42"}], context_paths=paths)
+    rules = {"enabled": True, "sandbox": level}
+    ended = await play(tmp_path, environ, [work, {"answer": "42"}], context_paths=paths, commands=rules)
     (done,) = ended.of(ToolFinished)
     assert "tool\n" in done.result
     assert "refused" in done.result
-    assert ".env" not in done.result
+    assert "PLANTED" not in done.result
+    assert "\n.env" not in done.result
     patch = (ended.directory.path / "final" / "agent_a" / "changes.patch").read_text()
     assert "+more" in patch
     assert patch.count("diff --git") == 1
