@@ -2,6 +2,8 @@
 
 import os
 import signal
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 
@@ -11,9 +13,15 @@ def leave_on_interrupt(code: int) -> None:
     def leave(_number: int, _frame: FrameType | None) -> None:
         os._exit(code)
 
-    signal.signal(signal.SIGINT, leave)
+    _set(leave)
 
 
 def raise_on_interrupt() -> None:
     """From now on Ctrl-C is a `KeyboardInterrupt` again, for which there is an order of leaving."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _set(signal.default_int_handler)
+
+
+def _set(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Where a program of somebody else runs the command on a thread, its signals stay as that program has them."""
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, handler)

@@ -52,7 +52,11 @@ class _PathGiven(BaseModel):
 PathGiven = Annotated[
     _PathGiven,
     WithJsonSchema(
-        {"type": "object", "properties": {"path": {}, "permission": {"enum": ["read", "write"]}}, "required": ["path"]}
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "permission": {"enum": ["read", "write"]}},
+            "required": ["path"],
+        }
     ),
 ]
 """Its published schema stands where it is used: not every client follows references."""
