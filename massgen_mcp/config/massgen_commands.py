@@ -30,6 +30,8 @@ REFUSED: Mapping[str, str] = {
 """What cannot be had, and the way out."""
 _NOT_SWITCHED_ON = "nothing in this file switches on what they belong to"
 _OTHER_MODE = "of another command_line_execution_mode"
+MAX_SIZE = 30
+"""Characters of a size."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([bkmg]?)b?", re.IGNORECASE)
 _UNITS = {"b": 2**20, "": 2**20, "k": 2**10, "m": 1, "g": 1 / 2**10}
 """So many of them are a mebibyte."""
@@ -60,7 +62,7 @@ def take(backend: dict[str, Plain], place: Place) -> Commands:
     if not wanted and (mode != "docker" or wanted is False):
         found.ignored = [(_NOT_SWITCHED_ON, (*place, key)) for key in given]
         return found
-    if mode is not None and mode not in MODES:
+    if mode is not None and not (isinstance(mode, str) and mode in MODES):
         found.problems.append(Problem((*place, MODE), f"expected {', '.join(MODES)}"))
     if wanted not in (None, True):
         found.problems.append(Problem((*place, SWITCH), "expected true or false"))
@@ -100,7 +102,7 @@ def _image(value: Plain) -> dict[str, Plain]:
 
 
 def _memory(value: Plain) -> dict[str, Plain]:
-    size = _SIZE.fullmatch(str(value))
+    size = _SIZE.fullmatch(str(value)[:MAX_SIZE])
     if size is None or isinstance(value, bool):
         raise ValueError("expected a size such as 512m or 2g")
     return {"max_memory_mb": math.ceil(float(size[1]) / _UNITS[size[2].lower()])}

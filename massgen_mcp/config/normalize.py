@@ -7,6 +7,7 @@ Must not know `Config`'s fields beyond those it rewrites; whatever it does not u
 refuse.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,7 +64,6 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
     _unite_agents(shaped)
     _take_massgens(shaped)
     _shape_agents(shaped, environ)
-    _show_worked_on(shaped)
     _take_switches(shaped)
     _find_archives(shaped, environ, base_dir)
     if isinstance(orchestrator := shaped.data.get("orchestrator"), dict):
@@ -72,6 +72,7 @@ def shape(data: Plain, *, environ: Mapping[str, str], base_dir: Path) -> Shaped:
             plain["context_paths"] = _context_paths(entries, shaped, environ, base_dir)
         if isinstance(coordination := plain.get("coordination"), dict):
             plain["coordination"] = _with_skills(coordination, shaped, environ, base_dir)
+    _show_worked_on(shaped)
     return shaped
 
 
@@ -116,7 +117,12 @@ def _shaped_agent(agent: Plain, number: int, shaped: Shaped, environ: Mapping[st
         for key in OF_THE_AGENT:
             own = backend.get("type") == "claude_code" and key in OF_CLAUDE_CODE
             if key in named["backend"] and not own:
-                named[key] = named["backend"].pop(key)
+                under = named["backend"].pop(key)
+                if key == "commands" and under is True and key in named:
+                    continue  # what the agent says of its commands says more
+                if key in named:
+                    shaped.problems.append(Problem((*place, key), "written twice for this agent; leave one out"))
+                named[key] = under
                 shaped.moved[("agents", number, key)] = ("agents", number, "backend", key)
         if "mcp_servers" in named:
             named["mcp_servers"] = mcp_servers.shape(named["mcp_servers"], (*place, "mcp_servers"), shaped.problems)
@@ -143,13 +149,16 @@ def _without_places(
 
 
 def _show_worked_on(shaped: Shaped) -> None:
-    """Directories to work on are context paths that may be written, unless a path says otherwise of one."""
+    """Directories to work on are context paths that may be written, unless a path says otherwise of one. Those paths
+    are absolute by now.
+    """
     if not shaped.worked_on or not isinstance(given := shaped.data.get("orchestrator", {}), dict):
         return
     orchestrator = shaped.data["orchestrator"] = dict(given)
     if isinstance(paths := orchestrator.get("context_paths", []), list):
-        named = [entry.get("path") for entry in paths if isinstance(entry, dict)]
-        new = [path for path in dict.fromkeys(shaped.worked_on) if path not in named]
+        given_paths = [entry.get("path") for entry in paths if isinstance(entry, dict)]
+        named = {os.path.realpath(path) for path in given_paths if isinstance(path, str) and "\0" not in path}
+        new = [path for path in dict.fromkeys(shaped.worked_on) if os.path.realpath(path) not in named]
         orchestrator["context_paths"] = [*paths, *({"path": path, "permission": "write"} for path in new)]
 
 

@@ -134,9 +134,11 @@ class ForegroundRun:
     @contextmanager
     def reported(self) -> Generator["ForegroundRun"]:
         """The run, and after what is done with it its report, where its files are kept."""
-        yield self
-        if self._temporary is None:
-            self._report()
+        try:
+            yield self
+        finally:
+            if self._temporary is None:
+                self._report()
 
     async def execute(
         self,

@@ -5,6 +5,7 @@ A server that says nothing, or too late, is no reason not to begin: the run itse
 
 import difflib
 import json
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from massgen_mcp.config.models import (
 )
 from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.directory import write_durably
+from massgen_mcp.home import write_durably
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,6 +44,8 @@ LEAST_FREE_BYTES = 50 << 20
 _MOST_NAMED = 6
 _VARIANTS = ("-", ":", "@")
 """What stands between a model's name and a date, a size or an option."""
+_NEWEST = re.compile(r"-(latest|0)$")
+"""A name that ends so means the newest model of a series; lists have that under its date."""
 
 
 def require_room(place: Path) -> None:
@@ -59,30 +62,30 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path 
     that were read before; None: nothing is to be left.
     """
     lists = _read(kept) if kept else {}
-    unknown: dict[str, list[tuple[str, HttpBackend]]] = {}
+    unknown: dict[tuple[str, str | None], list[tuple[str, HttpBackend]]] = {}
     for agent in config.agents:
         for backend in asked_by([agent.backend]):
             if isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig) or backend.model == AUTO_MODEL:
                 continue  # they have no list, or no name to look for
             address = provider_for(backend, environ).base_url
             if address and not _has(lists.get(address, ()), backend.model):
-                unknown.setdefault(address, []).append((agent.id, backend))
-    read: dict[str, list[str]] = {}
+                unknown.setdefault((address, find_key(backend, environ)), []).append((agent.id, backend))
+    read: dict[tuple[str, str | None], list[str]] = {}
 
-    async def ask(address: str, backend: HttpBackend) -> None:
+    async def ask(whom: tuple[str, str | None], backend: HttpBackend) -> None:
         with anyio.move_on_after(SECONDS):
-            read[address] = await _listed(backend, address, environ)
+            read[whom] = await _listed(backend, whom[0], environ)
 
     async with anyio.create_task_group() as tasks:
-        for address, asking in unknown.items():
-            tasks.start_soon(ask, address, asking[0][1])
-    found = {address: names for address, names in read.items() if names}
+        for whom, asking in unknown.items():
+            tasks.start_soon(ask, whom, asking[0][1])
+    found = {whom: names for whom, names in read.items() if names}
     if found and kept:
-        _keep(kept, {**lists, **found})
+        _keep(kept, {**lists, **{address: names for (address, _), names in found.items()}})
     missing = [
-        _told(agent, address, backend.model, names)
-        for address, names in found.items()
-        for agent, backend in unknown[address]
+        _told(agent, whom[0], backend.model, names)
+        for whom, names in found.items()
+        for agent, backend in unknown[whom]
         if not _has(names, backend.model)
     ]
     if missing:
@@ -119,9 +122,11 @@ def _has(names: Sequence[str], wanted: str) -> bool:
 
     if meant_model(wanted, [ListedModel(name) for name in names]) is not None:
         return True
-    model = wanted.removeprefix("models/")
+    model = _NEWEST.sub("", wanted.removeprefix("models/"))
     return any(
-        name == model or name.startswith(tuple(model + one for one in _VARIANTS)) or model.startswith(name)
+        name == model
+        or name.startswith(tuple(model + one for one in _VARIANTS))
+        or model.startswith(tuple(name + one for one in _VARIANTS))
         for name in names
     )
 

@@ -305,6 +305,40 @@ def test_an_agent_with_commands_has_a_workspace_without_file_tools() -> None:
     assert config.has_workspace(config.agents[0])
 
 
+def test_what_an_agent_says_of_its_commands_goes_before_what_follows_from_its_tools() -> None:
+    config = parsed(
+        "agent:\n  backend: {type: claude_code, model: sonnet, allowed_tools: [Bash]}\n"
+        "  commands: {enabled: true, blocked: ['rm ']}\n"
+    )
+    assert config.commands_of(config.agents[0]).blocked == ("rm ",)
+    (problem,) = problems("agent:\n  backend: {type: scripted, commands: false}\n  commands: {enabled: true}\n")
+    assert problem == "team.yaml:2: agent.backend.commands: written twice for this agent; leave one out"
+
+
+def test_a_directory_to_work_on_is_only_read_where_a_path_says_so(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    text = "agent:\n  backend: {type: claude_code, model: sonnet, cwd: ~/project}\n"
+    paths = "orchestrator:\n  context_paths: [{path: ~/project, permission: read}]\n"
+    for more, permission in (("", "write"), (paths, "read")):
+        (context,) = parsed(text + more, tmp_path, HOME=str(tmp_path)).orchestrator.context_paths
+        assert (context.path, context.permission) == (str(tmp_path / "project"), permission)
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ("command_line_execution_mode: [docker]", "command_line_execution_mode"),
+        (
+            f"command_line_execution_mode: docker, command_line_docker_memory_limit: '{'9' * 400}'",
+            "command_line_docker_memory_limit",
+        ),
+    ],
+)
+def test_massgens_keys_for_commands_with_values_of_the_wrong_kind_are_refused(given: str, key: str) -> None:
+    found = problems(f"agent:\n  backend: {{type: scripted, enable_mcp_command_line: true, {given}}}\n")
+    assert any(f"agent.backend.{key}: expected" in problem for problem in found), found
+
+
 def test_an_agent_without_files_cannot_keep_memory_in_files() -> None:
     (problem,) = problems(
         "agent:\n  id: solo\n  backend: {type: scripted, exclude_file_operation_mcps: true}\n"

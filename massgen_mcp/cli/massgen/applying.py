@@ -16,6 +16,7 @@ from massgen_mcp.runs.foreground import ForegroundRun
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line
 
+NOT_APPLIED = "NOT_APPLIED"
 MAX_DIFF_LINES = 400
 MAX_DIFF_BYTES = 200_000
 REASONS = 3
@@ -36,10 +37,10 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
         if asked and application.state == "clean":
             _show(run, ended, os.environ)
             if not _wanted(application):
-                return [f"NOT_APPLIED: as you wished; {_later(run)}"]
+                return [f"{NOT_APPLIED}: as you wished; {_later(run)}"]
             application = await run.apply(ended) or application
     except MassgenError as error:
-        return [f"NOT_APPLIED: {preview(str(error), 500)}"]
+        return [f"{NOT_APPLIED}: {preview(str(error), 500)}"]
     return [_told(run, application)]
 
 
@@ -56,7 +57,7 @@ def _told(run: ForegroundRun, application: Application) -> str:
         case "conflicts":
             refused = [f"{path_text(os.fsencode(one.path))}: {one.reason}" for one in application.refused]
             more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
-            return f"NOT_APPLIED: your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}"
+            return f"{NOT_APPLIED}: your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}"
         case "unchanged":
             return "APPLIED: your files have these changes already"
         case "clean" | "applied" | "undone":

@@ -18,7 +18,7 @@ from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Acti
 from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
-from massgen_mcp.cli.massgen.one_run import execute_shown
+from massgen_mcp.cli.massgen.one_run import execute_shown, write_answer
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_here, run_to_continue
 from massgen_mcp.cli.massgen.sessions import open_session
@@ -27,7 +27,6 @@ from massgen_mcp.cli.output import print_line, print_text
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import AgentConfig
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
@@ -143,8 +142,11 @@ class _Conversation:
     async def _finish(self, run: ForegroundRun, ended: RunState) -> None:
         self.last = (ended, run.directory)
         self._show_result(ended)
+        fault = write_answer(ended, self.options)
         for told in await apply_at_end(run, ended, self.options):
             print_line(told)
+        if fault is not None:
+            raise fault
 
     def _show_result(self, run: RunState) -> None:
         answer = run.best_answer
@@ -154,8 +156,6 @@ class _Conversation:
         else:
             self._show([outcome_line(run)])
             print_text(f"\n{answer}\n" if answer is not None else "")
-        if answer is not None and self.options.output_file is not None:
-            write_durably(self.options.output_file.absolute(), answer.encode("utf-8", "replace"))
 
     # -- commands -----------------------------------------------------------------------------------------------------
 

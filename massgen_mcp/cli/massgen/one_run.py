@@ -26,6 +26,7 @@ from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models import Config
+from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
 from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import adjusted_team, build_request
@@ -100,13 +101,25 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
     Returns the exit code.
     """
     snapshot = await execute_shown(run, options)
-    if snapshot.best_answer is not None and options.output_file is not None:
-        write_durably(options.output_file.absolute(), snapshot.best_answer.encode("utf-8", "replace"))
+    fault = write_answer(snapshot, options)
     asks = asks_first(options)
     reporter.end(snapshot, run, [] if asks else await apply_at_end(run, snapshot, options))
     for told in await apply_at_end(run, snapshot, options) if asks else ():
         reporter.aside(told)
+    if fault is not None:
+        raise fault
     return exit_of_foreground(snapshot.state)
+
+
+def write_answer(run: RunState, options: Options) -> MassgenError | None:
+    """Write the answer to the file that the person named. Returns why that failed: the answer itself is told first."""
+    if run.best_answer is None or options.output_file is None:
+        return None
+    try:
+        write_durably(options.output_file.absolute(), run.best_answer.encode("utf-8", "replace"))
+    except OSError as error:
+        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error}")
+    return None
 
 
 async def execute_shown(run: ForegroundRun, options: Options) -> RunState:

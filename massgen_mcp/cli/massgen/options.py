@@ -40,13 +40,16 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
   QUESTION:        the question, shortened
   [Coordination    in progress: now the agents work
   TEAM:            where the team comes from; its hosts, keys by name, writable paths
+  NOTE:            what of the config was ignored
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
   DURATION:        seconds, such as 12.3s
   COST:            US dollars and tokens; what has no known price is said
   ANSWER_FILE:     the final answer, whole; not with --no-logs
+  REPORT:          the run as a page to look at; not with --no-logs
   ANSWER_PREVIEW:  the answer, shortened
   OUTPUT_FILE:     where the whole answer was written as well, with --output-file
+  APPLIED:         files of yours that the run changed; or NOT_APPLIED with the cause
   COMPLETED:       N agents, seconds in total; or FAILED, TIMED_OUT, CANCELLED with the cause
 
 exit codes:

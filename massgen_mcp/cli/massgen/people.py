@@ -5,6 +5,7 @@ standard output has the answer and nothing else.
 import os
 
 from massgen_mcp.cli.live.telling import Telling, kept_of
+from massgen_mcp.cli.massgen.applying import NOT_APPLIED
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
@@ -45,7 +46,10 @@ class Account:
         """The answer, and around it how the run ended."""
         self._ending(run, made)
         for told in applied:
-            (print_error if self._options.quiet else self.aside)(told)
+            if not self._options.quiet:
+                self.aside(told)
+            elif told.startswith(NOT_APPLIED):
+                print_error(told)
 
     def _ending(self, run: RunState, made: ForegroundRun) -> None:
         if made.note:

@@ -1,5 +1,6 @@
 """What a command line says about the team, and how its person consents. The rule that decides is in `request`."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -70,7 +71,7 @@ def given_of(
 
 async def look_before(options: Options, team: Team) -> None:
     """Before a cent is spent. Raises `MassgenError` invalid_arguments, config_invalid for what would fail then."""
-    require_room(Path.cwd())
+    require_room(Path(tempfile.gettempdir()) if options.no_logs else Path.cwd())
     kept = None if options.no_logs else find_home(team.environ).path / MODEL_LISTS
     await require_models(team.config, team.environ, kept)
 
