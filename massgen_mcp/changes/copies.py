@@ -6,6 +6,7 @@ Never by hard links: a program that writes into its own copy in place would writ
 import os
 import secrets
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from massgen_mcp.changes.base import Base, BaseDirectory
 from massgen_mcp.changes.files import KnownFiles, TreeFile
 from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
+from massgen_mcp.workspace import secrets as secret_files
 from massgen_mcp.workspace.snapshot import remove_tree
 
 _FICLONE = 0x40049409
@@ -121,11 +123,29 @@ def shares_blocks(directory: Path) -> bool:
 
 
 def _copy_tree(source: Path, target: Path) -> None:
-    """Links are copied as links."""
+    """Links are copied as links; what commonly holds secrets, and what is no file, is left out."""
     if not source.is_dir() or os.path.lexists(target):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        shutil.copytree(source, target, symlinks=True)
+        shutil.copytree(source, target, symlinks=True, ignore=_left_out)
     except shutil.Error as error:
         raise GitFailed(f"{source} could not be copied: {str(error)[:200]}") from error
+
+
+def _left_out(directory: str, names: list[str]) -> list[str]:
+    return [name for name in names if not _may_copy(Path(directory, name))]
+
+
+def _may_copy(place: Path) -> bool:
+    try:
+        kind = place.lstat().st_mode
+        if stat.S_ISREG(kind) and (credential := secret_files.credential_in(place.parts)) is not None:
+            with place.open("rb") as file:
+                content = file.read(secret_files.MAX_EXAMINED_BYTES + 1)
+            if len(content) > secret_files.MAX_EXAMINED_BYTES or credential.search(content):
+                return False
+    except OSError:
+        return False
+    plain = stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)
+    return plain and not secret_files.is_secret(place.parts)

@@ -260,7 +260,7 @@ def _conflicts(printed: bytes) -> tuple[Conflict, ...]:
     """What `git merge-tree -z --messages` printed after the tree: entries of files, an empty one, then messages. Of
     several about one path the first says what is at the bottom of it.
     """
-    entries, _, messages = printed.partition(b"\0\0")
+    entries, _, messages = (b"", b"", printed[1:]) if printed.startswith(b"\0") else printed.partition(b"\0\0")
     reasons: dict[bytes, str] = {}
     parts = iter(messages.split(b"\0"))
     for count in parts:

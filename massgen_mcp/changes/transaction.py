@@ -236,10 +236,10 @@ def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> 
     aside = f"{part.staging}/old/{number}"
     if directory.status(aside) is None:
         return True
-    for path, permissions in part.emptied:
-        if step.path.startswith(f"{path}/") and directory.status(path) is None:
-            directory.make_directory(path, permissions, part.making)
     try:
+        for path, permissions in part.emptied:
+            if step.path.startswith(f"{path}/") and directory.status(path) is None:
+                directory.make_directory(path, permissions, part.making)
         directory.move(aside, step.path)
     except (FileExistsError, FileNotFoundError, NotADirectoryError):
         return False

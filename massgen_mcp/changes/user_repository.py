@@ -3,9 +3,11 @@
 Its files are read; git itself never works in it, so none of its settings, hooks and filters has a chance.
 """
 
+import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,9 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from massgen_mcp.changes.git import Git
+from massgen_mcp.workspace import openat
 
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
-_MAX_RULES_BYTES = 1024 * 1024
+_MAX_READ_BYTES = 1024 * 1024
 _SUBMODULE = b"160000"
 
 
@@ -46,7 +49,7 @@ class UserRepository:
             if git_dir is not None:
                 common = git_dir
                 with suppress(OSError):
-                    common = (git_dir / (git_dir / "commondir").read_text().strip()).resolve()
+                    common = (git_dir / os.fsdecode(_read(git_dir / "commondir")).strip()).resolve()
                 return cls(place, git_dir, common)
         return None
 
@@ -67,7 +70,8 @@ class UserRepository:
             git = Git.create(place, alternates=[store], object_format=self._object_format())
             shutil.copyfile(index, place / "index")
             for shared in self.git_dir.glob("sharedindex.*"):
-                shutil.copyfile(shared, place / shared.name)
+                if stat.S_ISREG(shared.lstat().st_mode):
+                    shutil.copyfile(shared, place / shared.name)
             listed = git.run("ls-files", "-z", "--stage", "-t")
         prefix = b"".join(part.encode("utf-8", "surrogateescape") + b"/" for part in self._parts(directory))
         files: dict[bytes, None] = {}
@@ -100,7 +104,7 @@ class UserRepository:
     def _object_format(self) -> str:
         config = b""
         with suppress(OSError):
-            config = (self.common_dir / "config").read_bytes()
+            config = _read(self.common_dir / "config")
         return "sha256" if _SHA256.search(config) else "sha1"
 
 
@@ -108,7 +112,7 @@ def _git_dir(found: Path) -> Path | None:
     if found.is_dir():
         return found if (found / "HEAD").exists() else None
     try:
-        first = found.read_bytes()[:4096].decode("utf-8", "surrogateescape")
+        first = _read(found).decode("utf-8", "surrogateescape")
     except OSError:
         return None
     if not first.startswith("gitdir:"):
@@ -117,12 +121,20 @@ def _git_dir(found: Path) -> Path | None:
     return named if named.is_dir() else None
 
 
+def _read(file: Path) -> bytes:
+    """A small file, and nothing that only looks like one: anybody may have put it there. Raises `OSError`."""
+    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with openat.closing(fd):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_READ_BYTES:
+            raise OSError(errno.EFBIG, "no small file", str(file))
+        return os.read(fd, _MAX_READ_BYTES)
+
+
 def _rerooted(file: Path, parts: Sequence[str]) -> Iterator[bytes]:
     """The rules of a file for what lies below the directory `parts`, as the same rules are written there."""
     try:
-        if file.is_symlink() or file.stat().st_size > _MAX_RULES_BYTES:
-            return
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
+        text = _read(file).decode("utf-8", "surrogateescape")
     except OSError:
         return
     for line in text.splitlines():

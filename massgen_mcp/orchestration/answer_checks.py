@@ -59,11 +59,15 @@ class AnswerChecks:
                 self._live_run.record(found)
 
     async def _judged(self, changes: Changes | None, found: FilesChecked) -> FilesChecked:
-        """`found` with what the checks say of the changed files; nothing, where nothing is changed."""
-        if changes is None or changes.tree == self._judge.base:
+        """`found` with what the checks say of the changed files; nothing, where nothing is changed, unless they are to
+        be passed.
+        """
+        unchanged = changes is None or changes.tree == self._judge.base
+        if unchanged and self._live_run.coordination.rules.checks != "goal":
             return found
         try:
-            base, subject = await self._base(), await self._judge.subject(changes.tree)
+            base = await self._base()
+            subject = await self._judge.subject(self._judge.base if changes is None else changes.tree)
             return found.model_copy(
                 update={
                     "outcomes": await self._outcomes(subject.tree),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH
 from massgen_mcp.events import Changes
 from massgen_mcp.home import write_durably
@@ -76,7 +77,11 @@ class AnswerGallery:
         write_durably(directory / "answer.txt", content.encode("utf-8", "replace"))
         changes = None
         if self._copies is not None and workspace is not None:
-            changes = self._copies.write_patch(self._copies.changes(agent), directory / PATCH)
+            try:
+                changes = self._copies.changes(agent)
+            except GitFailed as failed:  # the answer stands, with no files, and says why
+                changes = Changes(tree=self._copies.base.tree, notes=(f"the changes could not be taken: {failed}",))
+            changes = self._copies.write_patch(changes, directory / PATCH)
         if workspace is not None:
             self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)
         return Kept(directory.relative_to(self._run.path).as_posix(), changes)

@@ -44,13 +44,8 @@ class WorkingCopies:
         )
 
     def changes(self, agent: str) -> Changes:
-        """What an agent's copies are now, without a patch; where they cannot be read, that nothing is changed, and why.
-        Raises `OSError`.
-        """
-        try:
-            outcome = self.kept.outcome(self.base, self.run.workspace_of(agent))
-        except GitFailed as failed:
-            return Changes(tree=self.base.tree, notes=(f"the changes could not be taken: {failed}",))
+        """What an agent's copies are now, without a patch. Raises `GitFailed`, `OSError`."""
+        outcome = self.kept.outcome(self.base, self.run.workspace_of(agent))
         files = [_told(change) for change in outcome.files]
         return Changes(
             tree=outcome.tree,

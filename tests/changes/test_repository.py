@@ -158,3 +158,22 @@ def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepo
     assert merged == "".join(["first\n", *lines[1:-1], "last\n"]).encode()
     conflicts = private.merge(base, ours, against).conflicts
     assert [(conflict.path, conflict.reason) for conflict in conflicts] == [(b"text", "content")]
+
+
+def test_a_new_file_in_a_directory_that_was_split_is_a_conflict(private: PrivateRepository, place: Path) -> None:
+    """Git tells this one without naming a version of any file."""
+    lines = [f"{n}\n" for n in range(20)]
+    (place / "src").mkdir()
+    put(place, **{f"src/f{n}": "".join([f"{n}\n", *lines]) for n in range(4)})
+    base = private.write_tree(place).tree
+    put(place, **{"src/new": "n\n"})
+    theirs = private.write_tree(place).tree
+    (place / "src" / "new").unlink()
+    for target, names in (("p", "01"), ("q", "23")):
+        (place / target).mkdir()
+        for name in names:
+            (place / "src" / f"f{name}").rename(place / target / f"f{name}")
+    ours = private.write_tree(place).tree
+
+    conflicts = private.merge(base, ours, theirs).conflicts
+    assert [conflict.path for conflict in conflicts] == [b"src"]

@@ -174,6 +174,17 @@ async def test_what_fails_on_the_base_counts_against_nobody_unless_it_is_the_goa
     assert [run.of(RunCompleted)[0].failing_checks for run in runs] == [(), ()]
 
 
+async def test_where_passing_is_the_goal_an_answer_that_changes_nothing_is_judged_by_the_files_as_they_are(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    idle = [{"answer": "It is flaky, leave it."}, {"vote": "own"}, {"vote": "told"}]
+    teller = [TELLS, {"answer": "told"}, {"vote": "flaky"}, {"vote": "own"}]
+    ended = await play(tmp_path, project, environ, idle, teller, checks=[TOLD], checks_policy="goal")
+    assert results(evidence(ended, "agent1.1").outcomes) == ["failed"]
+    (completed,) = ended.of(RunCompleted)
+    assert (completed.winner, completed.failing_checks) == ("agent_b", ())
+
+
 async def test_the_final_files_are_checked_again_when_the_winner_changes_them(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import Event, LogRecord, RunStarted, ToolFinished, ToolStarted
+from massgen_mcp.events import AnswerPresented, Event, LogRecord, RunStarted, ToolFinished, ToolStarted
 from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, expect_error, home
 from tests.sandbox.at_work import hands, living
@@ -101,6 +101,27 @@ async def test_commands_change_an_agents_own_copy_and_see_what_git_ignores_there
     assert patch.count("diff --git") == 1
     assert (project / "a.txt").read_text() == "before\n"
     assert not (project / "node_modules" / "x").exists()
+
+
+async def test_files_that_were_voted_for_are_not_lost_when_the_winner_makes_its_copy_unreadable(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("before\n")
+    winner = [
+        *(command("echo more >> project/a.txt"), {"answer": "42"}, {"vote": "own"}),
+        *(command("mkfifo project/.gitignore"), {"say": "The final text."}),
+    ]
+    ended = await play(
+        tmp_path, environ, winner, [{"answer": "no"}, {"vote": "42"}],
+        context_paths=[{"path": str(project)}], final_answer_strategy="winner_present",
+    )  # fmt: skip
+    (presented,) = ended.of(AnswerPresented)
+    assert presented.answer == "The final text."
+    assert presented.changes is not None
+    assert [file.path for file in presented.changes.files] == ["project/a.txt"]
+    assert "+more" in (ended.directory.path / "final" / "agent_a" / "changes.patch").read_text()
 
 
 async def test_what_an_agent_left_in_the_background_ends_with_the_run(tmp_path: Path, environ: dict[str, str]) -> None:
