@@ -78,7 +78,9 @@ def _half_done(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are."""
+    """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are, and
+    the earlier ones where they lie aside.
+    """
 
     intent: Intent
     kept: tuple[str, ...] = ()
@@ -101,7 +103,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
     try:
         with _held(intent) as held:
             if intent.phase == "changing":
-                for part, directory in held:
+                for part, directory in reversed(held):  # one may lie in another: the last is undone first
                     kept += [f"{part.root}/{path}" for path in _take_back(part, directory)]
                     directory.sync()
                 with suppress(OSError):  # it is only better to have it: what is left is to remove what lies beside
@@ -109,11 +111,14 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
             if intent.phase == "done":
                 when_done(intent)
             for part, directory in held:
-                directory.remove(part.staging)
+                if intent.phase == "changing" and (aside := _left_aside(part, directory)):
+                    kept += [f"{part.root}/{place}" for place in aside]
+                else:
+                    directory.remove(part.staging)
     except DirectoryMissing:
         return None
     file.unlink()
-    return Settled(intent, tuple(kept))
+    return Settled(intent, tuple(sorted(kept)))
 
 
 @contextmanager
@@ -218,6 +223,12 @@ def _take_back(part: Part, directory: HeldDirectory) -> list[str]:
         if step.path not in kept and not _put_back(part, directory, number, step):
             kept.add(step.path)
     return sorted(kept)
+
+
+def _left_aside(part: Part, directory: HeldDirectory) -> list[str]:
+    """Where files of the person's lie that could not be put back, because others are in their places."""
+    places = [f"{part.staging}/old/{number}" for number in range(len(part.steps))]
+    return [place for place in places if directory.status(place) is not None]
 
 
 def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:

@@ -122,8 +122,12 @@ def changed_after_a_kill(directory: Path) -> str:
     shutil.rmtree(stage.root / "docs")
     (settled,) = apply(stage, dry_run=True).settled
     now = everything_in(stage.root.parent)
-    others = {path for path in now | before if now.get(path) != before.get(path)}
+    others = {path for path in now | before if now.get(path) != before.get(path) and ".massgen-apply-" not in path}
     kept = [path.removeprefix(f"{stage.root}/") for path in settled.kept]
+    aside = sorted(
+        (stage.root / path).read_text().splitlines()[-1] for path in kept if path.startswith(".massgen-apply-")
+    )
+    kept = [*(path for path in kept if not path.startswith(".massgen-apply-")), *aside]
     return f"kept {kept}, {(stage.root / 'lines.txt').read_text()!r}; changed {sorted(others)}"
 
 

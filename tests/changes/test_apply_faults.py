@@ -33,7 +33,7 @@ def test_a_file_that_changes_while_it_is_replaced_stays_as_the_person_left_it(ho
 def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp_path: Path) -> None:
     found = told(home, tmp_path, "changed after a kill")
     assert found == (
-        "kept ['docs/alone.txt', 'lines.txt'], 'mine\\n'; "
+        "kept ['docs/alone.txt', 'lines.txt', '9', 'alone'], 'mine\\n'; "
         "changed ['person/docs', 'person/docs/alone.txt', 'person/lines.txt']"
     )
 
