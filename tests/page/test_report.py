@@ -70,9 +70,8 @@ async def test_the_verb_draws_a_run_that_goes_on_as_it_is_now(home: TempHome) ->
         run_id = (await call(client, "start_run", question="q", config=config))["run_id"]
         directory = home.run_directory(run_id)
         poll_until(lambda: any(event["type"] == "answer_submitted" for event in events_of(directory)))
-        report = Path(verb(home, "report", run_id))
+        data = data_of(Path(verb(home, "report", run_id)))  # before the run's own report takes its place
         await call(client, "control_run", run_id=run_id, action="cancel")
-    data = data_of(report)
     assert (data["state"], data["answer"], len(data["answers"])) == ("running", None, 1)
     assert [call["ended"] for call in data["calls"] if call["agent"] == "agent_b"] == ["open"]
 
