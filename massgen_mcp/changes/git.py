@@ -44,8 +44,6 @@ _CONFIG = """\
 \tunpackLimit = 1
 [merge]
 \trenames = true
-[safe]
-\tdirectory = *
 """
 _FORMAT = """\
 [extensions]

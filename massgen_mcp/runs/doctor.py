@@ -25,7 +25,7 @@ from massgen_mcp.runs.engine import Engine
 Level = Literal["ok", "warn", "fail"]
 
 LOW_BYTES = 1 << 30
-TOO_LOW_BYTES = 50 << 20
+LEAST_FREE_BYTES = 50 << 20
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
@@ -142,7 +142,7 @@ def _free_space(home: Home) -> list[Check]:
     if inodes.f_files and inodes.f_favail < LOW_INODES:
         return [Check("free space", "warn", f"{told}, but only {inodes.f_favail} files more can be made", advice)]
     if free < LOW_BYTES:
-        return [Check("free space", "fail" if free < TOO_LOW_BYTES else "warn", told, advice)]
+        return [Check("free space", "fail" if free < LEAST_FREE_BYTES else "warn", told, advice)]
     return [Check("free space", "ok", told)]
 
 

@@ -31,6 +31,7 @@ from massgen_mcp.config.models import (
 from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
+from massgen_mcp.runs.doctor import LEAST_FREE_BYTES
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +41,6 @@ MODEL_LISTS = "model_lists.json"
 SECONDS = 2.0
 """So long a server may take to list its models."""
 KEPT_SECONDS = 24 * 3600
-LEAST_FREE_BYTES = 50 << 20
 _MOST_NAMED = 6
 _VARIANTS = ("-", ":", "@")
 """What stands between a model's name and a date, a size or an option."""
