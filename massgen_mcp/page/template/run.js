@@ -199,4 +199,3 @@ function draw(run, into) {
 // On paper everything is open.
 addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.dataset.was = one.open; one.open = true; }));
 addEventListener('afterprint', () => document.querySelectorAll('details').forEach(one => { one.open = one.dataset.was === 'true'; }));
-draw(JSON.parse(document.getElementById('data').textContent), document.getElementById('run'));

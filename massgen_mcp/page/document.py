@@ -1,0 +1,34 @@
+"""The HTML document of a run's page: style, drawing script, and a script that brings the data, in one file.
+
+The policy in it allows its own style and script by their hashes, so that nothing that was written in a run can be
+executed.
+"""
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
+"""What every page of a run is drawn with, in this order one script. It ends with `draw(run, into)`."""
+
+
+@cache
+def document(source: str, further: str = "") -> str:
+    """The page with `@data@` where data may stand. `source`: the file that brings the data and calls `draw`. `further`:
+    what the policy allows besides, in its own words.
+    """
+    folder = files("massgen_mcp.page") / "template"
+    style = (folder / "run.css").read_text("utf-8").strip()
+    parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*DRAWING, source))
+    script = f"(() => {{\n'use strict';\n{parts}\n}})();"
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+        f"{further}"
+    )
+    html = (folder / "run.html").read_text("utf-8").replace("@policy@", policy).replace("@style@", style)
+    return html.replace("@script@", script)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
