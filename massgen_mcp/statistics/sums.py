@@ -105,7 +105,7 @@ class ModelFigures(Part):
     with_winner: Share
     """Votes for what won, or what says the same: of their votes in the end."""
     dissent_right: Share
-    """Votes for something else of agents that are marked as right: of those in runs that are marked."""
+    """Votes for something else of agents that are marked as right: of those of which a mark tells."""
     outcomes: dict[str, int]
     money: Money
     tokens: int
@@ -127,7 +127,9 @@ class Marked(Part):
     dissent: Share
     """Runs with a vote for something else than what won: of those in which several agents voted."""
     dissent_right: Share
-    """Runs with dissent in which somebody who dissented is marked as right: of those with dissent and a mark."""
+    """Runs in which somebody who dissented is marked as right: of those with dissent of which a mark tells. An answer
+    that is marked as right tells that its dissenters were not, as long as they are not marked themselves.
+    """
 
 
 class Statistics(Part):
@@ -249,7 +251,7 @@ def _model(model: str, runs: Sequence[CountedRun]) -> ModelFigures:
         for agent in of_run
         if _is_vote(run) and agent.voted is not None
     ]
-    dissent = [(run, agent) for run, agent in votes if agent.voted != run.digest.camp and run.marks]
+    dissent = [(run, agent) for run, agent in votes if agent.voted != run.digest.camp and _is_known(run, agent)]
     return ModelFigures(
         model=model,
         runs=len(runs),
@@ -288,7 +290,7 @@ def _marked(runs: Sequence[CountedRun]) -> Marked:
     outcomes = sorted({str(run.digest.outcome) for run in answers})
     voted = [run for run in runs if _is_vote(run) and any(agent.voted is not None for agent in run.digest.agents)]
     dissent = [run for run in voted if _dissenters(run)]
-    marked = [run for run in dissent if run.marks]
+    marked = [run for run in dissent if any(_is_known(run, agent) for agent in _dissenters(run))]
     return Marked(
         answers=_right(answers),
         by_outcome={
@@ -307,6 +309,12 @@ def _right(runs: Sequence[CountedRun]) -> Share:
 
 def _dissenters(run: CountedRun) -> list[AgentDigest]:
     return [agent for agent in run.digest.agents if agent.voted not in (None, run.digest.camp)]
+
+
+def _is_known(run: CountedRun, dissenter: AgentDigest) -> bool:
+    """Whether a mark tells if it was right to dissent."""
+    answer = run.marks.get("")
+    return dissenter.id in run.marks or (answer is not None and answer.verdict == "right")
 
 
 def _is_right(run: CountedRun, agent: AgentDigest) -> bool:

@@ -18,7 +18,7 @@ function draw(all, into) {
   const interval = share => share.of ? s('svg', {viewBox: '0 0 150 20', 'aria-hidden': 'true'}, s('line', {class: 'axis', x1: 3, x2: 147, y1: 10, y2: 10}),
     s('line', {class: 'span', x1: 3 + 144 * share.low, x2: 3 + 144 * share.high, y1: 10, y2: 10}),
     s('circle', {class: 'at', cx: 3 + 144 * share.count / share.of, cy: 10, r: 4.5})) : null;
-  const shareOf = share => cell(interval(share), ' ', share.of ? share.told : 'none yet');
+  const shareOf = share => h('td', {class: 'share'}, share.of ? share.told : h('span', {class: 'dim'}, 'none yet'), interval(share));
   const stacked = states => {
     let x = 0;
     return s('svg', {viewBox: '0 0 150 20', 'aria-hidden': 'true'}, STATES.filter(name => states[name]).map(name => {
@@ -52,9 +52,9 @@ function draw(all, into) {
       if (!columns.has(name)) columns.set(name, {});
       for (const [state, number] of Object.entries((known[day] || {states: {}}).states)) columns.get(name)[state] = (columns.get(name)[state] || 0) + number;
     }
-    const names = [...columns.keys()], most = Math.max(...[...columns.values()].map(totals)), wide = 1000 / names.length, tall = 120;
-    const picture = s('svg', {viewBox: `0 0 1000 ${tall + 34}`, role: 'img', 'aria-label': `Runs by ${monthly ? 'month' : 'day'}; the table below has the figures.`},
-      s('line', {class: 'grid', x1: 0, x2: 1000, y1: tall + 12, y2: tall + 12}), s('text', {class: 'd', x: 0, y: 10}, `at most ${most} a ${monthly ? 'month' : 'day'}`),
+    const names = [...columns.keys()], most = Math.max(...[...columns.values()].map(totals)), whole = innerWidth < 620 ? 340 : 1000, wide = whole / names.length, tall = 120;
+    const picture = s('svg', {class: 'days', viewBox: `0 0 ${whole} ${tall + 34}`, role: 'img', 'aria-label': `Runs by ${monthly ? 'month' : 'day'}; the table below has the figures.`},
+      s('line', {class: 'grid', x1: 0, x2: whole, y1: tall + 12, y2: tall + 12}), s('text', {class: 'd', x: 0, y: 10}, `at most ${most} a ${monthly ? 'month' : 'day'}`),
       names.map((name, place) => {
         let y = tall + 12;
         return STATES.filter(state => columns.get(name)[state]).map(state => {
@@ -62,12 +62,12 @@ function draw(all, into) {
           y -= high;
           return s('rect', {class: `s-${state}`, x: place * wide + wide * .1, y, width: Math.min(60, wide * .8), height: Math.max(1, high - 1)}, s('title', {}, `${name}: ${told(columns.get(name))}`));
         });
-      }), s('text', {class: 'd', x: 0, y: tall + 28}, names[0]), names.length > 1 ? s('text', {class: 'd', x: 1000, y: tall + 28, 'text-anchor': 'end'}, names[names.length - 1]) : null);
+      }), s('text', {class: 'd', x: 0, y: tall + 28}, names[0]), names.length > 1 ? s('text', {class: 'd', x: whole, y: tall + 28, 'text-anchor': 'end'}, names[names.length - 1]) : null);
     return section(`Runs by ${monthly ? 'month' : 'day'}`, picture, key(figures.states), h('details', {}, h('summary', {}, 'As a table'),
       table('Runs by day', ['Day, UTC', {wide: 'Runs'}, 'Cost'], all.days.map(day => [day.day, cell(told(day.states)), num(day.money.told)]))));
   }
   const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Time in the middle'], all.teams.map(({name, figures: of}) =>
-    [name, num(of.runs.toLocaleString('en')), cell(stacked(of.states), ' ', told(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
+    [name, num(of.runs.toLocaleString('en')), cell(told(of.states), stacked(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
   function models() {
     return section('By model', h('p', {class: 'dim'}, 'A dot is what was counted; the line around it is where it lies in truth, in 95 of 100 cases.'),
       table('By model', ['Model', 'Runs', 'Answered', 'Dropped', {wide: 'Won against other models'}, {wide: 'Voted for what won'}, 'Cost', 'Tokens'], all.models.map(one =>
