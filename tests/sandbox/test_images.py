@@ -12,11 +12,11 @@ import massgen_mcp
 from massgen_mcp.events import RunStarted, ToolFinished
 from massgen_mcp.sandbox import images
 from massgen_mcp.sandbox.policy import ImageRefused
+from tests.needs import needs
 from tests.sandbox.layouts import Kind, entry, image, layer, link, shell
-from tests.sandbox.table import LEVELS
 from tests.teams import run_team, team
 
-needs_bubblewrap = pytest.mark.skipif("bubblewrap" not in LEVELS, reason="bubblewrap is not installed")
+needs_bubblewrap = needs("bwrap")
 
 
 def command(text: str) -> dict[str, Any]:
