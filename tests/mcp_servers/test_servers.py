@@ -53,7 +53,7 @@ def sandboxed(behaviour: str, **settings: Any) -> dict[str, Any]:
 # -- what a server is given -------------------------------------------------------------------------------------------
 
 
-@needs_sandbox
+@needs_bubblewrap
 async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

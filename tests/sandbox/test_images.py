@@ -53,6 +53,7 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
     assert (unpacked / "usr/share/own.txt").read_text() == "of the image\n"
 
 
+@needs_bubblewrap
 @pytest.mark.parametrize("wrong", ["docker", "broken", "no shell"])
 async def test_without_docker_and_without_a_usable_image_no_run_begins(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, wrong: str
