@@ -10,6 +10,7 @@ IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
+	@echo 'To have both commands on PATH: uv tool install .   or   pipx install .'
 
 # TESTS="tests/cli -k help" runs some of the tests, and asks for no coverage then.
 check: prepared

@@ -4,15 +4,19 @@ import doctest
 import json
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from massgen_mcp.config.loader import parse_config, require_keys
+from massgen_mcp.config.providers import named_provider
 from tests.commands import python, run_command
 from tests.harness import COMMAND_MODULE, ROOT, SERVER_MODULE, TempHome, home
 from tests.needs import IN_CI
@@ -26,7 +30,8 @@ BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
 CONSOLE = [text for language, text in BLOCKS if language == "console"]
 INSTALLED, ASKED, LOOKED_AT, CHANGED = (text for language, text in BLOCKS if language == "bash")
 ADDRESS = "https://github.com/massgen-mcp/massgen-mcp"
-KEY = "sk-of-the-readme-0123456789abcdef"
+STRONG = str(named_provider("openai").strong_model)
+KEY = f"sk-{secrets.token_hex(16)}"
 SEARCH.add({"OPENAI_API_KEY": KEY})
 
 
@@ -41,16 +46,7 @@ def matches(printed: str, promised: str) -> bool:
 
 
 def test_no_block_escapes_these_tests() -> None:
-    assert [language for language, _ in BLOCKS] == [
-        "bash",
-        "console",
-        "bash",
-        "json",
-        "bash",
-        "bash",
-        "yaml",
-        "console",
-    ]
+    assert " ".join(language for language, _ in BLOCKS) == "bash console bash json bash yaml bash console"
 
 
 def test_it_is_short_and_shows_something_to_do_at_once() -> None:
@@ -94,7 +90,7 @@ class Stranger:
 
 
 @pytest.fixture
-def stranger(tmp_path: Path) -> Stranger:
+def stranger(tmp_path: Path) -> Iterator[Stranger]:
     person = tmp_path / "person"
     place = person / "projects"
     place.mkdir(parents=True)
@@ -105,7 +101,8 @@ def stranger(tmp_path: Path) -> Stranger:
         "PATH": f"{person}/.local/bin:{os.defpath}",
         "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5",
     }
-    return Stranger(place, environ)
+    yield Stranger(place, environ)
+    shutil.rmtree(person, ignore_errors=True)  # what was installed there is no output of ours
 
 
 def test_what_it_says_first_installs_both_commands_shows_a_run_and_enters_a_client(stranger: Stranger) -> None:
@@ -139,7 +136,7 @@ def equipped(stranger: Stranger) -> Stranger:
 
 def test_the_first_question_is_answered_and_the_run_can_be_looked_at(equipped: Stranger, aimock: Aimock) -> None:
     aimock.load(
-        {"match": {"systemMessage": "your answer was chosen"}, "response": {"content": "Postgres."}},
+        {"match": {"model": STRONG, "systemMessage": "your answer was chosen"}, "response": {"content": "Postgres."}},
         {
             "match": {"userMessage": '<answer name="agent3"', "toolName": "vote"},
             "response": {
@@ -165,19 +162,24 @@ def test_the_first_question_is_answered_and_the_run_can_be_looked_at(equipped: S
 
 
 def test_a_change_to_code_is_checked_and_applied(equipped: Stranger) -> None:
-    writes = {"call": "write_file", "arguments": {"path": "context/projects/parser.txt", "content": "accepts\n"}}
+    """With the config of the README, but for its agents."""
+    writes = {"call": "write_file", "arguments": {"path": "projects/parser.txt", "content": "accepts\n"}}
     scripted = {"type": "scripted", "script": [writes, {"answer": "It accepts it."}, {"vote": "own"}]}
     config = equipped.place / ".massgen" / "config.yaml"
     config.parent.mkdir()
-    config.write_text(json.dumps({"agents": [{"id": "one", "backend": scripted}]}))
+    written = yaml.safe_load(block("yaml"))
+    config.write_text(yaml.safe_dump({**written, "agents": [{"id": "one", "backend": scripted}]}))
     (equipped.place / "Makefile").write_text("test:\n\tgrep accepts parser.txt\n")
     (equipped.place / "parser.txt").write_text("refuses\n")
-    asked, applied = CHANGED.splitlines()
-    print(equipped.types(f"git init -q; {asked}"))
+    *asked, applied = CHANGED.splitlines()
+    assert "It accepts it." in equipped.types("\n".join(asked))
     run_id = json.loads(equipped.types("massgen-mcp runs --json"))["runs"][0]["run_id"]
-    assert (equipped.place / "parser.txt").read_text() == "refuses\n"
+    asked_for = equipped.place / "parser.txt"
+    assert asked_for.read_text() == "accepts\n", "off a terminal nobody is asked"
+    equipped.types(f"massgen-mcp apply {run_id} --undo")
+    assert asked_for.read_text() == "refuses\n"
     equipped.types(applied.replace("RUN", run_id))
-    assert (equipped.place / "parser.txt").read_text() == "accepts\n"
+    assert asked_for.read_text() == "accepts\n"
 
 
 # -- the other blocks -------------------------------------------------------------------------------------------------
