@@ -218,7 +218,8 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     ) -> results.Applied:
         """Merge the files that the winner changed into the directory they came from, or name conflicts. All or
         nothing; only into context_paths given with permission write."""
-        return results.applied(run_id, await service.apply(run_id, dry_run=dry_run, paths=paths or ()))
+        application = await service.apply(run_id, dry_run=dry_run, paths=paths or ())
+        return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
     _add_lists(server, service)
 

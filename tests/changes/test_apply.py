@@ -227,7 +227,7 @@ async def test_a_person_reads_what_is_done_and_options_that_exclude_each_other_a
     told = run_command(home, SERVER_MODULE, "apply", run_id[:12], "--dry-run")
     assert "modified project/code +1 -1" in told.stdout
     assert "Leave --dry-run out" in told.stdout
-    assert run_command(home, SERVER_MODULE, "apply", run_id, "--undo", "--branch", "x").returncode == 1
+    assert run_command(home, SERVER_MODULE, "apply", run_id, "--undo", "--branch", "x").returncode == 64
     assert run_command(home, SERVER_MODULE, "apply", "run-none").returncode == 3
 
 

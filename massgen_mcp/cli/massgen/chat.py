@@ -144,7 +144,7 @@ class _Conversation:
         self._show_result(ended)
         fault = write_answer(ended, self.options)
         for told in await apply_at_end(run, ended, self.options):
-            print_line(told)
+            print_line(told.text)
         if fault is not None:
             raise fault
 

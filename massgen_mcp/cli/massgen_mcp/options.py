@@ -91,8 +91,24 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
                 parser.error(f"--{option.replace('_', '-')} goes with --transport http")
+    _check_together(parser, options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
+
+
+def _check_together(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuses options of a verb that contradict each other."""
+    match given.verb:
+        case "apply" if given.undo and (given.branch is not None or given.paths):
+            parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "prune" if given.run_ids and given.older_than is not None:
+            parser.error("--older-than is for runs that are not named; it does not go with ID")
+        case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
+            parser.error("give one of: PATH, --list, --forget PATH")
+        case "watch" if given.json and given.plain:
+            parser.error("--json prints events, --plain sentences; leave one of them out")
+        case _:
+            pass
 
 
 def make_parser() -> Parser:
