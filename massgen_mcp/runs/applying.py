@@ -258,8 +258,7 @@ def _alone(home: Home) -> Generator[tuple[Settled, ...]]:
     try:
         with _faults_as_errors(), _locked(home):
             for file in sorted(_intents(home).glob("[!.]*.json")):
-                if (one := settle(file, _note)) is not None:
-                    settled.append(one)
+                settled += filter(None, [settle(file, _note)])
             yield tuple(settled)
     except MassgenError as error:
         if (note := _note_on(settled)) is None:

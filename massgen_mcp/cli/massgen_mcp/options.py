@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 
 from massgen_mcp import __version__
@@ -14,6 +13,7 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
+from massgen_mcp.nearest import did_you_mean
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -222,9 +222,9 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
 def _client(text: str) -> str:
     if text in CLIENTS:
         return text
-    nearest = get_close_matches(text.lower(), CLIENTS, 1, cutoff=0.4)
-    meant = f", did you mean {nearest[0]!r}?" if nearest else ""
-    raise argparse.ArgumentTypeError(f"unknown client {text!r}{meant} There are: {', '.join(CLIENTS)}")
+    raise argparse.ArgumentTypeError(
+        f"unknown client {text[:80]!r}{did_you_mean(text, CLIENTS)}; there are: {', '.join(CLIENTS)}"
+    )
 
 
 def _entry_name(text: str) -> str:
