@@ -6,13 +6,14 @@ A meaning is the text below a field in the source. It is read only when somebody
 
 import ast
 import inspect
+import re
 import sys
 from functools import cache
 from typing import Any, cast
 
 from pydantic import BaseModel
 
-from massgen_mcp.config.models import Ag2AgentConfig, Ag2GroupConfig, Ag2Manager, AgentConfig, Config, PricedBackendConfig
+from massgen_mcp.config.models import AgentConfig, Config, PricedBackendConfig
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers import PROVIDERS
 
@@ -21,6 +22,14 @@ Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _KEY = {"type": "string", "pattern": r"^\$\{[A-Z_][A-Z0-9_]*\}$"}
 """`api_key: ${NAME}`, which means `api_key_env: NAME`."""
+
+FILLED_IN = ("id", "llm_config", "user_agent", "group_manager_args")
+"""What a file may leave out, because it is known from its place or from what is around it."""
+
+
+def about(model: type[BaseModel]) -> str:
+    """What the model itself is, in one paragraph."""
+    return _in_files(model.__dict__.get("__doc__") or "")
 
 
 def meanings(model: type[BaseModel]) -> dict[str, str]:
@@ -44,10 +53,16 @@ def _texts(node: ast.ClassDef) -> "list[tuple[str, str]]":
     for field, text in zip(node.body, node.body[1:], strict=False):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
-                found.append((name, " ".join(said.split())))
+                found.append((name, _in_files(said)))
             case _:
                 pass
     return found
+
+
+def _in_files(text: str) -> str:
+    """On one line, with the constants of YAML and JSON in place of Python's."""
+    written = {"None": "`null`", "True": "`true`", "False": "`false`"}
+    return re.sub(r"\b(None|True|False)\b(?!`)", lambda found: written[found[0]], " ".join(text.split()))
 
 
 def config_schema() -> Json:
@@ -71,7 +86,7 @@ def _subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:
 
 
 def _describe(kind: type[BaseModel], schema: Json) -> None:
-    schema["description"] = " ".join((inspect.getdoc(kind) or "").split())
+    schema["description"] = about(kind)
     for name, text in meanings(kind).items():
         schema["properties"][name]["description"] = text
 
@@ -79,7 +94,6 @@ def _describe(kind: type[BaseModel], schema: Json) -> None:
 def _as_in_files(schema: Json, parts: Json) -> None:
     """What a file may write in another place or way than the models have it (see `normalize`)."""
     agent: Json = parts[AgentConfig.__name__]
-    agent["required"].remove("id")
     agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
     moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
     aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
@@ -90,8 +104,8 @@ def _as_in_files(schema: Json, parts: Json) -> None:
             if "api_key_env" in backend["properties"]:
                 backend["properties"]["api_key"] = {**_KEY, "description": "`${NAME}` means `api_key_env: NAME`."}
             _with_aliases(cast("Json", backend["properties"]["type"]), aliases)
-    for of_a_group in (Ag2AgentConfig, Ag2Manager, Ag2GroupConfig):
-        parts[of_a_group.__name__]["required"].remove("llm_config")
+    for part in parts.values():
+        part["required"] = [name for name in part.get("required", ()) if name not in FILLED_IN]
     one = {"$ref": f"#/$defs/{AgentConfig.__name__}", "description": "A team of one, in place of `agents`."}
     schema["properties"]["agent"] = one
     schema["required"] = []
