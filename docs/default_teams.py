@@ -89,4 +89,3 @@ def _agents(config: Config) -> str:
     if len(set(names)) == 1:
         return f"{len(names)} of `{names[0]}`"
     return ", ".join(f"`{name}`" for name in names)
-

@@ -33,6 +33,8 @@ def _one(schema: Json, link: Callable[[str], str]) -> str:
             bare = "text" if held.get("type") == "string" and "enum" not in held else kind(held, link)
             return f"list of {bare}{_bounds(schema, 'minItems', 'maxItems', '')}"
         case "object":
+            if "properties" in schema:
+                return f"mapping with {', '.join(f'`{name}`' for name in cast('Json', schema['properties']))}"
             held = schema.get("additionalProperties") or next(iter(schema.get("patternProperties", {}).values()), None)
             return f"mapping to {kind(cast('Json', held), link)}" if isinstance(held, dict) and held else "mapping"
         case "string":

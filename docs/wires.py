@@ -163,4 +163,3 @@ async def _fault(fault: Fault, row: Row) -> str:
 
 def _failed(error: AssertionError) -> str:
     return f"FAILED: {str(error).splitlines()[0] if str(error) else 'see the test'}".replace("|", "/")
-
