@@ -6,7 +6,17 @@ from pathlib import Path
 
 import anyio
 
-from docs import config_reference, default_teams, index, massgen_configs, python_blocks, tables, tools_page, wires
+from docs import (
+    config_reference,
+    default_teams,
+    index,
+    massgen_configs,
+    python_blocks,
+    records_page,
+    tables,
+    tools_page,
+    wires,
+)
 
 DOCS = Path(__file__).parent
 PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
@@ -15,6 +25,7 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "default-teams": default_teams.page,
     "massgen-configs": massgen_configs.page,
     "python": python_blocks.page,
+    "records": records_page.page,
     "tools": tools_page.page,
     "wires": wires.page,
     "README": index.page,

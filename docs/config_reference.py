@@ -3,6 +3,7 @@
 The models own names, types, defaults and meanings; here is in which order they are told, and an example of each part.
 """
 
+import inspect
 import re
 import tempfile
 from collections.abc import Mapping
@@ -33,8 +34,8 @@ HEAD = f"""\
 {WRITTEN}
 Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
 `.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `config` of
-`start_run` says ([trust.md](trust.md)). `massgen --validate FILE` names every error of a file at once, with its line. An
-unknown key is an error, never ignored. A key without a default here may be left out, unless it says *required*.
+`start_run` says ([trust.md](trust.md)). `massgen --validate FILE` names every error of a file at once, with its line.
+An unknown key is an error, never ignored. A key without a default here may be left out, unless it says *required*.
 
 The examples of this page are loaded when it is written, each as a file of its own.
 
@@ -478,7 +479,7 @@ def listed_fields(model: type[BaseModel]) -> list[str]:
 
 
 def _owner(model: type[BaseModel], name: str) -> type:
-    return next(each for each in model.__mro__ if name in each.__dict__.get("__annotations__", {}))
+    return next(each for each in model.__mro__ if name in inspect.get_annotations(each))
 
 
 def _section(section: Section) -> str:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from docs.markdown import WRITTEN, table
-
 from massgen_mcp.config.default_team import AGENTS, MEMORY_PART, TINY_BILLIONS, default_team
 from massgen_mcp.config.local_servers import described, find_local_servers
 from massgen_mcp.config.models import Config

@@ -11,11 +11,12 @@ MANY = 2
 """More kinds than these are a list with commas."""
 
 
-def kind(schema: Json, link: Callable[[str], str] = str) -> str:
-    """`link` turns the name of a model into what stands for it."""
+def kind(schema: Json, link: Callable[[str], str] = str, *, with_null: bool = False) -> str:
+    """`link` turns the name of a model into what stands for it; `with_null` says where it may be null."""
     options = [option for option in schema.get("anyOf", schema.get("oneOf", [schema])) if option.get("type") != "null"]
     told = list(dict.fromkeys(_one(option, link) for option in options))
-    return (", " if len(told) > MANY else " or ").join(told)
+    null = " or null" if with_null and {"type": "null"} in schema.get("anyOf", ()) else ""
+    return (", " if len(told) > MANY else " or ").join(told) + null
 
 
 def _one(schema: Json, link: Callable[[str], str]) -> str:

@@ -3,7 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TypeVar, cast
+
+T = TypeVar("T")
 
 RUN_ID = "run-7q3fk2m5xw4ztnbh6cvadr8yge"
 STARTED = 1_790_000_000.0
@@ -30,7 +32,6 @@ FIXED: Mapping[str, object] = {
     "opening": "1d7e40c2b9a85f36",
     "tree": "9ae1f0c5d27b4e6380f1a2b3c4d5e6f708192a3b",
     "estimate": "$0.11 to $1.2 (max_usd 10), 5 to 32 model calls, 20 to 1228 s",
-    "completion_percentage": 60,
     "wait_seconds": 2.0,
     "queued_seconds": 0.8,
 }
@@ -39,14 +40,18 @@ LONGEST = 400
 """Characters of a text; longer ones are cut after their first line."""
 
 
-def steady(value: object, places: Mapping[str, str]) -> Any:
+def steady(value: T, places: Mapping[str, str]) -> T:
     """`places`: paths of this machine, and what stands for them."""
+    return cast("T", _steady(value, places))
+
+
+def _steady(value: object, places: Mapping[str, str]) -> object:
     match value:
         case dict():
             items = cast("dict[str, object]", value).items()
             return {_word(name, places): _of_key(name, item, places) for name, item in items}
         case list():
-            return [steady(item, places) for item in cast("list[object]", value)]
+            return [_steady(item, places) for item in cast("list[object]", value)]
         case str():
             text = _word(value, places)
             return text if len(text) <= LONGEST else f"{text.splitlines()[0][:LONGEST]}\n..."
@@ -57,7 +62,7 @@ def steady(value: object, places: Mapping[str, str]) -> Any:
 def _of_key(name: str, value: object, places: Mapping[str, str]) -> object:
     if name in FIXED and value and not isinstance(value, dict | list):
         return FIXED[name]
-    return steady(value, places)
+    return _steady(value, places)
 
 
 def _word(text: str, places: Mapping[str, str]) -> str:

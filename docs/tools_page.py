@@ -193,7 +193,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
     calls: dict[str, Call] = {}
     places = {str(home.work): "/home/ada", str(home.path): "/home/ada/.local/state/massgen-mcp"}
 
-    async def take(tool: str, **arguments: Any) -> Json:
+    async def take(tool: str, **arguments: object) -> Json:
         reply = await call(client, tool, **arguments)
         calls[tool] = Call(steady(arguments, places), steady(reply, places))
         return reply

@@ -141,7 +141,7 @@ async def page() -> str:
     failed, text = failed + wrong, text + manners
     text += await _servers()
     if failed:
-        print(f"{failed} cells of docs/wires.md FAILED", file=sys.stderr)
+        sys.stderr.write(f"{failed} cells of docs/wires.md FAILED\n")
     return text + FAULTS_HEAD + table(["fault", *(row.title for row in ROWS)], faults)
 
 
