@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -156,8 +156,9 @@ def _texts(part: Any) -> list[str]:
     """All texts of a request, in order."""
     if isinstance(part, str):
         return [part]
-    inner: list[Any] = [*part.values()] if isinstance(part, dict) else part if isinstance(part, list) else []
-    return [text for one in inner for text in _texts(one)]
+    if isinstance(part, dict):
+        return _texts([*cast("dict[str, Any]", part).values()])
+    return [text for one in cast("list[Any]", part) for text in _texts(one)] if isinstance(part, list) else []
 
 
 async def _serve() -> None:
