@@ -103,6 +103,14 @@ class Moment(Part):
     kind: MomentKind
 
 
+class Doing(Part):
+    """What an agent is doing at this moment, in a few words, and the newest line that it wrote."""
+
+    agent: str
+    what: str
+    line: str = ""
+
+
 class ShownAnswer(Part):
     """`name` is the neutral one that the viewer saw."""
 
@@ -196,6 +204,8 @@ class RunPage(Part):
     shown: tuple[Shown, ...]
     sums: Sums
     nested: tuple[Nested, ...]
+    doing: tuple[Doing, ...] = ()
+    """Of each agent, while the run goes on and is watched; a page that stays has none."""
     patch: Text | None = None
     """What the run changed in files, as a unified diff."""
     notes: tuple[str, ...]
