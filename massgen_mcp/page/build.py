@@ -45,7 +45,7 @@ def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False, most: Mo
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return _page(told, nested, TextRoom(most, redacted=redacted), MOST_DEPTH)
+    return _page(told, nested, TextRoom(redacted=redacted, most=most), MOST_DEPTH)
 
 
 def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:

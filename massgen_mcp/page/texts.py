@@ -25,7 +25,7 @@ WHOLE = Most()
 class TextRoom:
     """Takes texts in, the important ones first. `redacted`: none of them, on purpose."""
 
-    def __init__(self, most: Most, *, redacted: bool) -> None:
+    def __init__(self, *, redacted: bool, most: Most = WHOLE) -> None:
         self.most = most
         self.redacted = redacted
         self.shortened = 0

@@ -282,11 +282,8 @@ class RunService:
         from massgen_mcp.page.texts import WHOLE  # no server starts with these two
         from massgen_mcp.runs.reporting import page_of
 
-        def files_of(run_id: str) -> RunFiles:
-            return self._files.of(self._store.get(run_id))
-
         def made() -> "RunPage":
-            return page_of(view.directory, view.snapshot, files_of, redacted=redacted, most=most or WHOLE)
+            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
 
@@ -349,6 +346,9 @@ class RunService:
         return await anyio.to_thread.run_sync(pruned)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
+
+    def _files_of(self, run_id: str) -> RunFiles:
+        return self._files.of(self._store.get(run_id))
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

@@ -6,14 +6,18 @@ import pytest
 
 from tests.browser import AXE, CHROMIUM, Browser
 from tests.harness import home
+from tests.page.app_host import BRIDGE
 
 __all__ = ["home"]
 
-MISSING = [
-    name for name, there in (("chromium", CHROMIUM is not None), ("axe-core (npm ci)", AXE.is_file())) if not there
-]
+NEEDED = (
+    ("chromium", CHROMIUM is not None),
+    ("axe-core (npm ci)", AXE.is_file()),
+    ("ext-apps (npm ci)", BRIDGE.is_file()),
+)
+MISSING = [name for name, there in NEEDED if not there]
 
-collect_ignore = ["test_in_a_browser.py"] if MISSING else []
+collect_ignore = ["test_in_a_browser.py", "test_run_app.py"] if MISSING else []
 
 
 @pytest.fixture(scope="session")

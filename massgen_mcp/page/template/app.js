@@ -96,7 +96,10 @@ function leave() {
   clearTimeout(timer);
   runId = null;
 }
-document.addEventListener('visibilitychange', () => { if (going && refused < REFUSALS && !document.hidden) look(); });
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(timer);
+  if (going && refused < REFUSALS && !document.hidden) look();
+});
 
 // ---- what the reader can do
 
