@@ -12,11 +12,14 @@ from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
 from massgen_mcp.runs.reporting import page_of
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
+from tests.needs import needs
 from tests.page import samples
 from tests.page.samples import checked, disagreeing, failing, hostile, reported
 from tests.teams import Act, Ended
 
 Sample = Callable[[Path], Awaitable[Ended]]
+
+pytestmark = needs("chromium")
 
 
 def sentence(tab: Tab) -> str:
