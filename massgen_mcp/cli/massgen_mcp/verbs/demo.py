@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from sysconfig import get_path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
@@ -101,7 +102,7 @@ def _tell(result: dict[str, Any]) -> int:
 
 def _typed(program: str) -> str:
     """How a person starts a command of ours here: by its name where that is on PATH, else by its place."""
-    return program if shutil.which(program) else str(Path(sys.executable).with_name(program))
+    return program if shutil.which(program) else str(Path(get_path("scripts"), program))
 
 
 async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
