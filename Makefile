@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: demo check test bench soak clients wire-table bundle clean
+.PHONY: demo check test bench soak clients docs bundle clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
@@ -62,9 +62,10 @@ soak: $(VENV)/developed
 clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fetched
 	$(BIN)/python -m tests.clients $(ONLY)
 
-# docs/wires.md, from a run of every check and fault on every wire.
-wire-table: $(VENV)/developed node_modules/installed
-	$(BIN)/python -m docs.wires
+# All generated pages of docs/, the index too. About two minutes, most of it for every check and fault on every wire;
+# ONLY="config README" writes some.
+docs: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m docs $(ONLY)
 
 # The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
 .PHONY: conformance
