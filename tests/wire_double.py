@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 import httpx2
 import pytest
 
-from tests.harness import npm_tool
+from tests.needs import node, npm_tool
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Aimock:
 def running_aimock(fixtures: Path) -> Generator[Aimock]:
     """aimock and the relay before it, until the context is left. `fixtures` is an empty directory."""
     command = [
-        npm_tool("node/bin/node"),
+        node(),
         npm_tool("@copilotkit/aimock/dist/cli.js"),
         "--port",
         "0",

@@ -175,6 +175,7 @@ def make_parser() -> Parser:
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
     trust = verb("trust", "show what a config asks for, and accept it as it is now")
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")

@@ -27,7 +27,9 @@ TOOL = Ways()
 
 class RefusedFile(Part):
     path: str
+    """The file that cannot be merged."""
     reason: str
+    """Why not."""
 
     def text(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -35,18 +37,30 @@ class RefusedFile(Part):
 
 class Applied(Reply):
     run_id: str
+    """Of this run."""
     status: State
+    """`clean`: could be done; `applied`: was done; `conflicts`: nothing was changed; `unchanged`: nothing to do;
+    `undone`: was taken back.
+    """
     branch: str | None = None
+    """The branch that the changes were put on, where a person asked for one."""
     commit: str | None = None
+    """Its commit."""
     files: list[FileLine]
+    """The files that are changed, each with its path, `change`, and lines `added` and `removed`."""
     more_files: int | None = None
+    """How many further ones there are."""
     conflicts: list[RefusedFile] | None = None
+    """The files that cannot be merged, each with its path and `reason`."""
     more_conflicts: int | None = None
+    """How many further ones there are."""
     left_out: list[str] | None = None
     """Files that the run changed in directories that it was given to read only."""
     more_left_out: int | None = None
     note: str | None = None
+    """What became of an earlier apply that was cut off."""
     next_step: str
+    """What to do next."""
 
     def text(self) -> str:
         return lines(

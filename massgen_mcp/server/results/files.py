@@ -14,10 +14,13 @@ NO_CHANGES = "No file is changed."
 
 class FileLine(Part):
     path: str
+    """It begins with the name of the directory."""
     change: str
+    """`added`, `deleted`, `modified` or `renamed`."""
     added: int | None = None
     """Lines; absent for a binary file."""
     removed: int | None = None
+    """Lines."""
     was: str | None = None
     """Where a renamed file was before."""
 
@@ -31,13 +34,18 @@ class FileLine(Part):
 
 
 class Files(Part):
-    """`of_files`: how many are changed in all; those listed may be fewer."""
+    """What an answer changes of the caller's files."""
 
     of_files: int
+    """How many are changed in all; those listed may be fewer."""
     added: int
+    """Lines, in all of them."""
     removed: int
+    """Lines, in all of them."""
     listed: list[FileLine]
+    """The first of them."""
     notes: list[str] | None = None
+    """What could not be taken, in words."""
 
     def lines(self) -> Iterator[str]:
         yield f"files: {self.of_files} changed, +{self.added} -{self.removed} lines"
