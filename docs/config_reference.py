@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel
 
@@ -489,7 +489,7 @@ def _section(section: Section) -> str:
 
 
 def _fields(title: str, model: type[BaseModel]) -> str:
-    schema = cast("dict[str, Any]", model.model_json_schema())
+    schema = model.model_json_schema()
     required, told = cast("list[str]", schema.get("required", ())), meanings(model)
     lines = [
         [

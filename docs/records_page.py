@@ -106,7 +106,7 @@ STATUS: Mapping[str, str] = {
     "telemetry.by_model.MODEL": "What calls of this model used.",
     "telemetry.by_agent.AGENT": "What this agent's calls used.",
     "telemetry.nested": "What nested runs used. Absent without any that has ended.",
-    "checks": "How [checks](code-work.md#evidence) came out: `base`, `answers` by label, `final`. Absent without any.",
+    "checks": "How [checks](code-work.md#checks) came out: `base`, `answers` by label, `final`. Absent without any.",
     "nested_runs.RUN_ID": "`started_by`, `source`, `state`, `max_usd` and `max_tokens` of one.",
 }
 USED: Mapping[str, str] = {

@@ -110,7 +110,7 @@ async def page() -> str:
 
 
 def _tool(tool: Tool, example: Call) -> str:
-    hints = cast("Json", tool.annotations.model_dump(by_alias=True)) if tool.annotations else {}
+    hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
     told = [yes if hints[name] else no for name, yes, no in HINTS if hints.get(name) is not None]
     replies = _reply(*REPLIES[tool.name])
     goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
@@ -122,7 +122,7 @@ def _tool(tool: Tool, example: Call) -> str:
 
 
 def _arguments(tool: Tool) -> str:
-    schema = cast("Json", tool.input_schema)
+    schema = tool.input_schema
     required = cast("list[str]", schema.get("required", ()))
     lines = [
         [f"`{name}`", kind(one), default(one, required=name in required), _said(tool.name, name, one)]
