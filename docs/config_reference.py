@@ -20,7 +20,8 @@ from massgen_mcp.config.loader import parse_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
 
-PAGE = Path(__file__).parent / "config.md"
+ELSEWHERE = "/srv/images/python.tar"
+"""An image in an example of docs/commands.md."""
 TOLD_APART = (
     *(models.PricedBackendConfig, models.ListedBackendConfig, models.HttpBackendConfig, models.LocalServerConfig),
     models.McpServerSettings,
@@ -464,7 +465,7 @@ def load_example(text: str) -> Config:
             (base / name).mkdir()
         for name in ("notes.md", "image.tar"):
             (base / name).touch()
-        return parse_config(text, PAGE.name, {}, base_dir=base)
+        return parse_config(text.replace(ELSEWHERE, "image.tar"), "an example", {}, base_dir=base)
 
 
 def listed_fields(model: type[BaseModel]) -> list[str]:

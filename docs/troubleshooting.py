@@ -24,9 +24,11 @@ HEAD = f"""\
 # Troubleshooting
 
 {WRITTEN}
-Find the words that you see; `…` stands for what differs. `massgen-mcp doctor` looks at keys, model servers, agent
-programs, the sandbox, clients and the state directory at once, and says for each finding what to do. `--debug` of
-`massgen` shows more of one run, and `massgen.log` in its directory has what happened, line by line.
+What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time.
+
+`massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
+and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
+has what happened, line by line.
 """
 
 
@@ -101,7 +103,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "no such file or directory, or it may not be read",
-            "A path of the config is not there. Relative ones begin where the program was started.",
+            "A path of the config is not there. Relative ones begin at the project's directory.",
             "Correct it.",
         ),
         Entry("agent ids must be distinct; …", "Two agents have one id.", "Give each its own."),
@@ -568,8 +570,12 @@ def _texts() -> tuple[str, ...]:
     found: list[str] = []
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        told = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        found += [text for node in ast.walk(tree) if node not in told and (text := _text(node))]
+        docstrings: set[ast.AST] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr):
+                docstrings.add(node.value)
+            elif node not in docstrings and (text := _text(node)):
+                found.append(text)
     return tuple(found)
 
 
