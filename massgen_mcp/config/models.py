@@ -813,6 +813,8 @@ def _without_nul(text: str) -> str:
 
 CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_without_nul)]
 ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
+ChecksPolicy = Literal["informative", "required", "goal"]
+"""What follows from checks: see `coordination.evidence`."""
 
 
 class OrchestratorConfig(Settings, frozen=True):
@@ -856,7 +858,7 @@ class OrchestratorConfig(Settings, frozen=True):
     """Commands of all agents that have no settings of their own."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
-    checks_policy: Literal["informative", "required", "goal"] = "informative"
+    checks_policy: ChecksPolicy = "informative"
     """`required`: an answer whose checks fail cannot win while another one passes. `goal`: what fails on the unchanged
     files counts, too.
     """

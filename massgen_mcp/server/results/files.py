@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes
+from massgen_mcp.events import ChangedFile, Changes
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.reply import Part
 
@@ -23,6 +23,10 @@ class FileLine(Part):
     """Lines."""
     was: str | None = None
     """Where a renamed file was before."""
+
+    @classmethod
+    def of(cls, file: ChangedFile) -> "FileLine":
+        return cls(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
 
     def text(self) -> str:
         was = f" (was {self.was})" if self.was is not None else ""
@@ -55,10 +59,7 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
     """The first `most` of the changed files; None for all that the record names."""
     if changes is None:
         return None
-    listed = [
-        FileLine(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
-        for file in changes.files[:most]
-    ]
+    listed = [FileLine.of(file) for file in changes.files[:most]]
     notes = list(changes.notes) or None
     return Files(of_files=changes.count, added=changes.added, removed=changes.removed, listed=listed, notes=notes)
 
