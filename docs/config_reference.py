@@ -13,7 +13,7 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from docs.kinds import default, kind
+from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from massgen_mcp.config import models
 from massgen_mcp.config.loader import parse_config
@@ -497,7 +497,7 @@ def _fields(title: str, model: type[BaseModel]) -> str:
             f"`{name}`",
             kind(schema["properties"][name], _linked),
             default(schema["properties"][name], required=name in required and name not in FILLED_IN),
-            linked(told[name]),
+            linked(said(model, name, told)),
         ]
         for name in listed_fields(model)
     ]

@@ -12,7 +12,7 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from docs.error_codes import codes_table
-from docs.kinds import default, kind
+from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from docs.steady import as_json, steady
 from massgen_mcp.config.schema import about, meanings
@@ -145,7 +145,7 @@ def _fields(model: type[BaseModel]) -> Iterator[list[str]]:
     properties = cast("dict[str, Json]", model.model_json_schema(mode="serialization")["properties"])
     for name, one in properties.items():
         always = "always" if model.model_fields[name].is_required() else ""
-        yield [f"`{name}`", kind(one, _linked), always, told[name]]
+        yield [f"`{name}`", kind(one, _linked), always, said(model, name, told)]
 
 
 def _about(model: type[BaseModel]) -> str:

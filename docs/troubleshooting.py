@@ -301,7 +301,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Change these files so that they can be merged, or name others in `paths`.",
+            "Nothing was changed. Change these files so that they can be merged, or ….",
             "You changed the same lines since.",
             "Commit or move your changes, then apply again; or take other files only.",
         ),

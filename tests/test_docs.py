@@ -25,7 +25,7 @@ __all__ = ["home"]
 DOCS = ROOT / "docs"
 APART = {"node_modules", "dist", "build"}
 """Directories whose Markdown is not ours."""
-FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 
 
 def all_pages() -> list[Path]:
@@ -92,6 +92,7 @@ RUN_ELSEWHERE: Mapping[str, str] = {
     "docs/python.md": "tests/api/test_docs_python.py",
     "docs/agents-api.md": "tests/agents/test_page.py",
     "docs/cli.md": "tests/cli/test_page.py",
+    "docs/tutorial.md": "tests/test_tutorial.py",
     "tests/api/programmatic_api.md": "tests/api/test_programmatic_api.py",
 }
 """Pages whose blocks are run, and the tests that do it."""
