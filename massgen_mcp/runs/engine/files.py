@@ -114,7 +114,7 @@ class FileStore(Protocol):
     def of(self, row: RunRow | WorkRow) -> RunFiles: ...
 
     def making(self) -> AbstractContextManager[None]:
-        """Held by whoever writes a new run's files before its row. While it is held, no files without a row are deleted."""
+        """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
         ...
 
     def pruning(self) -> AbstractContextManager[None]:

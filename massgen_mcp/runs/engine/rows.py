@@ -85,8 +85,8 @@ class WorkRow:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A request to act on a run, such as to cancel it; `number` is unique. The `message` of `admit` is the id of the run
-    that is to begin.
+    """A request to act on a run, such as to cancel it; `number` is unique. The `message` of `admit` is the id of the
+    run that is to begin.
     """
 
     number: int

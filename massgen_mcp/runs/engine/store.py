@@ -166,7 +166,7 @@ class RunStore(Protocol):
         ...
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
-        """Change what is kept of a run. False, and no change, if the run goes on again or another process has changed it.
+        """Change what is kept of a run. False, and no change, if it goes on again or another process has changed it.
 
         The idempotency key of an expired run is free again.
         """
