@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.asking import ClientAsked
-from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.schemas import compacted, reply_schema
@@ -104,11 +104,11 @@ class MassgenServer(SurfaceServer):
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
         tools = await self._listed()
         if name not in tools:
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, list(tools))}")
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{did_you_mean(name, list(tools))}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(
