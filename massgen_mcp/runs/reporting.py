@@ -12,6 +12,7 @@ from massgen_mcp.events import Changes, LogRecord
 from massgen_mcp.page.build import Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.report import report
+from massgen_mcp.page.texts import WHOLE, Most
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import DamagedJournal, RunFiles
 
@@ -22,7 +23,9 @@ FilesOf = Callable[[str], RunFiles]
 """The files of another run, by its id. Raises `MassgenError`."""
 
 
-def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacted: bool = False) -> RunPage:
+def page_of(
+    run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacted: bool = False, most: Most = WHOLE
+) -> RunPage:
     """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
     nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
@@ -36,7 +39,7 @@ def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacte
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
-    return run_page(_told(run, state), nested, redacted=redacted)
+    return run_page(_told(run, state), nested, redacted=redacted, most=most)
 
 
 def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:

@@ -24,7 +24,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.applying import Application, apply_run
 from massgen_mcp.runs.checks import check_action, checked_raise
 from massgen_mcp.runs.dispatch import Dispatch
-from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
@@ -41,6 +41,7 @@ from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
     from massgen_mcp.page.data import RunPage
+    from massgen_mcp.page.texts import Most
 
 Until = Literal["terminal", "phase", "change"]
 
@@ -283,16 +284,15 @@ class RunService:
             lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
         )
 
-    async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
-        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
-        Raises `MassgenError` store_unavailable.
+    async def page(self, view: RunView, *, redacted: bool = False, most: "Most | None" = None) -> "RunPage":
+        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it;
+        `most`: how much it holds, if less than a page in a file. Raises `MassgenError` store_unavailable.
         """
-        from massgen_mcp.runs.reporting import page_of  # no server starts with it
+        from massgen_mcp.page.texts import WHOLE  # no server starts with these two
+        from massgen_mcp.runs.reporting import page_of
 
         def made() -> "RunPage":
-            return page_of(
-                view.directory, view.snapshot, lambda run_id: self._files.of(self._store.get(run_id)), redacted=redacted
-            )
+            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
 
@@ -355,6 +355,9 @@ class RunService:
         return await anyio.to_thread.run_sync(pruned)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
+
+    def _files_of(self, run_id: str) -> RunFiles:
+        return self._files.of(self._store.get(run_id))
 
     def _nearest(self, beginning: str) -> str | None:
         """The id of the newest run whose id begins nearly so."""
