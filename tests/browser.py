@@ -6,7 +6,6 @@ One process for all tests of a worker; each page is opened in a tab of its own.
 import json
 import os
 import select
-import shutil
 import subprocess
 from base64 import b64decode
 from collections.abc import Generator
@@ -16,10 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
-from tests.commands import ROOT
+from tests.needs import found, npm_tool
 
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = found("chromium")
 PATIENCE = 60
 """Seconds that a page may take for what a test waits for."""
 
@@ -181,7 +179,9 @@ class Tab:
     def held_frame(self, before: str = "") -> "Tab":
         """The next frame that waits; it runs now, this script first."""
         told = (self.session, "Target.attachedToTarget")
-        while not (new := [event for event in self.browser.events if (event.get("sessionId"), event["method"]) == told]):
+        while not (
+            new := [event for event in self.browser.events if (event.get("sessionId"), event["method"]) == told]
+        ):
             self.browser.wait_for("Target.attachedToTarget", self.session)
         self.browser.events.remove(new[0])
         frame = Tab(self.browser, new[0]["params"]["sessionId"], self.width, self.height)
@@ -243,7 +243,7 @@ class Tab:
 
     def violations_of_accessibility(self) -> list[str]:
         """What axe finds, by its rules of every level and best practice."""
-        self.js(AXE.read_text())
+        self.js(Path(npm_tool("axe-core/axe.min.js")).read_text())
         found = self.js("axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)")
         return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:5]]}" for one in found]
 

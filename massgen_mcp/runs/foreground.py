@@ -193,13 +193,25 @@ class ForegroundRun:
         """Bring what a completed run changed into the directories that it was given with `write`, or nothing of it.
         None: it changed nothing that may be applied. Raises `MassgenError` as `apply_patch`.
         """
-        if ended.state != "completed":
-            return None
-        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
-        if made is None or not made.applicable:
+        made = await self._patch(ended)
+        if made is None:
             return None
         home = find_home(self.environ)
         return await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
+
+    async def difference(self, ended: RunState, planned: Application, most_bytes: int) -> tuple[bytes, int]:
+        """What `apply` would change, as `RunPatch.difference` tells it. Raises `MassgenError` as that."""
+        made = await self._patch(ended)
+        if made is None:
+            return b"", 0
+        return await anyio.to_thread.run_sync(made.difference, planned, most_bytes)
+
+    async def _patch(self, ended: RunState) -> RunPatch | None:
+        """What may be applied."""
+        if ended.state != "completed":
+            return None
+        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
+        return made if made is not None and made.applicable else None
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""

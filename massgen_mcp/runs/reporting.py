@@ -4,9 +4,11 @@ Imported when there is a page to draw, never when a process starts.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+from massgen_mcp.config.models import ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events import Changes, LogRecord
 from massgen_mcp.page.build import Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.report import report
@@ -33,16 +35,28 @@ def page_of(
             return None
         try:
             files = files_of(run_id)
-            return folded(_records(files)), _records(files)
+            return _told(files, folded(_records(files)))
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
-    return run_page((state, _records(run)), nested, redacted=redacted, most=most)
+    return run_page(_told(run, state), nested, redacted=redacted, most=most)
 
 
 def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
     """Raises `MassgenError` store_unavailable, `OSError`."""
     run.write_report(report(page_of(run, state, files_of)))
+
+
+def _told(run: RunFiles, state: RunState) -> Told:
+    def patch_of(changes: Changes, most: int) -> bytes:
+        with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
+            return file.read(most)
+        return b""
+
+    policy: ChecksPolicy = "informative"
+    with suppress(MassgenError):
+        policy = run.read_request().config.orchestrator.checks_policy
+    return Told(state, _records(run), patch_of, policy)
 
 
 def _records(run: RunFiles) -> Iterator[LogRecord]:

@@ -16,6 +16,7 @@ import anyio.to_thread
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
+from massgen_mcp.nearest import nearest
 from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
@@ -48,6 +49,8 @@ LOOK_SECONDS = (0.25, 1.0)
 """How often a call that nobody tells news looks at its run: at first, and at most."""
 SAFETY_SECONDS = 30.0
 """After so long a waiting call looks at its run even if it was told nothing."""
+NEAREST_OF = 1000
+"""Runs among which one is looked for whose id was mistyped."""
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -123,14 +126,20 @@ class RunService:
         return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
-        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run."""
+        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run, with
+        the nearest one.
+        """
         if not is_unicode(beginning):
             raise unknown_run(beginning)
         prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
         found = await anyio.to_thread.run_sync(self._store.beginning_with, prefix, 2) if beginning else []
-        if len(found) > 1 and prefix not in found:
+        if len(found) == 1 or prefix in found:
+            return found[0] if len(found) == 1 else prefix
+        if found:
             raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
-        return prefix if len(found) != 1 else found[0]
+        near = await anyio.to_thread.run_sync(self._nearest, prefix.removeprefix(RUN_ID_PREFIX))
+        hint = f"did you mean {near}? " if near else ""
+        raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen-mcp runs` lists them")
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -349,6 +358,12 @@ class RunService:
 
     def _files_of(self, run_id: str) -> RunFiles:
         return self._files.of(self._store.get(run_id))
+
+    def _nearest(self, beginning: str) -> str | None:
+        """The id of the newest run whose id begins nearly so."""
+        rows = self._store.recent(limit=NEAREST_OF)
+        beginnings = {row.run_id.removeprefix(RUN_ID_PREFIX)[: len(beginning)]: row.run_id for row in reversed(rows)}
+        return beginnings.get(nearest(beginning, beginnings) or "")
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.asking import ClientAsked
-from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
 from massgen_mcp.server.run_app import for_models, listed, run_app
@@ -108,11 +108,11 @@ class MassgenServer(SurfaceServer):
         tools = await self._listed()
         if name not in tools:
             names = [tool.name for tool in tools.values() if for_models(tool.meta)]
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, names)}")
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{did_you_mean(name, names)}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(

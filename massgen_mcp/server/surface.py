@@ -34,8 +34,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.tasks import Tasks
 from massgen_mcp.workspace.guard import PathRefused
 
@@ -114,12 +114,12 @@ class SurfaceServer(MCPServer[TaskGroup]):
         """As the SDK's, but for what is refused: an unknown prompt or argument, or one that is missing."""
         prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
         if name not in prompts:
-            raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}{nearest(name, list(prompts))}")
+            raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}{did_you_mean(name, list(prompts))}")
         known = prompts[name].arguments or []
         names = [argument.name for argument in known]
         for given in arguments or {}:
             if given not in names:
-                raise MCPError(INVALID_PARAMS, f"unknown argument {given[:80]!r}{nearest(given, names)}")
+                raise MCPError(INVALID_PARAMS, f"unknown argument {given[:80]!r}{did_you_mean(given, names)}")
         if missing := [one.name for one in known if one.required and not (arguments or {}).get(one.name)]:
             raise MCPError(INVALID_PARAMS, f"prompt {name} needs {', '.join(missing)}")
         return await super().get_prompt(name, arguments, context)

@@ -19,7 +19,8 @@ from mcp import Client
 from mcp.client.extension import advertise
 from mcp.types import CallToolResult, TextResourceContents
 
-from tests.harness import Mode, TempHome, node_modules
+from tests.harness import Mode, TempHome
+from tests.needs import npm_tool
 
 SHOWS_APPS = advertise("io.modelcontextprotocol/ui", {"mimeTypes": ["text/html;profile=mcp-app"]})
 URI = "ui://massgen/run.html"
@@ -41,7 +42,7 @@ IMPORTS = {
     "eventsource-parser/stream": "eventsource-parser/dist/stream.js",
 }
 """Where the bridge and what it needs lie in node_modules."""
-BRIDGE = node_modules() / IMPORTS["@modelcontextprotocol/ext-apps/app-bridge"]
+BRIDGE = IMPORTS["@modelcontextprotocol/ext-apps/app-bridge"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ def _sent(result: CallToolResult) -> dict[str, Any]:
 @contextmanager
 def app_host(home: TempHome, mode: Mode = "auto") -> Generator[Host]:
     """The host on a server process of its own; the client declares that it shows Apps."""
+    npm_tool(BRIDGE)
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(home.client(mode, extensions=[SHOWS_APPS])) as client,
@@ -92,7 +94,7 @@ def _handler(portal: BlockingPortal, client: Client, app: str) -> type[BaseHTTPR
             elif self.path == "/view":
                 self._answer(app.encode(), "text/html", ("Content-Security-Policy", POLICY))
             else:
-                file = node_modules() / self.path.removeprefix("/node_modules/")
+                file = Path(npm_tool(self.path.removeprefix("/node_modules/")))
                 kind = "text/javascript" if file.suffix == ".mjs" else mimetypes.guess_type(file)[0]
                 self._answer(file.read_bytes(), kind or "text/plain")
 
@@ -103,7 +105,11 @@ def _handler(portal: BlockingPortal, client: Client, app: str) -> type[BaseHTTPR
 
         def _answer(self, body: bytes, kind: str, *headers: tuple[str, str]) -> None:
             self.send_response(200)
-            for name, value in (("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), *headers):
+            for name, value in (
+                ("Content-Type", f"{kind}; charset=utf-8"),
+                ("Content-Length", str(len(body))),
+                *headers,
+            ):
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)

@@ -10,9 +10,11 @@ import pytest
 
 from tests.browser import Browser, Tab
 from tests.harness import Mode, TempHome, agent, events_of, poll_until
+from tests.needs import needs
 from tests.page.app_host import Host, app_host
 from tests.page.samples import HOSTILE
 
+pytestmark = needs("chromium")
 TIMERS = """
 window.pending = new Set();
 window.put_off = 0;
@@ -62,7 +64,9 @@ class Stage:
 
 
 @pytest.fixture(scope="module", params=["2026-07-28", "legacy"])
-def stage(request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(
+    request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
     mode: Mode = request.param
     work = tmp_path_factory.mktemp("work")
     home = TempHome(work / "home", work)
@@ -150,7 +154,9 @@ def test_it_looks_like_its_host_is_open_to_everybody_and_lets_no_text_do_anythin
     assert stage.heard("link")[-1]["url"] == "https://example.com/a?b=c"
     press(frame, "Full view")
     frame.settled("getComputedStyle(document.querySelector('.two')).display === 'grid'")
-    stage.tab.js("bridge.setHostContext({theme: 'light', displayMode: 'fullscreen', availableDisplayModes: ['inline']})")
+    stage.tab.js(
+        "bridge.setHostContext({theme: 'light', displayMode: 'fullscreen', availableDisplayModes: ['inline']})"
+    )
     frame.settled("getComputedStyle(document.documentElement).colorScheme === 'light'")
     frame.open_all()
     assert frame.js("document.querySelectorAll('[href^=\"javascript:\"], iframe, img, base, object, form').length") == 0

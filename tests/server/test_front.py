@@ -43,7 +43,10 @@ SESSIONS: dict[str, Sequence[dict[str, Any]]] = {
     "an older client": [hello("2024-11-05"), INITIALIZED, *map(asked, LISTS), CALL],
     "no handshake": [
         *(asked(method, _meta=ABOUT) for method in ("server/discover", *LISTS)),
-        {**asked("tools/list", _meta={**ABOUT, "io.modelcontextprotocol/clientCapabilities": SHOWS_APPS}), "id": "apps"},
+        {
+            **asked("tools/list", _meta={**ABOUT, "io.modelcontextprotocol/clientCapabilities": SHOWS_APPS}),
+            "id": "apps",
+        },
     ],
     "unusual": [
         asked("tools/list"),

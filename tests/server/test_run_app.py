@@ -24,7 +24,11 @@ async def told(home: TempHome, era: str, capabilities: dict[str, Any], *methods:
             "io.modelcontextprotocol/clientCapabilities": capabilities,
         }
         if era == ERAS[0]:
-            hello = {"protocolVersion": era, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}
+            hello = {
+                "protocolVersion": era,
+                "capabilities": capabilities,
+                "clientInfo": {"name": "raw", "version": "1"},
+            }
             await server.ask("initialize", **hello)
             await server.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
         asked = {**params, **({"_meta": about} if era == ERAS[1] else {})}
@@ -37,7 +41,9 @@ def without_ui(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_page_is_offered_to_hosts_that_show_apps_and_nobody_else_hears_of_it(home: TempHome, era: str) -> None:
+async def test_the_page_is_offered_to_hosts_that_show_apps_and_nobody_else_hears_of_it(
+    home: TempHome, era: str
+) -> None:
     lists = ("tools/list", "resources/list")
     silent = await told(home, era, {}, *lists)
     assert [tool["name"] for tool in silent[0]["tools"]] == TOOLS

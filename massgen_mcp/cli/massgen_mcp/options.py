@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 
 from massgen_mcp import __version__
@@ -14,6 +13,7 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
+from massgen_mcp.nearest import did_you_mean
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -91,8 +91,24 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
                 parser.error(f"--{option.replace('_', '-')} goes with --transport http")
+    _check_together(parser, options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
+
+
+def _check_together(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuses options of a verb that contradict each other."""
+    match given.verb:
+        case "apply" if given.undo and (given.branch is not None or given.paths):
+            parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "prune" if given.run_ids and given.older_than is not None:
+            parser.error("--older-than is for runs that are not named; it does not go with ID")
+        case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
+            parser.error("give one of: PATH, --list, --forget PATH")
+        case "watch" if given.json and given.plain:
+            parser.error("--json prints events, --plain sentences; leave one of them out")
+        case _:
+            pass
 
 
 def make_parser() -> Parser:
@@ -159,6 +175,7 @@ def make_parser() -> Parser:
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
     trust = verb("trust", "show what a config asks for, and accept it as it is now")
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
@@ -206,9 +223,9 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
 def _client(text: str) -> str:
     if text in CLIENTS:
         return text
-    nearest = get_close_matches(text.lower(), CLIENTS, 1, cutoff=0.4)
-    meant = f", did you mean {nearest[0]!r}?" if nearest else ""
-    raise argparse.ArgumentTypeError(f"unknown client {text!r}{meant} There are: {', '.join(CLIENTS)}")
+    raise argparse.ArgumentTypeError(
+        f"unknown client {text[:80]!r}{did_you_mean(text, CLIENTS)}; there are: {', '.join(CLIENTS)}"
+    )
 
 
 def _entry_name(text: str) -> str:
