@@ -1,4 +1,4 @@
-"""What is known of a run beside its events: its row in the store, its request, and what is wanted of it."""
+"""What is known of a run beside its events: its row in the store, its request, and its controls."""
 
 import secrets
 from base64 import b32encode
@@ -99,8 +99,8 @@ class EndedRow:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Something that is wanted of a run; `number` tells it from every other one. The `message` of `admit` is the id of
-    the run that is to begin.
+    """A request to act on a run, such as to cancel it; `number` is unique. The `message` of `admit` is the id of the
+    run that is to begin.
     """
 
     number: int

@@ -13,7 +13,7 @@ from massgen_mcp.statistics.marks import Mark
 
 
 class RunStore(Protocol):
-    """Which runs exist, whose they are, what is wanted of them, who is next.
+    """The rows of all runs: state, credentials, open controls, and the order of the queue.
 
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
@@ -156,7 +156,7 @@ class RunStore(Protocol):
         ...
 
     def controls(self, run_ids: list[str]) -> list[Control]:
-        """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
+        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends."""
         ...
 
     def done(self, numbers: list[int]) -> None:
@@ -186,7 +186,7 @@ class RunStore(Protocol):
         ...
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
-        """Say what is kept of a run from now on; False if it goes on meanwhile, or somebody was faster.
+        """Change what is kept of a run. False, and no change, if it goes on again or another process has changed it.
 
         The idempotency key of an expired run is free again.
         """
