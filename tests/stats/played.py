@@ -51,8 +51,9 @@ STRANGE = [agent(name, f"{HOSTILE}{name}", 1, {"answer": name}) for name in ("on
 async def play(work: Path) -> None:
     config = work / "agreed.yaml"
     config.write_text(json.dumps({"agents": AGREED}))
-    with_config: dict[str, Any] = {"config": str(config)}
-    for team in (with_config, *({"config_dict": {"agents": agents}} for agents in (SPLIT, SECOND, BROKEN))):
+    teams: list[dict[str, Any]] = [{"config": str(config)}]
+    teams += [{"config_dict": {"agents": agents}} for agents in (SPLIT, SECOND, BROKEN)]
+    for team in teams:
         with suppress(RunNotCompleted):
             await massgen_mcp.run("What is to be done?", enable_logging=True, **team)
 
