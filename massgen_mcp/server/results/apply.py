@@ -57,6 +57,7 @@ class Applied(Reply):
     left_out: list[str] | None = None
     """Files that the run changed in directories that it was given to read only."""
     more_left_out: int | None = None
+    """How many further ones there are."""
     note: str | None = None
     """What became of an earlier apply that was cut off."""
     next_step: str
@@ -78,9 +79,7 @@ class Applied(Reply):
         )
 
 
-def applied(
-    run_id: str, application: Application, ways: Ways = TOOL, *, most_bytes: int | None = MAX_BYTES
-) -> Applied:
+def applied(run_id: str, application: Application, ways: Ways = TOOL, *, most_bytes: int | None = MAX_BYTES) -> Applied:
     """In at most so many bytes, with as many files as fit; None: with all of them."""
     count = max(len(application.changes), len(application.refused), len(application.left_out))
     if most_bytes is not None:
