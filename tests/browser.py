@@ -102,10 +102,18 @@ class Browser:
         """Until the browser tells an event that it has not told before."""
         while (event := self._read()).get("method") != method or event.get("sessionId") != session:
             self.events.append(event)
+        self.events.append(event)
 
     @contextmanager
-    def tab(
-        self, file: Path, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
+    def tab(self, file: Path, **look: Any) -> Generator["Tab"]:
+        """A tab with a file in it; `look` as for `blank`."""
+        with self.blank(**look) as tab:
+            tab.open(file)
+            yield tab
+
+    @contextmanager
+    def blank(
+        self, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
     ) -> Generator["Tab"]:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -115,7 +123,6 @@ class Browser:
         tab.resize(width, height)
         tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
-        tab.open(file)
         try:
             yield tab
         finally:
@@ -164,6 +171,25 @@ class Tab:
         self.call("Page.navigate", url=file.as_uri() + fragment)
         self.settled("document.readyState === 'complete' && location.protocol === 'file:'")
         self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
+
+    def hold_frames(self) -> None:
+        """Frames of other origins in this page wait from now on, before anything of theirs runs, for `held_frame`."""
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
+
+    def held_frame(self, before: str = "") -> "Tab":
+        """The next frame that waits; it runs now, this script first."""
+        told = (self.session, "Target.attachedToTarget")
+        while not (
+            new := [event for event in self.browser.events if (event.get("sessionId"), event["method"]) == told]
+        ):
+            self.browser.wait_for("Target.attachedToTarget", self.session)
+        self.browser.events.remove(new[0])
+        frame = Tab(self.browser, new[0]["params"]["sessionId"], self.width, self.height)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            frame.call(f"{domain}.enable")
+        frame.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH + before)
+        frame.call("Runtime.runIfWaitingForDebugger")
+        return frame
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""

@@ -24,13 +24,11 @@ from massgen_mcp.page.history import History, PastAnswer, PastVote, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
-from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.page.texts import WHOLE, Most, TextRoom
 from massgen_mcp.page.time_line import time_line
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 
-MOST_MARKS = 4_000
-"""Of calls, tools and moments each: a longer run shows the last ones."""
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""
 MOST_DEPTH = 4
@@ -53,11 +51,11 @@ NestedRuns = Callable[[str], Told | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
+def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False, most: Most = WHOLE) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return _page(told, nested, TextRoom(redacted=redacted), MOST_DEPTH)
+    return _page(told, nested, TextRoom(redacted=redacted, most=most), MOST_DEPTH)
 
 
 def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:
@@ -217,9 +215,10 @@ class _Builder:
         )
 
     def _last(self, items: Sequence[T], what: str) -> Sequence[T]:
-        if len(items) > MOST_MARKS:
-            self.notes.append(f"{len(items) - MOST_MARKS} earlier {what} are not drawn; events.jsonl has them.")
-        return items[-MOST_MARKS:]
+        most = self.room.most.marks
+        if len(items) > most:
+            self.notes.append(f"{len(items) - most} earlier {what} are not drawn; events.jsonl has them.")
+        return items[-most:]
 
     # -- answers and votes ----------------------------------------------------------------------------------------
 

@@ -181,6 +181,14 @@ class Moment(Part):
     kind: MomentKind
 
 
+class Doing(Part):
+    """What an agent is doing at this moment, in a few words, and the newest line that it wrote."""
+
+    agent: str
+    what: str
+    line: str = ""
+
+
 class ShownAnswer(Part):
     """`name` is the neutral one that the viewer saw."""
 
@@ -281,6 +289,8 @@ class RunPage(Part):
     checks: Checks | None
     """None: the run has none."""
     check_runs: tuple[CheckRun, ...]
+    doing: tuple[Doing, ...] = ()
+    """Of each agent, while the run goes on and is watched; a page that stays has none."""
     notes: tuple[str, ...]
     """What is left out here."""
     redacted: bool

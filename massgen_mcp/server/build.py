@@ -13,6 +13,7 @@ from massgen_mcp.server.completion import add_completion
 from massgen_mcp.server.listening import Listening
 from massgen_mcp.server.prompts import add_prompts
 from massgen_mcp.server.resources import add_resources
+from massgen_mcp.server.run_app import add_run_page
 from massgen_mcp.server.tasks.runs import RunTasks
 from massgen_mcp.server.tools import LookBefore, add_tools, nothing_to_look_at
 
@@ -40,6 +41,7 @@ def build_server(
     """`answered_early`: a client may have had its first answers from a snapshot (see `front`)."""
     server = MassgenServer(redactor)
     add_tools(server, service, look_before)
+    add_run_page(server, service)
     add_resources(server, service)
     add_prompts(server)
     add_completion(server, service)

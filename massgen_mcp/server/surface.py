@@ -3,7 +3,7 @@
 Knows no runs. `app` adds what is ours of tools.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, UnexpectedResourceError
@@ -45,13 +46,20 @@ Handler = Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[Ha
 class SurfaceServer(MCPServer[TaskGroup]):
     """No resource shows a key that `redactor` knows. The lifespan is a task group for what goes on between requests."""
 
-    def __init__(self, redactor: Redactor, name: str, **described: Any) -> None:  # noqa: ANN401 - as the SDK takes it
+    def __init__(
+        self,
+        redactor: Redactor,
+        name: str,
+        extensions: Sequence[Extension] = (),
+        **described: Any,  # noqa: ANN401 - as the SDK takes it
+    ) -> None:
         self._redactor = redactor
         self._listings: list[Callable[[], Awaitable[list[Resource]]]] = []
         self.tasks = Tasks()
         self.changes = InMemorySubscriptionBus()
         """What this process knows to have changed, for all its clients."""
-        super().__init__(name, extensions=[self.tasks], subscriptions=self.changes, lifespan=_background, **described)
+        offered = [self.tasks, *extensions]
+        super().__init__(name, extensions=offered, subscriptions=self.changes, lifespan=_background, **described)
         self._lowlevel_server.get_capabilities = partial(_true_capabilities, self._lowlevel_server.get_capabilities)
 
     def serve_method(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:

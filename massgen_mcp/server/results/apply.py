@@ -79,9 +79,7 @@ class Applied(Reply):
         )
 
 
-def applied(
-    run_id: str, application: Application, ways: Ways = TOOL, *, most_bytes: int | None = MAX_BYTES
-) -> Applied:
+def applied(run_id: str, application: Application, ways: Ways = TOOL, *, most_bytes: int | None = MAX_BYTES) -> Applied:
     """In at most so many bytes, with as many files as fit; None: with all of them."""
     count = max(len(application.changes), len(application.refused), len(application.left_out))
     if most_bytes is not None:
