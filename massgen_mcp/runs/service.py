@@ -126,7 +126,7 @@ class RunService:
         return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
-        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run, with
+        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with
         the nearest one.
         """
         if not is_unicode(beginning):
