@@ -4,6 +4,7 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
 from massgen_mcp.nearest import nearest
@@ -22,7 +24,8 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.applying import Application, apply_run
-from massgen_mcp.runs.checks import check_action, checked_raise
+from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
+from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
@@ -37,6 +40,9 @@ from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
 from massgen_mcp.runs.starting import Within, enqueue
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.statistics.marks import Mark, Verdict
+from massgen_mcp.statistics.sums import Statistics, statistics_of
+from massgen_mcp.statistics.wanted import Wanted
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
@@ -295,6 +301,35 @@ class RunService:
             return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
+
+    async def statistics(self, wanted: Wanted) -> Statistics:
+        """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
+
+        def counted() -> Statistics:
+            runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
+            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.told, unread=unread)
+
+        return await anyio.to_thread.run_sync(counted)
+
+    async def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
+        """Note that the answer of a run, or what one of its agents said, proved right or wrong; None: nothing any more.
+        It is no event of the run, and stays, without the note, when the run's results are gone.
+
+        Raises `MassgenError` unknown_run, not_finished, invalid_arguments, disk_full, store_unavailable.
+        """
+
+        def marked() -> None:
+            row = self._watches.of(run_id).row()
+            runs, _ = counted_runs(self._engine, run_id=row.run_id)
+            check_mark(row, runs[0] if runs else None, agent, note)
+            backends: list[BackendConfig] = []
+            with suppress(MassgenError):  # it has expired
+                backends = [one.backend for one in self._files.of(row).read_request().config.agents]
+            kept = redactor_for(self._environ, backends).text(note)
+            mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
+            self._store.mark(row.run_id, agent or "", mark)
+
+        await anyio.to_thread.run_sync(marked)
 
     async def recent(
         self,

@@ -87,6 +87,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse(arguments)
     options.verb = options.verb or "serve"
+    if options.verb == "mark" and options.verdict is None and not options.undo:
+        parser.error("mark needs right or wrong, or --undo")
     if options.verb == "serve" and options.transport == "stdio":
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
@@ -167,6 +169,19 @@ def make_parser() -> Parser:
     report.add_argument(
         "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
     )
+    mark = about_run("mark", "note that a run's answer proved right or wrong, for the statistics")
+    mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
+    mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
+    mark.add_argument("--note", metavar="TEXT", default="", help="why")
+    mark.add_argument("--undo", action="store_true", help="take back what was noted")
+    stats = verb("stats", "tell what all ended runs come to: outcomes, money, wins and agreement of models")
+    stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+    stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
+    stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
+    stats.add_argument("--model", metavar="MODEL", help="only runs in which this model took part")
+    meant = "write them as a page, to FILE or into the state directory, and name it"
+    stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
+    stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
@@ -238,6 +253,10 @@ def _variable(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
     return text
+
+
+def _models(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
 
 
 def _positive(text: str) -> int:

@@ -3,7 +3,7 @@ const FAST = 1000, SLOW = 10000, REFUSALS = 2;
 const root = document.documentElement, frame = document.getElementById('run');
 const notice = h('p', {class: 'note', role: 'status', hidden: true}), bar = h('div', {class: 'bar'}), place = h('div');
 let runId = null, seen = '', going = true, watched = false, host = null, context = {}, whole = false;
-let looking = false, refused = 0, pause = FAST, timer = null, asking = false, asks = false;
+let looking = false, refused = 0, pause = FAST, timer = null, asking = false, asks = false, staying = false;
 
 // ---- messages: JSON-RPC to the window that holds this one, and to no other
 
@@ -77,8 +77,8 @@ function take(news) {
   if (news.page) {
     draw(news.page, place);
     asks = news.page.state === 'input_required';
-    say(news.note);
     seen = news.version;
+    if (news.note || !staying) say(news.note);
   } else if (refused) say('');
   going = news.goes_on;
   // A page that is opened again tells its model nothing a second time.
@@ -103,7 +103,12 @@ document.addEventListener('visibilitychange', () => {
 
 // ---- what the reader can do
 
-const say = words => { notice.textContent = visible(words); notice.hidden = !words; };
+// What could not be done stays to be read when the run is drawn anew.
+const say = (words, stays = false) => {
+  notice.textContent = visible(words);
+  notice.hidden = !words;
+  staying = stays;
+};
 const button = (words, onclick) => h('button', {type: 'button', key: words, onclick}, words);
 function tools() {
   const acting = seen && going && host.hostCapabilities.serverTools, modes = context.availableDisplayModes || [];
@@ -140,17 +145,17 @@ async function act(action, more) {
     pause = FAST;
     look();
   } catch (error) {
-    say(`That was not done: ${error.message}`);
+    say(`That was not done: ${error.message}`, true);
   }
 }
 const mode = wanted => request('ui/request-display-mode', {mode: wanted})
-  .then(got => settle({displayMode: got.mode}), error => say(`The host does not show it so: ${error.message}`));
+  .then(got => settle({displayMode: got.mode}), error => say(`The host does not show it so: ${error.message}`, true));
 document.addEventListener('click', event => {
   const link = event.target.closest('a[href]');
   if (!link) return;
   event.preventDefault();
   request('ui/open-link', {url: link.href}).then(({isError}) => { if (isError) throw new Error('it refused'); })
-    .catch(error => say(`The host did not open ${link.href}: ${error.message}`));
+    .catch(error => say(`The host did not open ${link.href}: ${error.message}`, true));
 });
 
 // ---- how the host looks: its theme, its colours, its font

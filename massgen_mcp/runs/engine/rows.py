@@ -9,6 +9,8 @@ from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Outcome
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.marks import Mark
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
@@ -81,6 +83,18 @@ class WorkRow:
     kept: Kept
     directory: str | None
     foreground: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRow:
+    """A run that has ended, as statistics see it. `digested`: its record was read; `digest` is None if it was not, or
+    if the run was never begun. `marks`: as in `CountedRun`.
+    """
+
+    row: RunRow
+    digested: bool
+    digest: RunDigest | None
+    marks: dict[str, Mark]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ from typing import Protocol
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.marks import Mark
 
 
 class RunStore(Protocol):
@@ -116,6 +118,24 @@ class RunStore(Protocol):
     def end(self, run_id: str, end: RunState) -> None:
         """Index how a run ended, so that lists need no journal, and a journal that was cut off later is noticed. Runs
         nested in it that go on are to be cancelled then.
+        """
+        ...
+
+    def ended(
+        self, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+    ) -> list[EndedRow]:
+        """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
+        then or later; `config`: with a team from there; `run_id`: this run alone, nested or not.
+        """
+        ...
+
+    def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
+        """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
+        ...
+
+    def mark(self, run_id: str, agent: str, mark: Mark | None) -> None:
+        """What the user says of an agent, by its id, or, with an empty one, of the run's answer; None: nothing more. It
+        outlives the run's results, without its note.
         """
         ...
 
