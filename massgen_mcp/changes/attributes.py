@@ -22,8 +22,6 @@ _NONE = frozenset({errno.ENODATA, errno.ENOTSUP, errno.ENOSYS})
 class NotKept(OSError):
     """A new file cannot have what the one in its place has. `strerror` says what, to complete "PATH …"."""
 
-    strerror: str
-
 
 def privileges(source: int) -> bool:
     """Whether programs run with the rights of others from an open file."""

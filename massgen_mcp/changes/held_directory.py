@@ -135,7 +135,7 @@ class HeldDirectory:
                 try:
                     attributes.take_over(source, tried, path)
                 except attributes.NotKept as lost:
-                    return lost.strerror
+                    return lost.strerror or ""
         return ""
 
     def make_file(self, path: str, permissions: int, like: str | None = None) -> int:

@@ -8,11 +8,12 @@ characters within a name.
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from massgen_mcp.changes.files import parents
 from massgen_mcp.checks.scripts import scripts_of
 
 FileT = TypeVar("FileT")
@@ -55,7 +56,7 @@ class Protection:
         """
         kept, new_kept = self._of_base(base), self._left_out
         files = {path: file for path, file in answer.items() if path in base or not new_kept(_text(path))}
-        directories = {parent for path in files for parent in _parents(path)}
+        directories = {parent for path in files for parent in parents(path)}
         for path in kept:
             for other in _in_the_way(path, files, directories):
                 del files[other]
@@ -103,15 +104,8 @@ def _shadows(path: str) -> bool:
 
 def _in_the_way(path: bytes, files: Collection[bytes], directories: Collection[bytes]) -> list[bytes]:
     """Files where `path` has a directory, and files in a directory where it is a file."""
-    parents = [parent for parent in _parents(path) if parent in files]
-    return parents + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
-
-
-def _parents(path: bytes) -> Iterator[bytes]:
-    end = path.find(b"/")
-    while end != -1:
-        yield path[:end]
-        end = path.find(b"/", end + 1)
+    above = [parent for parent in parents(path) if parent in files]
+    return above + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
 
 
 def _text(path: bytes) -> str:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -106,7 +107,9 @@ def laid_aside_files_are_gone(directory: Path) -> str:
                 place.unlink(missing_ok=True)
             else:
                 place.parent.mkdir(exist_ok=True)
-                shown = subprocess.run(["git", "-C", objects, "cat-file", "blob", old[1]], capture_output=True, check=True)
+                shown = subprocess.run(
+                    ["git", "-C", objects, "cat-file", "blob", old[1]], capture_output=True, check=True
+                )
                 place.write_bytes(shown.stdout)
     told.append(f"{lost(stage)}, as before: {everything_in(stage.root.parent) == before}")
     return "; ".join(told)
@@ -136,10 +139,12 @@ def lost(stage: Stage) -> str:
 
 def files_of_others() -> str:
     """What an ordinary user, whom the superuser plays, is told of files that belong to another one or to a group."""
-    directory = Path(f"/tmp/massgen-others-{os.getpid()}")
-    directory.mkdir(mode=0o755)
+    directory = Path(tempfile.mkdtemp(prefix="massgen-others-"))
+    directory.chmod(0o755)
     try:
-        stage = prepared(Case("two files", "echo team | tee -a lines.txt src/a.txt src/b.txt src/c.txt >/dev/null"), directory)
+        stage = prepared(
+            Case("two files", "echo team | tee -a lines.txt src/a.txt src/b.txt src/c.txt >/dev/null"), directory
+        )
         subprocess.run(["chown", "-R", f"{ORDINARY}:{ORDINARY}", directory], check=True)
         os.chown(stage.root / "lines.txt", 0, ORDINARY)
         os.chown(stage.root / "src" / "a.txt", ORDINARY, 0)
@@ -154,7 +159,7 @@ def files_of_others() -> str:
             os.write(writing, f"{[(one.path, one.reason) for one in refused]}; {done.state}".encode())
             os._exit(0)
         os.close(writing)
-        with open(reading) as told:
+        with os.fdopen(reading) as told:
             found = told.read()
         return f"{found} {[(stage.root / 'src' / name).stat().st_gid for name in ('b.txt', 'c.txt')]}"
     finally:
