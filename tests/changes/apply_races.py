@@ -33,7 +33,8 @@ ORDINARY, STRANGER = 65534, 4242
 def an_editor_saves(directory: Path, every: int = 1, *, taking_back: bool) -> str:
     """After every step, or one of so many, of an apply, or of the taking back of one that was killed."""
     stage = prepared(CASE, directory)
-    half(stage) if taking_back else None
+    if taking_back:
+        half(stage)
     begun = directory / "begun"
     keep(stage, begun)
     tried, bad = 0, list[str]()
@@ -137,8 +138,10 @@ def lost(stage: Stage) -> str:
     return f"lost {paths}" if settled.record.exists() else "settled"
 
 
-def files_of_others() -> str:
-    """What an ordinary user, whom the superuser plays, is told of files that belong to another one or to a group."""
+def files_of_others(_: Path) -> str:
+    """What an ordinary user, whom the superuser plays, is told of files that belong to another one or to a group. In a
+    directory that such a user may enter.
+    """
     directory = Path(tempfile.mkdtemp(prefix="massgen-others-"))
     directory.chmod(0o755)
     try:
@@ -176,7 +179,7 @@ def main() -> None:
         case "another":
             print(another_directory_is_in_its_place(Path(directory)))
         case _:
-            print(files_of_others())
+            print(files_of_others(Path(directory)))
 
 
 if __name__ == "__main__":
