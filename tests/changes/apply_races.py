@@ -133,7 +133,9 @@ def another_directory_is_in_its_place(directory: Path) -> str:
 
 def lost(stage: Stage) -> str:
     """What the next command tells of, and whether it stays for the one after."""
-    (settled,) = apply(stage, dry_run=True).settled
+    application = apply(stage, dry_run=True)
+    (settled,) = application.settled
+    assert bool(settled.lost) == ("cannot be taken back" in (application.note or ""))
     paths = [os.path.relpath(path, stage.root) for path in settled.lost]
     return f"lost {paths}" if settled.record.exists() else "settled"
 

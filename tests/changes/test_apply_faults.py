@@ -9,6 +9,7 @@ import pytest
 from tests.changes.apply_faults import TWICE, on_a_small_disk
 from tests.commands import run_command
 from tests.harness import TempHome, home
+from tests.needs import needs
 
 __all__ = ["home"]
 
@@ -20,6 +21,7 @@ def told(home: TempHome, directory: Path, *arguments: str, program: str = "apply
     return run_command(home, f"tests.changes.{program}", str(directory), *arguments).stdout.strip()
 
 
+@needs("strace")
 @pytest.mark.parametrize("kind", ["kill", TWICE, "broken"])
 def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Path, kind: str) -> None:
     found = told(home, tmp_path, kind, EVERY)
@@ -27,10 +29,12 @@ def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Pat
     assert int(re.findall(r"\d+", found)[0]) > 5, found
 
 
+@needs("strace")
 def test_a_file_that_changes_while_it_is_replaced_stays_as_the_person_left_it(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "meanwhile") == "conflicts; the file is 'mine\\n', others changed: []"
 
 
+@needs("strace")
 def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp_path: Path) -> None:
     found = told(home, tmp_path, "changed after a kill")
     assert found == (
@@ -39,6 +43,7 @@ def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp
     )
 
 
+@needs("strace")
 def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "two at once") == "applied, unchanged; applied 1 time"
 
@@ -47,6 +52,7 @@ def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:
     assert on_a_small_disk(tmp_path) == "disk_full; byte-identical: True"
 
 
+@needs("strace")
 @pytest.mark.parametrize("kind", ["saves", "saves while it is taken back"])
 def test_what_an_editor_saves_at_any_moment_stays(home: TempHome, tmp_path: Path, kind: str) -> None:
     found = told(home, tmp_path, kind, EVERY, program="apply_races")
@@ -54,6 +60,7 @@ def test_what_an_editor_saves_at_any_moment_stays(home: TempHome, tmp_path: Path
     assert int(re.findall(r"\d+", found)[0]) > 4, found
 
 
+@needs("strace")
 def test_files_that_were_laid_aside_and_are_gone_are_named_until_all_is_as_before(
     home: TempHome, tmp_path: Path
 ) -> None:
@@ -62,6 +69,7 @@ def test_files_that_were_laid_aside_and_are_gone_are_named_until_all_is_as_befor
     assert told(home, tmp_path, "gone", program="apply_races") == "; ".join((lost, lost, settled, settled))
 
 
+@needs("strace")
 def test_where_another_directory_or_none_is_in_the_place_of_the_persons_nothing_is_given_up(
     home: TempHome, tmp_path: Path
 ) -> None:

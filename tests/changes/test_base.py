@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.changes.base import Base, ContextDirectory
+from massgen_mcp.changes.copies import cloned
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.workspace.snapshot import remove_tree
 from tests.changes.conftest import Repository
@@ -211,6 +212,14 @@ def test_pipes_in_the_place_of_files_that_git_reads_keep_nobody_waiting(tmp_path
         (b"project/sub/a.log", "added"),
     ]
     assert outcome.notes == ("left out of project as repositories of their own: nested",)
+
+
+@pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/nonexistent/cp"]])
+def test_a_copy_that_cannot_share_blocks_in_time_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "half").write_text("x")
+    assert not cloned(command, tmp_path / "copy", seconds=0.1)
+    assert not (tmp_path / "copy").exists()
 
 
 HOSTILE = """\

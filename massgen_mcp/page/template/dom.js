@@ -5,6 +5,7 @@ const put = (element, attributes, children) => {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (name === 'style') Object.assign(element.style, value);
+    else if (name === 'key' || name === 'own') element[name] = value;
     else element.setAttribute(name, value === true ? '' : value);
   }
   element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
@@ -12,6 +13,27 @@ const put = (element, attributes, children) => {
 };
 const h = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
 const s = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
+
+// Makes the children of `old` those in `made`, keeping every element that is there already, and with it what the reader
+// did to it: focus, selection, an open drawer. Elements are the same by their `key`, without one by name and order; the
+// inside of one that is its `own` is left to whoever made it.
+function merge(old, made) {
+  const keyed = new Map(), rest = [];
+  for (const child of old.childNodes) child.key === undefined || keyed.has(child.key) ? rest.push(child) : keyed.set(child.key, child);
+  const wanted = made.map(child => {
+    const like = child.key === undefined ? rest[0] : keyed.get(child.key);
+    if (!like || like.nodeName !== child.nodeName) return child;
+    child.key === undefined ? rest.shift() : keyed.delete(child.key);
+    if (child.nodeType === Node.TEXT_NODE) { if (like.data !== child.data) like.data = child.data; return like; }
+    for (const {name, value} of child.attributes) if (name !== 'style' && like.getAttribute(name) !== value) like.setAttribute(name, value);
+    for (const {name} of [...like.attributes]) if (!['open', 'style'].includes(name) && !child.hasAttribute(name)) like.removeAttribute(name);
+    if (like.style.cssText !== child.style.cssText) like.style.cssText = child.style.cssText;
+    if (!like.own) merge(like, [...child.childNodes]);
+    return like;
+  });
+  for (const child of [...rest, ...keyed.values()]) child.remove();
+  wanted.forEach((child, k) => { if (old.childNodes[k] !== child) old.insertBefore(child, old.childNodes[k] || null); });
+}
 
 // Characters that would be invisible, or would turn the direction of the text around them, are shown.
 const visible = text => text

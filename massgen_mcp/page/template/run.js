@@ -1,13 +1,19 @@
-// Draws one run as it is given; knows nothing of where the data came from.
+// Draws one run as it is given; knows nothing of where the data came from. Called again with newer data of the run, it
+// changes what is different: what the reader opened, chose, selected, focused or stands at stays as it is.
+const pages = new WeakMap();
 function draw(run, into) {
-  const agents = Object.fromEntries(run.agents.map((agent, place) => [agent.name, {...agent, place}]));
-  const answers = Object.fromEntries(run.answers.map(answer => [answer.key, answer]));
+  if (!pages.has(into)) pages.set(into, pageIn(into));
+  pages.get(into)(run);
+}
+function pageIn(into) {
+  let run = null, agents, answers, line = null, chosen = null;
   const who = name => h('strong', {style: {color: colour(agents[name].place)}}, bdi(agents[name].id));
   const dot = name => h('span', {class: 'dot', 'aria-hidden': 'true', style: {background: colour(agents[name].place)}});
   const ofAnswer = key => answers[key] ? [who(answers[key].agent), ` ${key}`] : key;
   const chip = (text, tone) => h('span', {class: `chip ${tone || ''}`}, text);
-  const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {}, h('h2', {}, heading), body) : null;
+  const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
+  const keyed = (key, element) => Object.assign(element, {key});
   const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
@@ -26,17 +32,19 @@ function draw(run, into) {
     const author = run.agents.find(agent => agent.author);
     return [
       run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
-      h('section', {}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
+      h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
         run.answer ? written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
         run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
     ];
   }
 
+  // Made once, as it has much that the reader does; `update` brings newer data in.
   function play() {
-    const holder = h('div', {class: 'line'}), opened = new Set(), moments = run.moments, last = moments.length;
+    const holder = h('div', {class: 'line'}), doing = h('ul', {class: 'doing'}), opened = new Set();
+    const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
-    const slide = h('input', {type: 'range', min: 0, max: last, value: last, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
-    let show = () => {}, now = last, timer = null, wide = 0;
+    const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
+    let show = () => {}, moments = [], last = 0, now = 0, timer = null, wide = 0;
     const sentence = moment => [moment.agent && agents[moment.agent] ? [who(moment.agent), ' '] : null, visible(moment.say),
       moment.detail ? [': ', h('span', {class: 'dim'}, bdi(moment.detail))] : null];
     function seek(to) {
@@ -46,7 +54,7 @@ function draw(run, into) {
       slide.value = to;
       time.textContent = at(moment ? moment.at : run.time_line.end);
       say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
-        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool. Press Replay, or step through the moments with the arrow keys.')]));
+        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool or a check. Press Replay, or step through the moments with the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
@@ -62,33 +70,51 @@ function draw(run, into) {
       timer = setTimeout(step, 400);
     }
     function redraw() {
-      const line = timeline(run, Math.max(300, holder.clientWidth), opened, (owner, key) => { if (owner === run) openAnswer(key); });
-      holder.replaceChildren(line.picture);
-      show = line.show;
+      const drawn = timeline(run, Math.max(300, holder.clientWidth), opened, (owner, key) => { if (owner === run) openAnswer(key); });
+      holder.replaceChildren(drawn.picture);
+      show = drawn.show;
       seek(now);
     }
-    const openers = run.nested.filter(nested => nested.run).map(nested => {
-      const button = h('button', {type: 'button', 'aria-expanded': 'false', onclick: () => {
+    const openers = () => run.nested.filter(nested => nested.run).map(nested => {
+      const button = h('button', {type: 'button', key: nested.run_id, 'aria-expanded': String(opened.has(nested.run_id)), onclick: () => {
         if (!opened.delete(nested.run_id)) opened.add(nested.run_id);
         button.setAttribute('aria-expanded', String(opened.has(nested.run_id)));
         redraw();
       }}, `Lanes of ${nested.run_id} (${nested.state})`);
       return button;
     });
+    function update() {
+      const whole = now >= last;
+      moments = run.moments;
+      last = moments.length;
+      slide.max = last;
+      now = whole ? last : Math.min(now, last);
+      merge(nested, openers());
+      nested.className = nested.childNodes.length ? 'nested' : '';
+      merge(summary, [document.createTextNode(`All ${count(last, 'moment')} in words`)]);
+      merge(list, moments.map(moment => h('li', {}, h('span', {class: 'clock'}, at(moment.at)), ' ', sentence(moment))));
+      if (wide) redraw();
+    }
+    // What each agent is doing at this moment, with the newest line that it wrote.
+    function write() {
+      merge(doing, (run.doing || []).map(one => h('li', {key: one.agent}, dot(one.agent), who(one.agent), ' ',
+        h('span', {class: 'dim'}, one.what, one.line ? ': ' : ''), bdi(one.line))));
+    }
     new ResizeObserver(() => { if (holder.clientWidth !== wide) { wide = holder.clientWidth; redraw(); } }).observe(holder);
     addEventListener('beforeprint', () => { stop(); seek(last); });
     requestAnimationFrame(() => {
+      wide = holder.clientWidth;
       redraw();
       const asked = /^#moment=(\d+)$/.exec(location.hash);
       if (asked) seek(Math.min(last, Number(asked[1])));
     });
-    return section('How they got there', holder, say, h('div', {class: 'play'}, go, slide, time),
-      openers.length ? h('div', {class: 'nested'}, openers) : null,
-      drawer(`All ${count(last, 'moment')} in words`, h('ol', {class: 'events'},
-        moments.map(moment => h('li', {}, h('span', {class: 'clock'}, at(moment.at)), ' ', sentence(moment))))));
+    const made = section('How they got there', holder, doing, say, h('div', {class: 'play'}, go, slide, time),
+      nested, h('details', {}, summary, list));
+    made.own = true;
+    return {section: made, update, write};
   }
 
-  const oneVote = vote => h('div', {class: 'vote', style: {borderColor: colour(agents[vote.agent].place)}},
+  const oneVote = vote => h('div', {class: 'vote', key: `${vote.agent} ${vote.at}`, style: {borderColor: colour(agents[vote.agent].place)}},
     h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null,
       vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
     h('div', {class: 'dim'}, plain(vote.reason)));
@@ -118,30 +144,29 @@ function draw(run, into) {
       all.notes.map(note => h('p', {class: 'dim'}, note)));
   }
 
-  const drawers = new Map();
   function openAnswer(key) {
-    const found = drawers.get(key);
+    const found = [...into.querySelectorAll('details')].find(one => one.key === `answer ${key}`);
     if (!found) return;
     found.open = true;
     found.scrollIntoView({block: 'nearest'});
     found.querySelector('summary').focus();
   }
   function answerList() {
-    const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text])];
-    if (run.final && run.answer) options.push(['final', 'the final answer', run.answer]);
+    const options = run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`]);
+    if (run.final && run.answer) options.push(['final', 'the final answer']);
     const list = run.answers.map(one => {
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`];
-      const made = drawer(words, written(one.text), one.earlier && !run.redacted
-        ? drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier].text, one.text))) : null);
-      drawers.set(one.key, made);
-      return made;
+      const checked = run.checks ? run.checks.checked.filter(other => other.answer === one.key) : [];
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`,
+        one.changes ? chip(one.changes.say) : null, checked.map(verdict)];
+      return keyed(`answer ${one.key}`, drawer(words, written(one.text), changed(one.changes), checked.map(checkRows), one.earlier && !run.redacted
+        ? keyed('against', drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier], one)))) : null));
     });
     return section('Answers', options.length > 1 && !run.redacted ? compare(options) : null, list);
   }
   // Drawn when its drawer is opened for the first time.
   function later(make) {
-    const holder = h('div');
-    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().filter(Boolean)), {once: true}));
+    const holder = h('div', {own: true});
+    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().flat(Infinity).filter(Boolean)), {once: true}));
     return holder;
   }
   function compare(options) {
@@ -149,12 +174,58 @@ function draw(run, into) {
     const second = options[options.length - 1][0] === first ? options[0][0] : options[options.length - 1][0];
     const choice = (label, chosen) => h('select', {'aria-label': label, onchange: update},
       options.map(([key, words]) => h('option', {value: key, selected: key === chosen}, words)));
-    const from = choice('Compare this answer', first), to = choice('with this answer', second), holder = h('div');
-    const text = key => options.find(option => option[0] === key)[2];
-    function update() { holder.replaceChildren(...compared(text(from.value), text(to.value)).filter(Boolean)); }
-    const box = drawer('Compare two answers', h('div', {class: 'compare'}, from, h('span', {}, '→'), to), holder);
+    const [before, after] = chosen || [first, second], holder = h('div', {own: true});
+    const from = choice('Compare this answer', before), to = choice('with this answer', after);
+    const one = key => key === 'final' ? {text: run.answer, changes: run.changes} : answers[key];
+    function update() {
+      chosen = [from.value, to.value];
+      holder.replaceChildren(...compared(one(from.value), one(to.value)).flat(Infinity).filter(Boolean));
+    }
+    const box = keyed('compare', drawer('Compare two answers', h('div', {class: 'compare'}, from, h('span', {}, '→'), to), holder));
     box.addEventListener('toggle', update, {once: true});
     return box;
+  }
+
+  function compared(before, after) {
+    const text = changes => changes && changes.patch ? run.patches[changes.patch] : {text: '', left_out: 0};
+    const [a, b] = [text(before.changes), text(after.changes)];
+    return [difference(before.text.text, after.text.text), a.text || b.text ? [h('h3', {}, 'In files'), filesCompared(a.text, b.text)] : null,
+      [before.text, after.text, a, b].some(one => one.left_out) ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null];
+  }
+
+  // -- files and checks --
+  function changed(changes, open) {
+    if (!changes) return null;
+    const diff = changes.patch ? run.patches[changes.patch] : null, shortly = open && diff && diff.text.length < 20000;
+    return [changes.files.length ? h('ul', {class: 'events'}, changes.files.map(file => h('li', {}, h('span', {class: 'dim'}, file.change), ' ', h('code', {}, bdi(file.path)),
+      file.was ? [' from ', h('code', {}, bdi(file.was))] : null, ' ', file.added === null ? h('span', {class: 'dim'}, 'binary')
+        : [h('span', {class: 'good'}, `+${file.added}`), ' ', h('span', {class: 'bad'}, `−${file.removed}`)]))) : open ? h('p', {class: 'dim'}, changes.say) : null,
+    changes.files.length && changes.more ? h('p', {class: 'dim'}, `and ${count(changes.more, 'more file')}`) : null,
+    changes.notes.map(note => h('p', {class: 'note'}, visible(note))),
+    diff && diff.text ? shortly ? patch(diff.text) : keyed('patch', drawer('The patch', later(() => patch(diff.text)))) : null, diff ? leftOut(diff) : null];
+  }
+  const RESULT = {passed: ['✓', 'good', 'passed'], failed: ['✗', 'bad', 'failed'], not_run: ['–', 'busy', 'not run']};
+  const resultOf = result => h('span', {class: RESULT[result][1]}, `${RESULT[result][0]} ${RESULT[result][2]}`);
+  function verdict(checked) {
+    const failed = checked.checks.filter(check => check.result === 'failed').length;
+    return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
+      : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– checks did not run', 'busy');
+  }
+  function checkRows(checked) {
+    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file is changed: nothing to check.') : null,
+      h('ul', {class: 'events'}, checked.checks.map(check => h('li', {}, resultOf(check.result), ' ', h('code', {}, bdi(check.command)),
+        h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
+        check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'did not pass before' : 'did not pass before either') : null,
+        check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
+        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null))),
+      checked.restored.length ? h('p', {class: 'dim'}, 'Protected files that it changed were checked as they were before: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
+  }
+  function checks() {
+    if (!run.checks) return null;
+    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : ofAnswer(checked.answer);
+    return section('Checks', h('p', {}, run.checks.policy), run.checks.decided.map(line => h('p', {class: 'note'}, bdi(line))),
+      run.checks.checked.map(checked => keyed(`${checked.subject} ${checked.answer} ${checked.agent}`, drawer([subject(checked), verdict(checked) || chip('nothing to check')], checkRows(checked)))));
   }
 
   function trouble() {
@@ -169,10 +240,10 @@ function draw(run, into) {
   function shown() {
     return section('What each agent was shown', run.agents.map(agent => {
       const sent = run.shown.filter(one => one.agent === agent.name);
-      return sent.length ? drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
+      return sent.length ? keyed(agent.name, drawer([dot(agent.name), who(agent.name), ` · ${count(sent.length, 'time')}`], h('ol', {class: 'events'}, sent.map(one => h('li', {},
         h('span', {class: 'clock'}, at(one.at)), ` ${one.what}`,
         one.ballot.length ? h('ul', {}, one.ballot.map(entry => h('li', {}, `${entry.name} was `, ofAnswer(entry.answer)))) : one.what.startsWith('Round') ? ': the question, no answers' : null,
-        one.texts.map(plain))))) : null;
+        one.texts.map(plain)))))) : null;
     }));
   }
 
@@ -184,17 +255,31 @@ function draw(run, into) {
   }
 
   function nestedRuns() {
-    return section('Nested runs', run.nested.map(nested => drawer([h('strong', {}, nested.run_id), ` · ${nested.state}`,
+    return section('Nested runs', run.nested.map(nested => keyed(nested.run_id, drawer([h('strong', {}, nested.run_id), ` · ${nested.state}`,
       nested.agent && agents[nested.agent] ? [' · started by ', who(nested.agent)] : null],
-    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not here.'))));
+    h('p', {class: 'plain'}, visible(nested.say)), nested.run && nested.run.answer ? written(nested.run.answer) : h('p', {class: 'dim'}, 'Its answer is not here.')))));
   }
 
   const about = () => h('footer', {class: 'facts'}, h('span', {}, run.run_id),
     run.started_at === null ? null : h('time', {datetime: new Date(run.started_at * 1000).toISOString()}, new Date(run.started_at * 1000).toLocaleString()));
 
-  into.replaceChildren(...[header(), answer(), play(), h('div', {class: 'two'}, votes(), sums()), answerList(),
-    run.patch ? section('Changes in files', run.patch.text ? patch(run.patch.text) : null, leftOut(run.patch)) : null,
-    trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
+  function drawAll() {
+    agents = Object.fromEntries(run.agents.map((agent, place) => [agent.name, {...agent, place}]));
+    answers = Object.fromEntries(run.answers.map(answer => [answer.key, answer]));
+    line = line || play();
+    merge(into, [header(), answer(), line.section.parentNode === into ? h('section', {key: line.section.key}) : line.section, h('div', {class: 'two'}, votes(), sums()), answerList(),
+      run.changes ? section('Changes in files', changed(run.changes, true)) : null, checks(),
+      trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
+    line.update();
+  }
+
+  return newer => {
+    const before = run;
+    run = newer;
+    // What the agents write changes much more often than the rest.
+    if (!before || Object.keys(run).some(name => name !== 'doing' && run[name] !== before[name])) drawAll();
+    line.write();
+  };
 }
 // On paper everything is open.
 addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.dataset.was = one.open; one.open = true; }));
