@@ -107,7 +107,7 @@ class Browser:
 
     @contextmanager
     def tab(
-        self, file: Path, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
+        self, file: Path | str, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
     ) -> Generator["Tab"]:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -161,11 +161,14 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
 
-    def open(self, file: Path, fragment: str = "") -> None:
-        """Open a file and wait until it is drawn."""
+    def open(self, file: Path | str, fragment: str = "") -> None:
+        """Open a file and wait until it is drawn; or an address, and wait until it is loaded."""
+        if isinstance(file, str):
+            self.call("Page.navigate", url=file)
+            return self.settled("document.readyState === 'complete' && location.protocol === 'http:'")
         self.call("Page.navigate", url=file.as_uri() + fragment)
         self.settled("document.readyState === 'complete' && location.protocol === 'file:'")
-        self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
+        return self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""

@@ -55,6 +55,11 @@ def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage
     for record in told[1]:
         if record.seq <= run.seq:
             history.add(record)
+    return page_with(run, history, nested, room, depth)
+
+
+def page_with(run: RunState, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
+    """The page of a run whose records, as far as `run` holds them, are in `history`."""
     return _Builder(run, history, nested, room, depth).page()
 
 

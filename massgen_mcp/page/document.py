@@ -14,12 +14,12 @@ DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
 
 
 @cache
-def document(source: str, further: str = "") -> str:
+def document(source: str, further: str = "", style_too: str = "") -> str:
     """The page with `@data@` where data may stand. `source`: the file that brings the data and calls `draw`. `further`:
-    what the policy allows besides, in its own words.
+    what the policy allows besides, in its own words. `style_too`: a further style sheet.
     """
     folder = files("massgen_mcp.page") / "template"
-    style = (folder / "run.css").read_text("utf-8").strip()
+    style = "\n".join((folder / name).read_text("utf-8").strip() for name in ("run.css", style_too) if name)
     parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*DRAWING, source))
     script = f"(() => {{\n'use strict';\n{parts}\n}})();"
     policy = (

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
-from massgen_mcp.page.build import Told, run_page
+from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
+from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import DamagedJournal, RunFiles
@@ -24,7 +25,20 @@ def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacte
     """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
     nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
+    return run_page((state, _records(run)), _nested(files_of), redacted=redacted)
 
+
+def growing_page(files_of: FilesOf) -> GrowingPage:
+    """The page of a run that is looked at while it goes on."""
+    return GrowingPage(_nested(files_of))
+
+
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
+    """Raises `MassgenError` store_unavailable, `OSError`."""
+    run.write_report(report(page_of(run, state, files_of)))
+
+
+def _nested(files_of: FilesOf | None) -> NestedRuns:
     def nested(run_id: str) -> Told | None:
         if files_of is None:
             return None
@@ -34,12 +48,7 @@ def page_of(run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacte
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
-    return run_page((state, _records(run)), nested, redacted=redacted)
-
-
-def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
-    """Raises `MassgenError` store_unavailable, `OSError`."""
-    run.write_report(report(page_of(run, state, files_of)))
+    return nested
 
 
 def _records(run: RunFiles) -> Iterator[LogRecord]:

@@ -4,7 +4,7 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.applying import Application, apply_run
 from massgen_mcp.runs.checks import check_action, checked_raise
 from massgen_mcp.runs.dispatch import Dispatch
-from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
@@ -47,6 +47,8 @@ LOOK_SECONDS = (0.25, 1.0)
 """How often a call that nobody tells news looks at its run: at first, and at most."""
 SAFETY_SECONDS = 30.0
 """After so long a waiting call looks at its run even if it was told nothing."""
+SEARCHED_AT_ONCE = 500
+"""So many rows are read at once where most of them may not be wanted."""
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -281,11 +283,21 @@ class RunService:
         from massgen_mcp.runs.reporting import page_of  # no server starts with it
 
         def made() -> "RunPage":
-            return page_of(
-                view.directory, view.snapshot, lambda run_id: self._files.of(self._store.get(run_id)), redacted=redacted
-            )
+            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted)
 
         return await anyio.to_thread.run_sync(made)
+
+    async def pages(self, run_id: str) -> AsyncGenerator["RunPage"]:
+        """The page of the run as it is now, with what agents are writing, and again whenever there is something new,
+        until the run has ended or waits for somebody other than its caller. What happens between two pages is read
+        once, so whoever takes his time gets fewer pages. Raises as `look`, and `MassgenError` run_damaged.
+        """
+        from massgen_mcp.runs.reporting import growing_page  # no server starts with it
+
+        page = growing_page(self._files_of)
+        async with aclosing(self.follow(run_id, past_questions=True)) as news:
+            async for view, records in news:
+                yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
 
     async def recent(
         self,
@@ -295,9 +307,11 @@ class RunService:
         since: float | None = None,
         before: int | None = None,
         limit: int,
+        keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
-        the epoch; `before`: the number of the last row of the page before. Raises `MassgenError` invalid_arguments.
+        the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it is true.
+        Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
             check_text("session_id", session_id)
@@ -306,10 +320,11 @@ class RunService:
 
         def rows() -> list[RunView]:
             views, last = list[RunView](), before
+            at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
             while len(views) < limit and (
-                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=limit)
+                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
             ):
-                seen = map(self._look_or_row, found)
+                seen = map(self._look_or_row, found if keep is None else filter(keep, found))
                 views += [view for view in seen if known != "running" or view.state == state]
                 last = found[-1].number
             return views[:limit]
@@ -346,6 +361,9 @@ class RunService:
         return await anyio.to_thread.run_sync(pruned)
 
     # -- plumbing -------------------------------------------------------------------------------------------------
+
+    def _files_of(self, run_id: str) -> RunFiles:
+        return self._files.of(self._store.get(run_id))
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

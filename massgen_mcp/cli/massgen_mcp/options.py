@@ -151,6 +151,11 @@ def make_parser() -> Parser:
     report.add_argument(
         "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
     )
+    web = verb("web", "show runs in a browser of this machine: look at them, start, steer and apply them")
+    web.add_argument(
+        "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
+    )
+    web.add_argument("--open", action="store_true", help="open it in the browser")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
