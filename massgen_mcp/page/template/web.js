@@ -129,19 +129,21 @@ function one(id) {
       const args = more.args ? more.args() : {};
       if (!args) return;
       await tool('control_run', {run_id: id, action, ...args});
-      if (more.args) message.value = '';
+      if (more.args) message.value = usd.value = '';
       say(note, more.done);
       wake();
     }));
     if (more.sure) button.addEventListener('blur', () => { button.textContent = label; });
     return button;
   };
+  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', placeholder: '$', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
   const steer = [act('Tell the team', 'steer', {args: written, done: 'The team is told.'})];
   const answer = [act('Answer', 'answer', {main: true, args: written, done: 'The run has your answer.'})];
-  const running = [act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
+  const running = [usd, act('Raise the budget', 'raise_budget', {args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
+    act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
     act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})];
-  const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[1]];
+  const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[3]];
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
   look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
 
