@@ -25,8 +25,8 @@ from benchmarks.processes import cpu_seconds, environment, peak_mib
 from benchmarks.table import Table, machine
 
 LINE = "The point is that each step can be reversed, and measured on its own. "
-CHUNK_SECONDS = 0.02
-"""Between two pieces of 24 characters: about 300 tokens a second for each agent."""
+CHUNK_SECONDS = 0.05
+"""Between two pieces of 24 characters: about 120 tokens a second for each agent."""
 
 
 @dataclass
@@ -46,7 +46,9 @@ class Viewer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.web", description="Measure viewers of a run that goes on.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.web", description="Measure viewers of a run that goes on."
+    )
     parser.add_argument("--viewers", type=int, default=50, metavar="N", help="how many (default 50)")
     parser.add_argument("--agents", type=int, default=10, metavar="N", help="of the run (default 10)")
     parser.add_argument("--seconds", type=float, default=10, metavar="N", help="how long (default 10)")
@@ -83,7 +85,7 @@ def _served(agents: int) -> Generator[tuple[int, int, str, str]]:
     with tempfile.TemporaryDirectory(prefix="massgen-mcp-web-", ignore_cleanup_errors=True) as directory:
         home = Path(directory)
         team = home / "team.yaml"
-        backend = {"type": "scripted", "chunk_delay_seconds": CHUNK_SECONDS, "script": [{"answer": LINE * 1000}]}
+        backend = {"type": "scripted", "chunk_delay_seconds": CHUNK_SECONDS, "script": [{"answer": LINE * 340}]}
         team.write_text(json.dumps({"agents": [{"id": f"agent-{k}", "backend": backend} for k in range(agents)]}))
         command = [sys.executable, "-m", "massgen_mcp.cli.massgen_mcp.main", "web"]
         with subprocess.Popen(command, env=environment(home), stdout=subprocess.PIPE, text=True) as process:
