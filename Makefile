@@ -6,23 +6,40 @@ BIN := $(VENV)/bin
 WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: demo check test bench soak clients wire-table bundle clean
+.PHONY: demo check test bench soak clients docs bundle clean
 
 demo: $(VENV)/installed
 	$(BIN)/massgen-mcp demo
+	@echo 'To have both commands on PATH: uv tool install .   or   pipx install .'
 
-check: $(VENV)/developed node_modules/installed
+# TESTS="tests/cli -k help" runs some of the tests, and asks for no coverage then.
+check: prepared
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory --jobs=2 types $(if $(TESTS),test,covered)
+	@$(PYTHON) tests/needs.py end
+	@echo "make check is done. Where things are: CONTRIBUTING.md. Go on with $(BIN)/massgen-mcp doctor"
+
+.PHONY: prepared needs types covered
+prepared:
+	@$(MAKE) --no-print-directory --jobs=2 needs $(VENV)/developed node_modules/installed
+
+# Programs that no package of Python brings. What is missing is named, and its tests are left out; in CI that is an error.
+needs:
+	@$(PYTHON) tests/needs.py programs
+
+types:
+	$(BIN)/pyright
+
+covered:
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(IN_PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 
 test: $(VENV)/developed node_modules/installed
-	$(BIN)/pytest $(IN_PARALLEL)
+	$(BIN)/pytest $(IN_PARALLEL) $(TESTS)
 
 # About 20 minutes on a quiet machine. MASSGEN_UPSTREAM=/venv/bin/massgen measures upstream beside us; `python -m
 # benchmarks.crowd` takes 1,000 runs instead of 100.
@@ -45,9 +62,10 @@ soak: $(VENV)/developed
 clients: $(VENV)/developed node_modules/installed tests/clients/node_modules/fetched
 	$(BIN)/python -m tests.clients $(ONLY)
 
-# docs/wires.md, from a run of every check and fault on every wire.
-wire-table: $(VENV)/developed node_modules/installed
-	$(BIN)/python -m docs.wires
+# All generated pages of docs/, the index too. About two minutes, most of it for every check and fault on every wire;
+# ONLY="config README" writes some.
+docs: $(VENV)/developed node_modules/installed
+	$(BIN)/python -m docs $(ONLY)
 
 # The conformance suite of the protocol, in both eras and with the tasks extension, against our server.
 .PHONY: conformance
@@ -62,6 +80,7 @@ clean:
 	rm -rf $(VENV) node_modules tests/clients/node_modules .coverage* htmlcov build dist
 
 $(VENV)/installed: pyproject.toml
+	@$(PYTHON) tests/needs.py python
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
@@ -72,10 +91,10 @@ $(VENV)/developed: $(VENV)/installed
 	touch $@
 
 # Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, the conformance
-# suite of the protocol, and axe.
-node_modules/installed: package.json package-lock.json
-	npm ci --silent --no-audit --no-fund
+# suite of the protocol, and axe. Node and npm are a package of Python.
+node_modules/installed: package.json package-lock.json | $(VENV)/developed
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	touch $@
 
-tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json
-	npm ci --prefix tests/clients --silent --no-audit --no-fund && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"
+tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json | $(VENV)/developed
+	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --prefix tests/clients --silent --no-audit --no-fund && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"

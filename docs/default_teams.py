@@ -1,14 +1,8 @@
-"""Writes docs/default-teams.md from what the code makes of keys and doubles of servers.
+"""Writes docs/default-teams.md from what the code makes of keys and doubles of servers."""
 
-`python -m docs.default_teams`.
-"""
-
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import anyio
-
+from docs.markdown import WRITTEN, table
 from massgen_mcp.config.default_team import AGENTS, MEMORY_PART, TINY_BILLIONS, default_team
 from massgen_mcp.config.local_servers import described, find_local_servers
 from massgen_mcp.config.models import Config
@@ -16,13 +10,10 @@ from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from tests.model_servers import MEMORY, PATIENT, all_servers
 
-PAGE = Path(__file__).parent / "default-teams.md"
-
 HEAD = f"""\
 # Default teams
 
-<!-- Written by `python -m docs.default_teams` from the code; do not edit. -->
-
+{WRITTEN}
 Who is asked when nobody names a team and there is no config: the rule, and what it comes to with each kind of key and
 model server, alone and together. `massgen-mcp doctor` shows what it comes to on your machine; `massgen --init` offers
 the same to be saved.
@@ -79,7 +70,7 @@ async def page() -> str:
     machine = f"The servers of this table run on a machine with {MEMORY / 1e9:.0f} GB of memory:\n\n"
     listed = "".join(f"- {line}\n" for line in has)
     lines = [[str(scene), await _team(scene)] for scene in SCENES]
-    return f"{HEAD}{machine}{listed}\n{_table(['keys and servers', 'team'], lines)}"
+    return f"{HEAD}{machine}{listed}\n{table(['keys and servers', 'team'], lines)}"
 
 
 async def _team(scene: Scene) -> str:
@@ -97,12 +88,3 @@ def _agents(config: Config) -> str:
     if len(set(names)) == 1:
         return f"{len(names)} of `{names[0]}`"
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [columns, ["---"] * len(columns), *lines]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(anyio.run(page), encoding="utf-8")

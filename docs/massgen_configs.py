@@ -1,8 +1,8 @@
-"""Writes docs/massgen-configs.md from the code: `python -m docs.massgen_configs`."""
+"""Writes docs/massgen-configs.md from the code."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
+from docs.markdown import WRITTEN
 from massgen_mcp.config.massgen_backends import SYSTEM_KEYS, TO_THE_PROVIDER, VERBOSE_TYPES
 from massgen_mcp.config.massgen_commands import IGNORED as COMMANDS_IGNORED
 from massgen_mcp.config.massgen_commands import MEANINGS
@@ -10,18 +10,15 @@ from massgen_mcp.config.massgen_commands import REFUSED as COMMANDS_REFUSED
 from massgen_mcp.config.massgen_features import FEATURES, NEEDLESS, Section, keys_of
 from massgen_mcp.config.massgen_files import GRACE_SECONDS
 
-PAGE = Path(__file__).parent / "massgen-configs.md"
-
 
 def _shown(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-HEAD = """\
+HEAD = f"""\
 # Configs of MassGen
 
-<!-- Written by `python -m docs.massgen_configs` from the code; do not edit. -->
-
+{WRITTEN}
 A config that was written for MassGen loads here as it is, as far as it asks for what we have. `massgen --validate FILE`
 says what comes of it. Keys that our rules make needless are ignored, and one note says which and why: `NOTE:` of
 `massgen`, `ignored` of `start_run`, the logger `massgen_mcp.api` in Python. What we do not have is refused, with one
@@ -119,7 +116,3 @@ def _values(table: Mapping[Section, Mapping[str, str]]) -> Iterator[str]:
     for values in table.values():
         for key, names in values.items():
             yield f"`{key}`: " + ", ".join(f"`{name}`" for name in names.split())
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

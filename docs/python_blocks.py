@@ -1,16 +1,16 @@
-"""Writes the list of MassGen's examples, and what came of each, into docs/python.md: `python docs/python_blocks.py`."""
+"""Writes the list of MassGen's examples, and what came of each, into docs/python.md."""
 
 import re
 from pathlib import Path
 
 PAGE = Path(__file__).parent / "python.md"
 EXAMPLES = Path(__file__).parent.parent / "tests" / "api" / "programmatic_api.md"
-BEGIN, END = "<!-- list: written by `python docs/python_blocks.py` -->\n", "<!-- end of the list -->\n"
+BEGIN, END = "<!-- list: written by `make docs` -->\n", "<!-- end of the list -->\n"
 
 
-def with_list(page: str) -> str:
+def page() -> str:
     """The page with the list as the examples have it now."""
-    before, _, rest = page.partition(BEGIN)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{_list()}\n{END}{after}"
 
@@ -21,7 +21,3 @@ def _list() -> str:
     )
     rows = [f"| {number} | {title} | `{first}` | {outcome} |" for number, title, outcome, first in found]
     return "\n".join(["| block | what | first line | outcome here |", "|---|---|---|---|", *rows]) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(with_list(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

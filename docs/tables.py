@@ -1,17 +1,15 @@
-"""Writes docs/backends.md from the code: `python -m docs.tables`."""
+"""Writes docs/backends.md from the code."""
 
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from genai_prices.data import providers as priced
 
+from docs.markdown import WRITTEN, table
 from massgen_mcp.config.native_tools import native_tools_of
 from massgen_mcp.config.providers import PROVIDERS, Provider, Wire
 from tests.wires.rows import ROWS
-
-PAGE = Path(__file__).parent / "backends.md"
 
 
 class WireFacts(NamedTuple):
@@ -42,11 +40,10 @@ REASONING = {
 }
 """Where a provider differs from its wire."""
 
-HEAD = """\
+HEAD = f"""\
 # Backends
 
-<!-- Written by `python -m docs.tables` from the code; do not edit. -->
-
+{WRITTEN}
 What `type:` of a backend may be, besides `scripted`, which calls nobody. `TYPE/NAME` as a model on the command line and
 in tools means the same. Every key goes to its provider's own hosts, or to the address that the operator set in the
 environment, and nowhere else. For any other `base_url` name the variable with `api_key_env` and accept that its key
@@ -90,9 +87,8 @@ def page() -> str:
         *("Type", "Wire", "Key variables", "Default base URL"),
         *("Streaming", "Tool calls", "Native tools", "Reasoning", "Usage", "Price source", "Tested"),
     )
-    lines = [_line(columns), _line("---" for _ in columns), *(_line(_cells(row)) for row in PROVIDERS)]
     strong = [f"  `{row.type}/{row.strong_model}`" for row in PROVIDERS if row.strong_model]
-    return HEAD + "\n".join(lines) + "\n" + TAIL + ",\n".join(strong) + ".\n"
+    return HEAD + table(columns, [tuple(_cells(row)) for row in PROVIDERS]) + TAIL + ",\n".join(strong) + ".\n"
 
 
 def _cells(row: Provider) -> Iterator[str]:
@@ -123,11 +119,3 @@ def _price_source(row: Provider) -> str:
 
 def _tested(row: Provider) -> str:
     return "every check and fault" if row.type in (tested.kind for tested in ROWS) else "as `chatcompletion`; own path"
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

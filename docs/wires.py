@@ -1,15 +1,13 @@
-"""Plays every check, end and fault on every wire and writes what was seen to docs/wires.md: `make wire-table`.
+"""Plays every check, end and fault on every wire and writes what was seen to docs/wires.md.
 
 The checks are those of the tests (tests/wires); the providers are doubles on this machine. Takes about a minute.
 """
 
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
-import anyio
-
+from docs.markdown import table
 from massgen_mcp.backends.refusals import SAID
 from tests.model_servers import LISTINGS
 from tests.wire_double import Aimock, running_aimock
@@ -19,12 +17,10 @@ from tests.wires.faults import FAULTS, Fault, cell, play
 from tests.wires.manners import MANNERS, play_row
 from tests.wires.rows import ROWS, Row
 
-PAGE = Path(__file__).parent / "wires.md"
-
 HEAD = """\
 # Wires
 
-<!-- Written by `make wire-table` from a run of tests/wires; do not edit. -->
+<!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
 What was seen when every check and every fault was played on every wire, with doubles of the providers on one machine:
 aimock, and a server that says what no decent server would say. Every request body of a check was one that the SDK's own
@@ -102,7 +98,7 @@ these doubles was asked, and what was found there; embedding models are left out
 
 async def _servers() -> str:
     lines = [await listing.play() for listing in LISTINGS]
-    return SERVERS_HEAD + _table(["server", "type", "asked", "found"], lines)
+    return SERVERS_HEAD + table(["server", "type", "asked", "found"], lines)
 
 
 async def _manners() -> tuple[str, int]:
@@ -114,9 +110,9 @@ async def _manners() -> tuple[str, int]:
                 lines.append([manner.title, *await play_row(Path(directory), manner)])
             except AssertionError as error:
                 lines.append([manner.title, *[_failed(error)] * 3])
-    text = MANNERS_HEAD + _table(["model or server", "three agents", "three with files", "one alone"], lines)
+    text = MANNERS_HEAD + table(["model or server", "three agents", "three with files", "one alone"], lines)
     said = [[row.who, str(row.status), f"`{row.message}`", row.means.replace("_", " "), row.thread] for row in SAID]
-    text += SAID_HEAD + _table(["server", "status", "words", "meaning", "reported in"], said)
+    text += SAID_HEAD + table(["server", "status", "words", "meaning", "reported in"], said)
     return text, sum("FAILED" in cell for line in lines for cell in line) // 3
 
 
@@ -129,22 +125,24 @@ async def _ends() -> tuple[str, int]:
         for row, t in zip(rows, tallies, strict=True)
     ]
     columns = ["wire", "runs", "false completions", "answers lost that were paid for", "replies counted wrong"]
-    return ENDS_HEAD + _table(columns, lines), sum(not tally.sound for tally in tallies)
+    return ENDS_HEAD + table(columns, lines), sum(not tally.sound for tally in tallies)
 
 
-async def page() -> tuple[str, int]:
-    """The page, and how many cells failed."""
+async def page() -> str:
+    """The page. Its cells say where a check or a fault failed, and so does standard error."""
     with tempfile.TemporaryDirectory() as fixtures, running_aimock(Path(fixtures)) as aimock:
         checks = [[row.title, *[await _check(check, row, aimock) for check in CHECKS]] for row in ROWS]
     faults = [[fault.title, *[await _fault(fault, row) for row in ROWS]] for fault in FAULTS]
     failed = sum(cell.startswith("FAILED") for line in (*checks, *faults) for cell in line)
-    text = HEAD + _table(["wire", *(check.title for check in CHECKS)], checks)
+    text = HEAD + table(["wire", *(check.title for check in CHECKS)], checks)
     ends, wrong = await _ends()
     failed, text = failed + wrong, text + ends
     manners, wrong = await _manners()
     failed, text = failed + wrong, text + manners
     text += await _servers()
-    return text + FAULTS_HEAD + _table(["fault", *(row.title for row in ROWS)], faults), failed
+    if failed:
+        sys.stderr.write(f"{failed} cells of docs/wires.md FAILED\n")
+    return text + FAULTS_HEAD + table(["fault", *(row.title for row in ROWS)], faults)
 
 
 async def _check(check: Check, row: Row, aimock: Aimock) -> str:
@@ -165,15 +163,3 @@ async def _fault(fault: Fault, row: Row) -> str:
 
 def _failed(error: AssertionError) -> str:
     return f"FAILED: {str(error).splitlines()[0] if str(error) else 'see the test'}".replace("|", "/")
-
-
-def _table(columns: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    rows = [list(columns), *map(list, lines)]
-    rows.insert(1, ["---"] * len(rows[0]))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-if __name__ == "__main__":
-    text, failed = anyio.run(page)
-    PAGE.write_text(text, encoding="utf-8")
-    sys.exit(f"{failed} cells failed; see {PAGE}" if failed else 0)

@@ -4,7 +4,17 @@ Importing this package is cheap on purpose: no provider SDK, no server, no third
 name is imported from its module when it is first used; the table below says where each one lives.
 """
 
+import sys
 from importlib import import_module
+
+if sys.platform == "win32":
+    _REFUSAL = (
+        "massgen-mcp runs on Linux and macOS, not on Windows itself. Use it in WSL, the Windows Subsystem for Linux: "
+        "run `wsl --install` in PowerShell, open the Linux terminal that this brings, and install massgen-mcp there"
+    )
+    if sys.argv[0] == "-m" or sys.argv[0].replace("\\", "/").rpartition("/")[2].startswith("massgen"):
+        sys.exit(f"ERROR unsupported_platform: {_REFUSAL}")  # one of our commands is started: no traceback
+    raise ImportError(_REFUSAL)
 
 TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all of the rest here
 

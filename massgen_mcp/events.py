@@ -71,16 +71,22 @@ class AgentInfo(Event):
     """Who works on a run. `name` is public, `id` the config's."""
 
     name: str
+    """Its public name, `agent_a`."""
     id: str
+    """Its id in the config."""
     backend: str
+    """The type of its backend."""
     model: str
+    """The model as the config has it."""
 
 
 class BallotEntry(Event):
     """One answer on a ballot: the neutral name the viewer sees, and the answer's label that the name stands for."""
 
     name: str
+    """The neutral name that the viewer sees."""
     label: str
+    """The label of the answer that the name stands for."""
 
 
 class ShownReason(Event):
@@ -90,19 +96,23 @@ class ShownReason(Event):
 
     name: str
     reason: str
+    """The reason, as its author wrote it."""
 
 
 class Camp(Event):
     """Answers, by label, that say the same in the voters' eyes, and the votes for all of them together."""
 
     answers: tuple[str, ...]
+    """Labels of the answers."""
     votes: int
+    """For all of them together."""
 
 
 class CheckOutcome(Event):
     """How one check, a command of the config, came out on one state of the files."""
 
     command: str
+    """The check."""
     result: Literal["passed", "failed", "not_run"]
     """`not_run`: the sandbox could not start it, which says nothing of the files."""
     how: str
@@ -110,6 +120,7 @@ class CheckOutcome(Event):
     code: int | None = None
     """Its exit code; None where it was ended, or did not run."""
     seconds: float
+    """How long it took."""
     excerpt: str = ""
     """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`."""
 
@@ -118,10 +129,15 @@ class Usage(Event):
     """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""
 
     input_tokens: int = 0
+    """What the model read."""
     cached_input_tokens: int = 0
+    """Those of them that came from the provider's cache."""
     cache_write_tokens: int = 0
+    """Those of them that were written to the provider's cache."""
     output_tokens: int = 0
+    """What the model wrote."""
     reasoning_tokens: int = 0
+    """Those of them that were thoughts."""
     web_searches: int = 0
     """Searches that the provider ran itself; they are billed apart."""
     estimated: bool = False
@@ -136,40 +152,60 @@ class Cost(Event):
     """What a model call cost. `usd` None: nobody knows a price, which is not the same as nothing."""
 
     usd: float | None = None
+    """US dollars; None: nobody knows a price, which is not the same as nothing."""
     source: PriceSource | None = None
+    """Who said the price."""
 
 
 class NestedSpending(Event):
     """What a nested run has spent, with the runs nested in it; as `money.spending.Spent`."""
 
     calls: int = 0
+    """Calls of models that came to a reply."""
     calls_without_usage: int = 0
+    """Those whose provider told no tokens."""
     lost_calls: int = 0
+    """Tries without a reply that have to be paid for."""
     input_tokens: int = 0
+    """What models read."""
     cached_input_tokens: int = 0
+    """Those of them that came from providers' caches."""
     cache_write_tokens: int = 0
+    """Those of them that were written to providers' caches."""
     output_tokens: int = 0
+    """What models wrote."""
     reasoning_tokens: int = 0
+    """Those of them that were thoughts."""
     usd: float = 0.0
+    """US dollars, as far as prices are known."""
     unpriced_calls: int = 0
+    """Calls whose price nobody knows."""
     estimated_calls: int = 0
+    """Calls whose price is an estimate."""
     seconds: float = 0.0
+    """Of all calls together."""
 
 
 class ToolCallRecord(Event):
     """`arguments` is the JSON text as the model wrote it."""
 
     id: str
+    """Of the call."""
     name: str
+    """Of the tool."""
     arguments: str
+    """The JSON text as the model wrote it."""
     form: Literal["tool_call"] | WrittenForm = "tool_call"
+    """How the call was written."""
 
 
 class CitationRecord(Event):
     """A page that the provider's own search found for a reply. `title` may be empty."""
 
     url: str
+    """Its address."""
     title: str = ""
+    """It may be empty."""
 
 
 class ChangedFile(Event):
@@ -178,9 +214,13 @@ class ChangedFile(Event):
     """
 
     path: str
+    """It begins with the name of the directory (`NAME/src/a.py`); what is no text in it is escaped."""
     kind: Literal["added", "deleted", "modified", "renamed"]
+    """What happened to it."""
     added: int | None = None
+    """Lines; None for a binary file."""
     removed: int | None = None
+    """Lines; None for a binary file."""
     earlier_path: str | None = None
     """Where a renamed file was before."""
 
@@ -202,9 +242,11 @@ class Changes(Event):
     added: int = 0
     """Lines, in all of them."""
     removed: int = 0
+    """Lines, in all of them."""
     patch: str | None = None
     """The file with the whole difference, relative to the run directory; None: nothing is changed."""
     patch_bytes: int = 0
+    """Size of that file."""
     notes: tuple[str, ...] = ()
     """What could not be taken, in words."""
 
@@ -222,22 +264,33 @@ class CopiedDirectory(Event):
     """A directory of the caller's that every agent has a copy of, under this name. `notes` say what is not in it."""
 
     name: str
+    """What agents call it."""
     path: str
+    """Where it is on the caller's machine."""
     writable: bool
+    """Whether changes may be applied to it."""
     files: int
+    """How many files were copied."""
     notes: tuple[str, ...] = ()
+    """What is not in the copy."""
 
 
 # -- the run ----------------------------------------------------------------------------------------------------
 
 
 class RunStarted(Event):
+    """The run begins; this is its first event."""
+
     type: Literal["run_started"] = "run_started"
     run_id: str
     question: str
+    """The caller's text."""
     agents: tuple[AgentInfo, ...]
+    """Who works on it."""
     max_usd: float | None = None
+    """The cap of its cost."""
     max_tokens: int | None = None
+    """The cap of its tokens."""
     parent: str | None = None
     """Id of the run in which it was started, if it is a nested run."""
     sandbox: str = ""
@@ -256,8 +309,11 @@ class BaseTaken(Event):
 
     type: Literal["base_taken"] = "base_taken"
     tree: str | None
+    """Id of the state that was taken. None: of no directory could a base be taken."""
     directories: tuple[CopiedDirectory, ...] = ()
+    """The directories that agents have copies of."""
     refused: tuple[str, ...] = ()
+    """The directories that agents can only read, and why."""
 
 
 class AttemptStarted(Event):
@@ -265,8 +321,11 @@ class AttemptStarted(Event):
 
     type: Literal["attempt_started"] = "attempt_started"
     attempt: int
+    """Its number, from 1."""
     reason: str = ""
+    """Why the attempt before was not enough."""
     instructions: str = ""
+    """What the winner of the attempt before wants to be done."""
 
 
 class ServerLost(Event):
@@ -291,8 +350,11 @@ class BudgetMark(Event):
 
     type: Literal["budget_mark"] = "budget_mark"
     percent: int
+    """How much of it."""
     usd: float
+    """US dollars spent so far, as far as prices are known."""
     tokens: int
+    """Tokens used so far."""
 
 
 class BudgetReached(Event):
@@ -311,6 +373,7 @@ class BudgetRaised(Event):
     control: int
     """Number of the order: from the run store, or below 0 where it was typed. Carried out twice, it counts once."""
     max_usd: float
+    """The new cap."""
 
 
 class ReservationExceeded(Event):
@@ -320,9 +383,13 @@ class ReservationExceeded(Event):
     agent: str
     call_id: str
     reserved_usd: float
+    """What had been set aside for the call, in US dollars."""
     usd: float | None
+    """What it cost. None: its price is unknown."""
     reserved_tokens: int
+    """What had been set aside."""
     tokens: int
+    """What it used."""
 
 
 class RunResumed(Event):
@@ -340,6 +407,7 @@ class CallerSaid(Event):
     control: int
     """Number of the order: from the run store, or below 0 where it was typed. Carried out twice, it counts once."""
     message: str
+    """What the caller wrote."""
 
 
 class InputRequired(Event):
@@ -347,15 +415,21 @@ class InputRequired(Event):
 
     type: Literal["input_required"] = "input_required"
     kind: InputKind
+    """What kind of decision it is."""
     agent: str | None = None
+    """Who asks; None: the run."""
     text: str
     """What is to be decided, in words for the caller."""
 
 
 class InputGiven(Event):
+    """The caller has decided, and the run goes on."""
+
     type: Literal["input_given"] = "input_given"
     kind: InputKind
+    """What kind of decision it is."""
     text: str
+    """What the caller said."""
 
 
 class NestedRunStarted(Event):
@@ -367,11 +441,15 @@ class NestedRunStarted(Event):
     key: str
     """What started it, so that it is started once: the agent's call, or the id of the run."""
     run_id: str
+    """Of the nested run."""
     question: str
+    """What it is asked."""
     source: str
     """Where its team came from, in words."""
     max_usd: float
+    """Its cap, out of the budget of this one."""
     max_tokens: int
+    """Its cap, out of the budget of this one."""
 
 
 class NestedRunEnded(Event):
@@ -379,14 +457,20 @@ class NestedRunEnded(Event):
 
     type: Literal["nested_run_ended"] = "nested_run_ended"
     run_id: str
+    """Of the nested run."""
     state: Literal["completed", "failed", "cancelled", "timed_out"]
+    """How it ended."""
     spent: NestedSpending = NestedSpending()
+    """What it used, with the runs nested in it."""
 
 
 class RunCompleted(Event):
+    """The run has its final answer."""
+
     type: Literal["run_completed"] = "run_completed"
     winner: str
     outcome: Outcome
+    """How good the agreement was."""
     answer: str
     """The final answer; never empty."""
     unkept: str = ""
@@ -402,6 +486,7 @@ class RunFailed(Event):
 
     type: Literal["run_failed"] = "run_failed"
     reason: FailureReason
+    """Why, in one word of a closed list."""
     message: str
     winner: str | None = None
     answer: str | None = None
@@ -433,8 +518,10 @@ class RoundStarted(Event):
     type: Literal["round_started"] = "round_started"
     agent: str
     round: int
+    """Its number, from 1 in every attempt."""
     revision: int
     ballot: tuple[BallotEntry, ...]
+    """The answers, as the agent sees them."""
     heard: int = 0
     """How many of the caller's messages the round begins with."""
     notes: str = ""
@@ -455,6 +542,7 @@ class MessagesShown(Event):
     type: Literal["messages_shown"] = "messages_shown"
     agent: str
     heard: int
+    """So many of the caller's messages the agent has been shown by now."""
     nonce: str = ""
     """Of the markers around them."""
 
@@ -466,6 +554,7 @@ class BallotChanged(Event):
     agent: str
     revision: int
     ballot: tuple[BallotEntry, ...]
+    """The answers, as the agent sees them now."""
     nonce: str = ""
     """Of the markers around its answers."""
     reasons: tuple[ShownReason, ...] = ()
@@ -473,6 +562,8 @@ class BallotChanged(Event):
 
 
 class ModelCallStarted(Event):
+    """A model is about to be asked; this is on disk before it is."""
+
     type: Literal["model_call_started"] = "model_call_started"
     agent: str
     call_id: str
@@ -482,6 +573,7 @@ class ModelCallStarted(Event):
     usage: Usage | None = None
     """What the lost call that this one repeats used, by our estimate."""
     cost: Cost | None = None
+    """What that cost."""
 
 
 class ModelCallWaiting(Event):
@@ -491,6 +583,7 @@ class ModelCallWaiting(Event):
     agent: str
     call_id: str
     obstacle: Obstacle
+    """Why it waits."""
 
 
 class ModelCallAdmitted(Event):
@@ -500,6 +593,7 @@ class ModelCallAdmitted(Event):
     agent: str
     call_id: str
     queued_seconds: float
+    """How long it waited in our own queue, since it began to."""
 
 
 class TextDelta(Event):
@@ -509,6 +603,7 @@ class TextDelta(Event):
     agent: str
     call_id: str
     text: str
+    """The piece."""
 
 
 class ModelCallRetried(Event):
@@ -518,9 +613,11 @@ class ModelCallRetried(Event):
     agent: str
     call_id: str
     attempt: int
+    """Number of the try that failed, from 1."""
     reason: DropReason
     message: str
     wait_seconds: float
+    """So long until the next try."""
     usage: Usage | None = None
     """What the failed try used, by our estimate. None: it was refused before the model worked on it."""
     cost: Cost | None = None
@@ -536,7 +633,9 @@ class ModelReplied(Event):
     model: str
     """The model as the provider reported it; the configured name where it reported none."""
     text: str
+    """What the model wrote besides calls and thoughts."""
     reasoning: str = ""
+    """Its thoughts, as far as the provider shows them."""
     tool_calls: tuple[ToolCallRecord, ...] = ()
     """Those that are written in `text`, too; their `form` says so."""
     unreadable_call: bool = False
@@ -546,9 +645,13 @@ class ModelReplied(Event):
     citations: tuple[CitationRecord, ...] = ()
     """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
     stop: Literal["end", "tool_calls", "length", "refusal"]
+    """How the reply ended."""
     replay: tuple[dict[str, Any], ...] = ()
+    """What the provider wants back with the next request, as it came."""
     usage: Usage | None = None
+    """Tokens of the call. None: not even an estimate."""
     cost: Cost = Cost()
+    """What the call cost."""
     seconds: float
     """How long the call took, retries included; what it waited in our own queue is no part of that."""
 
@@ -589,6 +692,7 @@ class ToolStarted(Event):
     call_id: str
     """As in `ToolFinished`."""
     name: str
+    """Of the tool."""
     shown: str = ""
     """What it is to do, in a few words."""
 
@@ -601,11 +705,15 @@ class ToolFinished(Event):
     call_id: str
     """The id of the tool call, as in `ModelReplied.tool_calls`."""
     name: str
+    """Of the tool."""
     result: str
+    """What went back to the model."""
     is_error: bool
+    """Whether the tool failed."""
     valid: bool = True
     """The call named a tool that is there, with readable arguments; the tool itself may still have failed."""
     seconds: float
+    """How long it took."""
     nonce: str = ""
     """Of the markers between which the result was given to the model; "" where it was given without."""
 
@@ -616,6 +724,7 @@ class RuleViolated(Event):
     type: Literal["rule_violated"] = "rule_violated"
     agent: str
     code: str
+    """Which rule, in one word."""
     message: str
     """What it was told."""
     calls: tuple[str, ...] = ()
@@ -634,8 +743,11 @@ class AnswerSubmitted(Event):
     agent: str
     label: str
     content: str
+    """The answer."""
     based_on_revision: int
+    """The revision of the ballot that its author saw."""
     revision: int
+    """The revision of the ballot with it."""
     voided_votes: tuple[str, ...] = ()
     """The agents whose votes were voided."""
     path: str | None = None
@@ -652,7 +764,9 @@ class VoteCast(Event):
     agent: str
     label: str
     reason: str
+    """Why, in the voter's words."""
     revision: int
+    """The revision of the ballot that the voter saw."""
     same_as: tuple[str, ...] | None = None
     """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
     run_off: bool = False
@@ -669,8 +783,11 @@ class RunOffStarted(Event):
 
     type: Literal["run_off_started"] = "run_off_started"
     candidates: tuple[str, ...]
+    """Labels of the answers to choose from."""
     voters: tuple[str, ...]
+    """The agents that vote."""
     camps: tuple[Camp, ...]
+    """All camps, tied or not."""
 
 
 class CheckFinished(Event):
@@ -680,6 +797,7 @@ class CheckFinished(Event):
     tree: str
     """Id of the files by their content."""
     outcome: CheckOutcome
+    """How it came out."""
 
 
 class FilesChecked(Event):
@@ -687,6 +805,7 @@ class FilesChecked(Event):
 
     type: Literal["files_checked"] = "files_checked"
     subject: Literal["base", "answer", "final"]
+    """What was checked."""
     agent: str | None = None
     """Whose files; None for the base."""
     label: str | None = None
@@ -712,6 +831,8 @@ class FirstAnswersClosed(Event):
 
 
 class AgentDropped(Event):
+    """An agent takes no further part; its answers stay."""
+
     type: Literal["agent_dropped"] = "agent_dropped"
     agent: str
     reason: DropReason
@@ -724,8 +845,10 @@ class WinnerChosen(Event):
     type: Literal["winner_chosen"] = "winner_chosen"
     agent: str
     label: str
+    """The label of its answer."""
     outcome: Outcome
     votes: dict[str, int]
+    """Standing votes by label."""
     early: bool = False
     """Decided although live agents had not voted."""
     camps: tuple[Camp, ...] = ()
@@ -752,7 +875,9 @@ class AnswerPresented(Event):
     type: Literal["answer_presented"] = "answer_presented"
     agent: str
     answer: str
+    """The final answer."""
     reused: bool = False
+    """Whether it is the winner's answer as it stood."""
     changes: Changes | None = None
     """As in `RunCompleted`."""
 
@@ -763,8 +888,11 @@ class AnswerEvaluated(Event):
     type: Literal["answer_evaluated"] = "answer_evaluated"
     agent: str
     sufficient: bool
+    """Whether it is good enough."""
     reason: str
+    """Why."""
     instructions: str = ""
+    """What a further attempt is to do."""
 
 
 class PresentationFailed(Event):
@@ -831,6 +959,7 @@ class UnknownEvent(Event):
 
     type: str
     content: dict[str, Any]
+    """All of it but the type."""
 
 
 LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
@@ -850,9 +979,13 @@ class LogRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", cache_strings="keys")
 
     v: int = 0
+    """The version of the format that wrote it; 0 in lines without one."""
     seq: int
+    """Rises by one from 1."""
     time: float
+    """Seconds since the epoch."""
     event: Annotated[AnyEvent | UnknownEvent, Field(union_mode="left_to_right")]
+    """What happened."""
     unread: tuple[str, ...] = Field(default=(), exclude=True)
     """Names of what was left out of the event, or is no known value, because a newer version wrote it."""
 

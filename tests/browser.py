@@ -6,7 +6,6 @@ One process for all tests of a worker; each page is opened in a tab of its own.
 import json
 import os
 import select
-import shutil
 import subprocess
 from base64 import b64decode
 from collections.abc import Generator
@@ -16,10 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
-from tests.commands import ROOT
+from tests.needs import found, npm_tool
 
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = found("chromium")
 PATIENCE = 60
 """Seconds that a page may take for what a test waits for."""
 
@@ -104,10 +102,18 @@ class Browser:
         """Until the browser tells an event that it has not told before."""
         while (event := self._read()).get("method") != method or event.get("sessionId") != session:
             self.events.append(event)
+        self.events.append(event)
 
     @contextmanager
-    def tab(
-        self, file: Path | str, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
+    def tab(self, file: Path | str, **look: Any) -> Generator["Tab"]:
+        """A tab with a file or an address in it; `look` as for `blank`."""
+        with self.blank(**look) as tab:
+            tab.open(file)
+            yield tab
+
+    @contextmanager
+    def blank(
+        self, *, width: int = 1200, height: int = 900, scheme: Literal["light", "dark"] = "light"
     ) -> Generator["Tab"]:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -117,7 +123,6 @@ class Browser:
         tab.resize(width, height)
         tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH)
-        tab.open(file)
         try:
             yield tab
         finally:
@@ -169,6 +174,25 @@ class Tab:
         self.call("Page.navigate", url=file.as_uri() + fragment)
         self.settled("document.readyState === 'complete' && location.protocol === 'file:'")
         return self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
+
+    def hold_frames(self) -> None:
+        """Frames of other origins in this page wait from now on, before anything of theirs runs, for `held_frame`."""
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
+
+    def held_frame(self, before: str = "") -> "Tab":
+        """The next frame that waits; it runs now, this script first."""
+        told = (self.session, "Target.attachedToTarget")
+        while not (
+            new := [event for event in self.browser.events if (event.get("sessionId"), event["method"]) == told]
+        ):
+            self.browser.wait_for("Target.attachedToTarget", self.session)
+        self.browser.events.remove(new[0])
+        frame = Tab(self.browser, new[0]["params"]["sessionId"], self.width, self.height)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            frame.call(f"{domain}.enable")
+        frame.call("Page.addScriptToEvaluateOnNewDocument", source=_WATCH + before)
+        frame.call("Runtime.runIfWaitingForDebugger")
+        return frame
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
@@ -222,7 +246,7 @@ class Tab:
 
     def violations_of_accessibility(self) -> list[str]:
         """What axe finds, by its rules of every level and best practice."""
-        self.js(AXE.read_text())
+        self.js(Path(npm_tool("axe-core/axe.min.js")).read_text())
         found = self.js("axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)")
         return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:5]]}" for one in found]
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
+NO_LIST = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
 
 @dataclass
 class BusyDouble:
@@ -23,7 +25,9 @@ class BusyDouble:
 async def busy_server(
     *replies: bytes, latency: float = 0.0, hold: anyio.Event | None = None
 ) -> AsyncGenerator[BusyDouble]:
-    """Serve one of `replies` per connection, the last one for ever, after `latency` seconds and `hold`."""
+    """Serve one of `replies` per connection, the last one for ever, after `latency` seconds and `hold`. Who asks which
+    models there are is told at once that there is no list, and is not counted.
+    """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - not Django's
     double = BusyDouble(f"http://127.0.0.1:{port}")
@@ -32,6 +36,9 @@ async def busy_server(
         async with stream:
             try:
                 head, body = await _read_request(stream)
+                if head.startswith("GET "):
+                    await stream.send(NO_LIST)
+                    return
                 number = len(double.heads)
                 double.heads.append(head)
                 double.bodies.append(body)

@@ -2,8 +2,9 @@
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -66,5 +67,14 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    left_out = Counter(_reason(report) for report in terminalreporter.getreports("skipped"))
+    for reason, count in left_out.items():
+        terminalreporter.write_line(f"TESTS LEFT OUT: {count}, because {reason}", red=True, bold=True)
     files, size, hits = map(sum, zip(SEARCH.figures, *_OF_WORKERS, strict=True))
     terminalreporter.write_line(f"searched for planted keys: {files} files, {size} bytes, {hits} hits")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Why a test was left out."""
+    _file, _line, told = cast("tuple[str, int, str]", report.longrepr)
+    return told.removeprefix("Skipped: ")

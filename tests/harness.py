@@ -25,7 +25,8 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
-from tests.commands import ROOT, STANDING_IN, python
+from tests.commands import ROOT as ROOT
+from tests.commands import STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
 
 SERVER_MODULE = "massgen_mcp.cli.massgen_mcp.main"
@@ -352,21 +353,6 @@ async def http_server(home: TempHome, *options: str, module: str = SERVER_MODULE
             told = await wait_until(lambda: re.search(r"(http://\S+/mcp), bearer token in (.+)\n", log.read_text()))
             assert told
             yield HttpServer(told.group(1), Path(told.group(2)), process)
-
-
-# -- tools from npm ---------------------------------------------------------------------------------------------------
-
-
-def node_modules() -> Path:
-    return Path(os.environ.get("MASSGEN_TEST_NODE_MODULES", ROOT / "node_modules"))
-
-
-def npm_tool(relative: str) -> str:
-    """A file below `node_modules`; the test fails if it is not installed."""
-    path = node_modules() / relative
-    if not path.is_file():
-        pytest.fail(f"{relative} is not installed: run `npm ci` in the root of the repository")
-    return str(path)
 
 
 def without_escapes(text: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 import httpx2
 import pytest
 
-from tests.harness import npm_tool
+from tests.needs import node, npm_tool
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Aimock:
 def running_aimock(fixtures: Path) -> Generator[Aimock]:
     """aimock and the relay before it, until the context is left. `fixtures` is an empty directory."""
     command = [
-        npm_tool("node/bin/node"),
+        node(),
         npm_tool("@copilotkit/aimock/dist/cli.js"),
         "--port",
         "0",
@@ -161,7 +161,9 @@ def _shut(end: socket.socket) -> None:
 
 
 def _take_requests(buffer: bytes, found: list[WireRequest]) -> bytes:
-    """Move whole requests out of `buffer`; the SDKs send their length with each."""
+    """Move whole requests out of `buffer`; the SDKs send their length with each. Who asks which models there are makes
+    no model call, and is left out.
+    """
     while b"\r\n\r\n" in buffer:
         head, _, rest = buffer.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -169,6 +171,7 @@ def _take_requests(buffer: bytes, found: list[WireRequest]) -> bytes:
         length = int(headers.get("content-length", "0"))
         if len(rest) < length:
             break
-        found.append(WireRequest(first.split(" ")[1], headers, json.loads(rest[:length] or b"{}")))
+        if not first.startswith("GET "):
+            found.append(WireRequest(first.split(" ")[1], headers, json.loads(rest[:length] or b"{}")))
         buffer = rest[length:]
     return buffer

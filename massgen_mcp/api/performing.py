@@ -47,7 +47,12 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
         return {}
     files = [path_text(change.path) for change in application.changes]
     conflicts = [{"path": path_text(os.fsencode(one.path)), "reason": one.reason} for one in application.refused]
-    return {"applied": {"status": application.state, "files": files, "conflicts": conflicts}}
+    told: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
+    if application.left_out:
+        told["left_out"] = [path_text(path) for path in application.left_out]
+    if application.note is not None:
+        told["note"] = application.note
+    return {"applied": told}
 
 
 def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> dict[str, Any]:

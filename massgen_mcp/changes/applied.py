@@ -10,7 +10,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 
 
-class Applied(BaseModel):
+class AppliedRecord(BaseModel):
     """`before` and `after`: trees of the run's repository, as `Plan` says. `time`: seconds since the epoch.
     `permissions`: of the files that were removed.
     """
@@ -28,7 +28,7 @@ class _Records(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     v: int = 1
-    applied: tuple[Applied, ...] = ()
+    applied: tuple[AppliedRecord, ...] = ()
 
 
 class AppliedRecords:
@@ -37,7 +37,7 @@ class AppliedRecords:
     def __init__(self, directory: Path) -> None:
         self._file = directory / "applied.json"
 
-    def read(self) -> tuple[Applied, ...]:
+    def read(self) -> tuple[AppliedRecord, ...]:
         """Raises `MassgenError` run_damaged."""
         try:
             return _Records.model_validate_json(self._file.read_bytes()).applied
@@ -46,15 +46,15 @@ class AppliedRecords:
         except ValidationError as error:
             raise MassgenError("run_damaged", f"{self._file} cannot be read") from error
 
-    def add(self, record: Applied) -> None:
+    def add(self, record: AppliedRecord) -> None:
         """Safe to repeat."""
         self._write([*(one for one in self.read() if one.id != record.id), record])
 
-    def drop(self, record: Applied) -> None:
+    def drop(self, record: AppliedRecord) -> None:
         """Safe to repeat."""
         self._write(one for one in self.read() if one.id != record.id)
 
-    def _write(self, records: Iterable[Applied]) -> None:
+    def _write(self, records: Iterable[AppliedRecord]) -> None:
         """A run that was deleted meanwhile needs none."""
         if self._file.parent.is_dir():
             write_durably(self._file, _Records(applied=tuple(records)).model_dump_json(indent=1).encode())

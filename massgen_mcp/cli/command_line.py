@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NoReturn, cast
 
-from massgen_mcp.cli.nearest import did_you_mean
+from massgen_mcp.nearest import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):

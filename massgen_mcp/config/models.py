@@ -84,8 +84,9 @@ class Price(Settings, frozen=True):
     """What a model costs, in US dollars. It goes before every other source of a price."""
 
     input_usd_per_million: float = Field(ge=0, le=100_000)
+    """Input tokens."""
     output_usd_per_million: float = Field(ge=0, le=100_000)
-    """Reasoning tokens are output."""
+    """Output tokens, reasoning included."""
     cached_input_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
     """Input read from the provider's cache. Default: as other input."""
     cache_write_usd_per_million: float | None = Field(default=None, ge=0, le=100_000)
@@ -124,24 +125,22 @@ class ListedBackendConfig(PricedBackendConfig, frozen=True):
 
 
 class ScriptStep(Settings, frozen=True):
-    """One model call of a scripted agent. Exactly one of the actions is set.
-
-    - `answer`: submit this text with `new_answer`.
-    - `vote`: vote for the answer whose text contains this, or for `own`, `first` or `last` on the ballot.
-    - `say`: reply with text and no tool call (the final answer in a presentation, a rule violation elsewhere).
-    - `call`: call any tool with these arguments.
-    - `fail`: fail like a provider would.
-    - `hang`: never answer.
-    """
+    """One model call of a scripted agent. Exactly one of `answer`, `vote`, `say`, `call`, `fail` and `hang` is set."""
 
     answer: str | None = None
+    """Submit this text with `new_answer`."""
     vote: str | None = None
+    """Vote for the answer whose text contains this, or for `own`, `first` or `last` on the ballot."""
     reason: str = "It answers the question best."
+    """With `vote`: the reason that is given."""
     same_as: tuple[str, ...] | None = None
     """With `vote`: the other answers that say the same, each named like the one that is voted for."""
     say: str | None = None
+    """Reply with text and no tool call: the final answer in a presentation, a rule violation elsewhere."""
     call: str | None = None
+    """Call the tool of this name."""
     arguments: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """With `call`: the arguments of the call."""
     fail: (
         Literal[
             "auth",
@@ -154,8 +153,11 @@ class ScriptStep(Settings, frozen=True):
         ]
         | None
     ) = None
+    """Fail as a provider would."""
     hang: bool = False
+    """Never answer."""
     delay_seconds: float = Field(default=0.0, ge=0, le=3600)
+    """Wait this long before the step."""
 
     @model_validator(mode="after")
     def _exactly_one_action(self) -> "ScriptStep":
@@ -166,17 +168,18 @@ class ScriptStep(Settings, frozen=True):
 
 
 class ScriptedBackendConfig(PricedBackendConfig, frozen=True):
-    """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody.
-
-    `script` is worked off one step per model call; when it is used up (or absent) the agent answers once, votes for
-    the answer that comes first in alphabetical order, and presents its own answer.
-    """
+    """A deterministic stand-in for a model, for demos, tests and documentation. It calls nobody."""
 
     type: Literal["scripted"]
+    """Calls nobody."""
     model: ModelName = "scripted"
+    """The name that is shown as its model."""
     price: Price | None = Price(input_usd_per_million=0, output_usd_per_million=0)
     """It calls nobody. `null`: as if nobody knew the price."""
     script: tuple[ScriptStep, ...] = ()
+    """Worked off one step per model call. When it is used up, or empty, the agent answers once, votes for the answer
+    that comes first in alphabetical order, and presents its own answer.
+    """
     presentation: str | None = None
     """What a winner writes as the final answer; without it the winner repeats its latest answer."""
     chunk_delay_seconds: float = Field(default=0.0, ge=0, le=60)
@@ -187,21 +190,29 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
 
     type: str
+    """Picks the wire format and the defaults."""
     model: ModelName
+    """The model, by the provider's name for it."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the provider's own variable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """How freely the model chooses its words. Default: the provider's."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """The part of likely words from which the model chooses. Default: the provider's."""
     max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Of one reply, reasoning included. Default: the provider's."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    """How long the model thinks, where it can be told. Default: the provider's."""
     verbosity: Literal["low", "medium", "high"] | None = None
     """How much the model writes, where its API has such a setting (OpenAI's)."""
     enable_web_search: bool = False
-    """The provider's own search; these four are refused where the provider has no such tool (see `native_tools`)."""
+    """The provider's own web search. This and the next three are refused where the provider has no such tool."""
     enable_x_search: bool = False
     """Search on X."""
     enable_code_execution: bool = False
+    """The provider's own tool that runs code at the provider."""
     enable_code_interpreter: bool = False
+    """The same, by OpenAI's name for it."""
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
@@ -238,6 +249,7 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
         "huggingface",
         "github",
     ]
+    """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
     base_url: Address | None = None
     """Root of the API, without credentials. Default: the provider's own."""
 
@@ -266,12 +278,14 @@ class LocalBackendConfig(LocalServerConfig, frozen=True):
     """A model server of one's own that speaks like OpenAI's."""
 
     type: Literal["lmstudio", "vllm", "sglang", "llamacpp"]
+    """The program that serves the model."""
 
 
 class OllamaBackendConfig(LocalServerConfig, frozen=True):
     """Ollama, asked by its own API: only there a request can say how large the model's context is to be."""
 
     type: Literal["ollama"]
+    """Ollama."""
     context_length: int | None = Field(default=None, ge=512, le=10_000_000)
     """Tokens of context that the model is loaded with. Default: 16,384, or what it is loaded with already, if that is
     more; never more than the model has.
@@ -284,6 +298,7 @@ class AzureBackendConfig(HttpBackendConfig, frozen=True):
     """A deployment of Azure OpenAI."""
 
     type: Literal["azure_openai"]
+    """Azure OpenAI."""
     endpoint: Address | None = None
     """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
     api_version: str = Field(default="v1", pattern=r"^[A-Za-z0-9.-]{1,40}$")
@@ -296,11 +311,15 @@ class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):
     """The Claude Code CLI as an agent, with the team's tools in place of its own. Needs the CLI and a login."""
 
     type: Literal["claude_code"]
+    """The Claude Code CLI."""
     model: ModelName = Field(default="default", pattern=r"^[A-Za-z0-9][^\s]*$")
     """`default`: whatever the CLI takes."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
-    """Name of the environment variable that holds an API key. Default: see `agent_clis.find_login`."""
+    """Name of the environment variable that holds an API key. Default: ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN,
+    whichever is set.
+    """
     reasoning_effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    """How long the model thinks. Default: as the CLI has it."""
     use_login: bool = False
     """Whether it may use your own login to Claude Code, where no key or token is set."""
     max_thinking_tokens: int | None = Field(default=None, ge=0, le=1_000_000)
@@ -323,15 +342,19 @@ class Ag2ModelConfig(Settings, frozen=True):
     api_type: Literal["openai", "google", "anthropic"] = "openai"
     """Whose default address; all three are asked by Chat Completions."""
     model: ModelName
+    """The model, by the server's name for it."""
     base_url: Address | None = None
     """Root of the API, without credentials. Default: `api_type`'s; of OpenAI, `OPENAI_BASE_URL` where that is set."""
     api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
     """Name of the environment variable that holds the key. Default: the variable of the provider whose host it is."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """How freely the model chooses its words. Default: the server's."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """The part of likely words from which the model chooses. Default: the server's."""
     max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
     """Of one reply."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    """How long the model thinks, where it can be told. Default: the server's."""
 
 
 def _within_workspace(path: str) -> str:
@@ -345,6 +368,7 @@ class CodeExecutor(Settings, frozen=True):
     """Where the code blocks of an AG2 agent's replies run: in the sandbox, whose rules are those of commands."""
 
     type: Literal["LocalCommandLineCodeExecutor"] = "LocalCommandLineCodeExecutor"
+    """AG2's name for it; there is no other."""
     timeout: float = Field(default=60, gt=0, le=86_400)
     """Seconds for one block of code."""
     work_dir: Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_within_workspace)] = "."
@@ -353,13 +377,16 @@ class CodeExecutor(Settings, frozen=True):
 
 class CodeExecution(Settings, frozen=True):
     executor: CodeExecutor = CodeExecutor()
+    """What runs the blocks of code."""
 
 
 class Ag2AgentConfig(Settings, frozen=True):
     """An agent of AG2. Its two classic types are one in AG2 1.x, and so they are here."""
 
     type: Literal["assistant", "conversable"] = "assistant"
+    """AG2's two classic types, which mean the same here."""
     name: Annotated[str, AfterValidator(_printable)] = Field(default="assistant", min_length=1, max_length=64)
+    """Its name in AG2; in a group chat each has its own."""
     system_message: str | None = Field(default=None, max_length=100_000)
     """Stands before the team's instructions."""
     description: str | None = Field(default=None, max_length=10_000)
@@ -367,18 +394,21 @@ class Ag2AgentConfig(Settings, frozen=True):
     human_input_mode: Literal["NEVER"] = "NEVER"
     """Nobody sits beside a run. An agent asks people with the team's own tool, if the team has it."""
     llm_config: Ag2ModelConfig
+    """The model that it asks."""
     code_execution_config: CodeExecution | None = None
     """That blocks of code in its replies are run. None: they are not."""
 
 
 class Ag2Manager(Settings, frozen=True):
     llm_config: Ag2ModelConfig
+    """The model that it asks."""
 
 
 class Ag2Pattern(Settings, frozen=True):
     """How it is decided who speaks: `auto`, a model chooses after every turn."""
 
     type: Literal["auto"]
+    """After every turn a model chooses who speaks next."""
     initial_agent: str
     """The name of the agent that speaks first."""
     group_manager_args: Ag2Manager
@@ -395,8 +425,11 @@ class Ag2GroupConfig(Settings, frozen=True):
     """
 
     llm_config: Ag2ModelConfig
+    """The model of every part of the group that names none."""
     agents: tuple[Ag2AgentConfig, ...] = Field(min_length=1, max_length=20)
+    """Who talks."""
     pattern: Ag2Pattern
+    """How it is decided who speaks."""
     user_agent: Ag2AgentConfig
     """It takes no part in the talk; it acts for the group in the team when the talk is over."""
     max_rounds: int = Field(default=20, ge=1, le=100)
@@ -418,8 +451,11 @@ class Ag2BackendConfig(ListedBackendConfig, frozen=True):
     """An agent of the AG2 framework, or a group chat of some, as a team member. Needs an extra."""
 
     type: Literal["ag2"]
+    """An agent of AG2, or a group chat."""
     agent_config: Ag2AgentConfig | None = None
+    """One agent. This or `group_config`."""
     group_config: Ag2GroupConfig | None = None
+    """A group chat. This or `agent_config`."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -557,6 +593,7 @@ class McpServerSettings(Settings, frozen=True):
     allowed_tools: ToolNames | None = None
     """The only tools that are offered, by the server's names for them. None: all."""
     exclude_tools: ToolNames = ()
+    """Tools that are not offered, by the server's names for them."""
     shared: bool = False
     """One server for all agents whose configs name it and say the same of it. Otherwise each agent has its own."""
     start_seconds: float = Field(default=30, gt=0, le=600)
@@ -569,9 +606,13 @@ class StdioServer(McpServerSettings, frozen=True):
     """A program that speaks MCP over its standard input and output."""
 
     type: Literal["stdio"] = "stdio"
+    """A program that is started here."""
     command: str = Field(min_length=1, max_length=4096)
+    """The program: a name on PATH, or a path."""
     args: tuple[Annotated[str, StringConstraints(max_length=10_000)], ...] = Field(default=(), max_length=200)
+    """Its arguments."""
     env: NotInFile = Field(default_factory=dict[str, str])
+    """Variables of its environment. `${NAME}` stands for a variable of yours."""
     sandbox: bool = True
     """False: it runs with everything that you may do yourself."""
     network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
@@ -584,8 +625,11 @@ class HttpServer(McpServerSettings, frozen=True):
     """A server that is reached over Streamable HTTP."""
 
     type: Literal["streamable_http"]
+    """A server at an address."""
     url: Address
+    """Its address."""
     headers: NotInFile = Field(default_factory=dict[str, str])
+    """Headers of every request. `${NAME}` stands for a variable of yours."""
 
 
 McpServer = Annotated[StdioServer | HttpServer, Field(discriminator="type")]
@@ -602,6 +646,7 @@ class CommandsConfig(Settings, frozen=True):
     """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
 
     enabled: bool = False
+    """Whether agents may run commands."""
     sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
     """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
     image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
@@ -625,9 +670,11 @@ class CommandsConfig(Settings, frozen=True):
     max_seconds: float = Field(default=1800, gt=0, le=86_400)
     """The most that a command can ask for; one in the background has it."""
     max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    """Memory of a command and everything that it starts."""
     max_cpus: float | None = Field(default=None, gt=0, le=1_000)
     """Processors that a command may use; outside of a container rounded up to whole ones. None: all."""
     max_processes: int = Field(default=256, ge=16, le=10_000)
+    """Processes of a command at once."""
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
     """In the agent's workspace and its directory for temporary files together."""
 
@@ -662,20 +709,23 @@ class MessageTemplates(Settings, frozen=True):
 
 class AgentConfig(Settings, frozen=True):
     id: str = Field(pattern=AGENT_ID_PATTERN)
+    """The agent's name in the team. In a file it may be left out: `agent1`, `agent2`, ..."""
     backend: BackendConfig
+    """Who is asked, and how."""
     system_message: str | None = Field(default=None, max_length=100_000)
+    """The agent's own instructions; they stand after the team's."""
     message_templates: MessageTemplates = MessageTemplates()
+    """This agent's texts in place of ours."""
     mcp_servers: dict[ServerName, McpServer] = Field(default_factory=dict[ServerName, McpServer], max_length=20)
-    """Further tools. In a file this and the next two stand under `backend`."""
+    """MCP servers whose tools the agent has, by name. In a file this and the next three stand under `backend`."""
     allowed_tools: ToolNames | None = None
     """Of all servers together: the only tools that are offered."""
     exclude_tools: ToolNames = ()
+    """Of all servers together: tools that are not offered."""
     exclude_file_operation_mcps: bool = False
-    """True: this agent has no file tools, and no workspace unless it runs commands. In a file it stands under
-    `backend`.
-    """
+    """True: this agent has no file tools, and no workspace unless it runs commands."""
     commands: CommandsConfig | None = None
-    """This agent's own, in place of the team's."""
+    """This agent's own settings of commands, in place of the team's; `true` stands for the team's, `false` for none."""
 
 
 def server_variables(agents: Iterable[AgentConfig]) -> tuple[str, ...]:
@@ -699,7 +749,9 @@ class ContextPath(Settings, frozen=True):
     """
 
     path: str = Field(min_length=1, max_length=4096)
+    """The file or directory, absolute or relative to the working directory."""
     permission: Literal["read", "write"] = "read"
+    """`write`: the winner's changes may be applied to it. `read`: they are only given as a patch."""
     copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
         default=(), max_length=20
     )
@@ -723,20 +775,25 @@ class CoordinationConfig(Settings, frozen=True):
     """What agents do besides answering and voting; keys and defaults as in MassGen."""
 
     enable_planning_mode: bool = False
-    """During coordination tools with side effects are described, not executed; only the winner executes them."""
+    """Until the winner presents, tools with side effects are described and not executed."""
     planning_mode_instruction: str = Field(
         default="During coordination, describe what you would do without actually executing actions. Only provide "
         "concrete implementation details without calling external APIs or tools.",
         max_length=10_000,
     )
+    """What agents are told in planning mode."""
     max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
     """Further attempts that a winner may ask for after judging its own final answer insufficient."""
     enable_agent_task_planning: bool = False
+    """Agents get tools for a task plan of their own."""
     max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
+    """Tasks in one plan, at most."""
     task_planning_filesystem_mode: bool = False
     """Task plans are also written to `tasks/` of the workspace."""
     enable_memory_filesystem_mode: bool = False
+    """Agents keep notes as files: short-term ones are shown to all, long-term ones on demand."""
     use_skills: bool = False
+    """Agents can read the skills of `skills_directory` and of `massgen_skills`."""
     massgen_skills: tuple[Literal["file_search"], ...] = ()
     """Built-in skills to offer, by name."""
     skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
@@ -756,12 +813,15 @@ def _without_nul(text: str) -> str:
 
 CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_without_nul)]
 ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
+ChecksPolicy = Literal["informative", "required", "goal"]
+"""What follows from checks: see `coordination.evidence`."""
 
 
 class OrchestratorConfig(Settings, frozen=True):
     """How a team coordinates."""
 
     coordination: CoordinationConfig = CoordinationConfig()
+    """What agents do besides answering and voting."""
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     """How easily agents are content with what is there."""
     answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
@@ -793,10 +853,12 @@ class OrchestratorConfig(Settings, frozen=True):
     allow_questions: bool = False
     """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
     context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
+    """Files and directories of yours that the team works with."""
     commands: CommandsConfig = CommandsConfig()
+    """Commands of all agents that have no settings of their own."""
     checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
     """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
-    checks_policy: Literal["informative", "required", "goal"] = "informative"
+    checks_policy: ChecksPolicy = "informative"
     """`required`: an answer whose checks fail cannot win while another one passes. `goal`: what fails on the unchanged
     files counts, too.
     """
@@ -819,6 +881,7 @@ class BudgetConfig(Settings, frozen=True):
     """What a run may cost (see docs/budget.md). Calls of unknown price count with their tokens only."""
 
     max_usd: float = Field(default=10, gt=0, le=MAX_USD)
+    """US dollars that the run may cost."""
     max_tokens: int = Field(default=10_000_000, ge=1_000, le=10_000_000_000)
     """Input and output of all calls together."""
     at_cap: Literal["finish", "ask"] = "finish"
@@ -840,7 +903,9 @@ class EarlierTurn(Settings, frozen=True):
     """A turn of the same session that has ended: what was asked, and the final answer."""
 
     question: str
+    """What was asked."""
     answer: str
+    """The final answer."""
 
 
 class ProviderLimits(Settings, frozen=True):
@@ -860,11 +925,15 @@ class Config(Settings, frozen=True):
     """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
 
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
+    """The team. A team of one may be written as `agent:`, without the list."""
     orchestrator: OrchestratorConfig = OrchestratorConfig()
+    """How the team coordinates."""
     timeout_settings: TimeoutConfig = TimeoutConfig()
+    """Time limits."""
     budget: BudgetConfig = BudgetConfig()
+    """Limits of cost."""
     limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
-    """By backend type."""
+    """How much is asked of a provider at once, by backend type."""
     nested: NestedConfig | None = None
     """Whether agents may start runs, and how many; None: they may not."""
 

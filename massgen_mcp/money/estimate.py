@@ -1,4 +1,4 @@
-"""What a run will probably cost and take, told before it starts. The formula stands in docs/budget.md.
+"""What a run will probably cost and take, told before it starts. docs/costs.md tells how.
 
 A range, because nobody knows how much agents will write; where a price is unknown it says so.
 """

@@ -4,31 +4,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from massgen_mcp import events
+from massgen_mcp.config.models import ChecksPolicy
 from massgen_mcp.events import LogRecord
 from massgen_mcp.page.data import (
     Answer,
     Call,
+    CheckRun,
     Lane,
     Moment,
     Nested,
     RunPage,
-    Shown,
-    ShownAnswer,
     TimeLine,
     ToolCall,
     Vote,
 )
+from massgen_mcp.page.evidence import Patches, PatchOf, checks_of
 from massgen_mcp.page.head import counted, facts, headline, why_it_ended
-from massgen_mcp.page.history import History, PastAnswer, PastVote, Sent
+from massgen_mcp.page.history import History, PastAnswer, PastVote, key_of
+from massgen_mcp.page.nameless import Nameless
+from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
-from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.page.texts import WHOLE, Most, TextRoom
 from massgen_mcp.page.time_line import time_line
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.views.sentences import decided_beyond_votes
+from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 
-MOST_MARKS = 4_000
-"""Of calls, tools and moments each: a longer run shows the last ones."""
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""
 MOST_DEPTH = 4
@@ -36,31 +36,39 @@ MOST_DEPTH = 4
 
 T = TypeVar("T")
 
-Told = tuple[RunState, Iterable[LogRecord]]
-"""A run at one moment, and its records, those after that moment, too."""
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A run at one moment, its records, those after that moment, too, and what its other files tell."""
+
+    state: RunState
+    records: Iterable[LogRecord]
+    patch_of: PatchOf
+    policy: ChecksPolicy = "informative"
+
 
 NestedRuns = Callable[[str], Told | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
+def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False, most: Most = WHOLE) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return _page(told, nested, TextRoom(redacted=redacted), MOST_DEPTH)
+    return _page(told, nested, TextRoom(redacted=redacted, most=most), MOST_DEPTH)
 
 
 def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:
-    run, history = told[0], History()
-    for record in told[1]:
+    run, history, nameless = told.state, History(), Nameless()
+    for record in told.records:
         if record.seq <= run.seq:
-            history.add(record)
-    return page_with(run, history, nested, room, depth)
+            history.add(nameless.record(record) if room.redacted else record)
+    return page_with(told, history, nested, room, depth)
 
 
-def page_with(run: RunState, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
-    """The page of a run whose records, as far as `run` holds them, are in `history`."""
-    return _Builder(run, history, nested, room, depth).page()
+def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
+    """The page of a run whose records, as far as its state holds them, are in `history`."""
+    return _Builder(told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room)).page()
 
 
 @dataclass
@@ -70,6 +78,8 @@ class _Builder:
     nested_runs: NestedRuns
     room: TextRoom
     depth: int
+    policy: ChecksPolicy
+    patches: Patches
     notes: list[str] = field(default_factory=list[str])
 
     def page(self) -> RunPage:
@@ -79,9 +89,11 @@ class _Builder:
         question = room.take(run.question)
         why = why_it_ended(run)
         reason = None if why is None else room.take(why)
+        changes = self.patches.changes(run.best_changes)
         answers = self._answers()
         votes = tuple(self._vote(vote) for vote in self.history.votes)
-        shown = tuple(self._shown(sent) for sent in self._last(self.history.sent, "ballots and messages"))
+        sent = self._last(self.history.sent, "ballots and messages")
+        shown = tuple(shown_of(one, run.caller.messages, room, self._since(one.at)) for one in sent)
         moments = self._moments()
         page = RunPage(
             run_id=run.run_id,
@@ -105,6 +117,10 @@ class _Builder:
             shown=shown,
             sums=sums_of(run, self.history.by_phase),
             nested=tuple(self._nested(run_id) for run_id in run.nested_runs),
+            changes=changes,
+            patches=self.patches.texts,
+            checks=checks_of(run, self.policy, self.history.checked, room),
+            check_runs=self._check_runs(),
             notes=(),
             redacted=room.redacted,
         )
@@ -148,6 +164,7 @@ class _Builder:
         history = self.history
         work = [(self._since(call.start), self._end_of(call.end)) for call in history.calls]
         work += [(self._since(tool.start), self._since(tool.end)) for tool in history.tools]
+        work += [(self._since(check.start), self._since(check.end)) for check in history.check_runs]
         work += [(self._since(since), self._end_of(until or 0.0)) for since, until in history.nested.values()]
         work += [(self._since(moment.at), self._since(moment.at)) for moment in history.moments]
         return time_line(((since, max(since, until)) for since, until in work), self._since(history.last))
@@ -178,6 +195,18 @@ class _Builder:
             for tool in self._last(self.history.tools, "tool calls")
         )
 
+    def _check_runs(self) -> tuple[CheckRun, ...]:
+        return tuple(
+            CheckRun(
+                agent=self.history.authors.get(check.event.tree),
+                start=self._since(check.start),
+                end=self._since(check.end),
+                result=check.event.outcome.result,
+                say=sentence_of(check.event).text,
+            )
+            for check in self._last(self.history.check_runs, "checks")
+        )
+
     def _moments(self) -> tuple[Moment, ...]:
         return tuple(
             Moment(
@@ -191,9 +220,10 @@ class _Builder:
         )
 
     def _last(self, items: Sequence[T], what: str) -> Sequence[T]:
-        if len(items) > MOST_MARKS:
-            self.notes.append(f"{len(items) - MOST_MARKS} earlier {what} are not drawn; events.jsonl has them.")
-        return items[-MOST_MARKS:]
+        most = self.room.most.marks
+        if len(items) > most:
+            self.notes.append(f"{len(items) - most} earlier {what} are not drawn; events.jsonl has them.")
+        return items[-most:]
 
     # -- answers and votes ----------------------------------------------------------------------------------------
 
@@ -220,6 +250,7 @@ class _Builder:
                     text=texts[key],
                     earlier=latest.get(agent),
                     won=self._won(past),
+                    changes=self.patches.changes(past.event.changes),
                 )
             )
             latest[agent] = key
@@ -235,7 +266,7 @@ class _Builder:
         stands = past.attempt == run.attempt and counted is not None and counted.time == past.at
         return Vote(
             agent=event.agent,
-            answer=_key_of(past.attempt, event.label),
+            answer=key_of(past.attempt, event.label),
             at=self._since(past.at),
             reason=self.room.take(event.reason),
             void_at=None if past.void_at is None else self._since(past.void_at),
@@ -243,34 +274,6 @@ class _Builder:
             stands=stands,
             dissent=stands and run.winner is not None and event.label not in run.agreed,
         )
-
-    def _shown(self, sent: Sent) -> Shown:
-        event, texts = sent.event, list[str]()
-        ballot: tuple[events.BallotEntry, ...] = ()
-        match event:
-            case events.RoundStarted():
-                what = f"Round {event.round}" + (" of the run-off" if event.run_off else "")
-                ballot = event.ballot
-                texts = [*_reasons(event), event.notes, *self._messages(event.heard)]
-            case events.BallotChanged():
-                what, ballot = "Newer answers", event.ballot
-                texts = _reasons(event)
-            case events.MessagesShown():
-                what = "Messages of the caller"
-                texts = self._messages(event.heard)
-            case events.PresentationStarted():
-                what = "All answers and votes, to write the final answer"
-                texts = self._messages(event.heard)
-        return Shown(
-            at=self._since(sent.at),
-            agent=event.agent,
-            what=what,
-            ballot=tuple(ShownAnswer(name=entry.name, answer=_key_of(sent.attempt, entry.label)) for entry in ballot),
-            texts=tuple(self.room.take(text) for text in texts if text),
-        )
-
-    def _messages(self, heard: int) -> list[str]:
-        return [f"Message of the caller: {message}" for message in self.run.caller.messages[:heard]]
 
     # -- nested runs ----------------------------------------------------------------------------------------------
 
@@ -289,13 +292,5 @@ class _Builder:
         )
 
 
-def _reasons(event: events.RoundStarted | events.BallotChanged) -> list[str]:
-    return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
-
-
 def _key(past: PastAnswer) -> str:
-    return _key_of(past.attempt, past.event.label)
-
-
-def _key_of(attempt: int, label: str) -> str:
-    return label if attempt == 1 else f"{label}, attempt {attempt}"
+    return key_of(past.attempt, past.event.label)

@@ -65,6 +65,82 @@ class ToolCall(Part):
     failed: bool
 
 
+class File(Part):
+    """A file that is changed. `added` and `removed` are lines; None for a binary file. `was`: where it was before."""
+
+    path: str
+    change: Literal["added", "deleted", "modified", "renamed"]
+    added: int | None
+    removed: int | None
+    was: str | None
+
+
+class Changes(Part):
+    """What an answer, or the run, makes of the caller's files."""
+
+    say: str
+    """How many files and lines, in words."""
+    files: tuple[File, ...]
+    more: int
+    """How many further files are changed."""
+    notes: tuple[str, ...]
+    """What could not be taken, in words."""
+    patch: str | None
+    """Its key in `RunPage.patches`; None: nothing is changed."""
+
+
+CheckResult = Literal["passed", "failed", "not_run"]
+
+
+class Check(Part):
+    """How one check came out on some files."""
+
+    command: str
+    result: CheckResult
+    how: str
+    """How it ended, in words: `exit code 1`."""
+    seconds: float
+    lines: Text | None
+    """Of its output, where it failed: those that tell why."""
+    failed_before: bool
+    """It did not pass on the unchanged files either."""
+    own: CheckResult | None
+    """How it came out with the answer's own versions of protected files, where it changed such."""
+
+
+class Checked(Part):
+    """What the checks said of the unchanged files (`base`), of those of an answer, or of the final ones."""
+
+    subject: Literal["base", "answer", "final"]
+    agent: str | None
+    answer: str | None
+    """Key of the answer."""
+    checks: tuple[Check, ...]
+    """Empty: nothing is changed in the files, or they could not be checked (`problem`)."""
+    restored: tuple[str, ...]
+    """Protected files that were changed: they were checked as they are in the base."""
+    problem: str
+
+
+class Checks(Part):
+    """`policy`: what follows from them, in words; `decided`: what did follow."""
+
+    policy: str
+    decided: tuple[str, ...]
+    checked: tuple[Checked, ...]
+    """The unchanged files first, the others in the order of time."""
+
+
+class CheckRun(Part):
+    """A check while it ran. `agent`: whose files it judged; None: the unchanged ones, or nobody knows yet."""
+
+    agent: str | None
+    start: float
+    end: float
+    result: CheckResult
+    say: str
+
+
 class Answer(Part):
     """`key` tells it from every other answer of the run; a label is used again by a further attempt."""
 
@@ -76,6 +152,8 @@ class Answer(Part):
     earlier: str | None = None
     """Key of the same agent's answer before it."""
     won: bool = False
+    changes: Changes | None
+    """None: the run has no copies of the caller's files."""
 
 
 class Vote(Part):
@@ -204,10 +282,15 @@ class RunPage(Part):
     shown: tuple[Shown, ...]
     sums: Sums
     nested: tuple[Nested, ...]
+    changes: Changes | None
+    """What the run makes of the caller's files; as in `Answer`."""
+    patches: dict[str, Text]
+    """Unified diffs by key; answers with the same files share one."""
+    checks: Checks | None
+    """None: the run has none."""
+    check_runs: tuple[CheckRun, ...]
     doing: tuple[Doing, ...] = ()
     """Of each agent, while the run goes on and is watched; a page that stays has none."""
-    patch: Text | None = None
-    """What the run changed in files, as a unified diff."""
     notes: tuple[str, ...]
     """What is left out here."""
     redacted: bool

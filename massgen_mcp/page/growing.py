@@ -1,9 +1,10 @@
 """The page of a run that is looked at while it goes on: what is new is added to what was read before."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from massgen_mcp.events import LogRecord, TextDelta
-from massgen_mcp.page.build import NestedRuns, page_with
+from massgen_mcp.page.build import NestedRuns, Told, page_with
 from massgen_mcp.page.data import Doing, RunPage
 from massgen_mcp.page.history import History
 from massgen_mcp.page.texts import TextRoom
@@ -18,7 +19,8 @@ NEWEST = 160
 class GrowingPage:
     """One run, seen again and again. From one thread at a time."""
 
-    def __init__(self, nested: NestedRuns) -> None:
+    def __init__(self, told: Told, nested: NestedRuns) -> None:
+        self._told = told
         self._nested = nested
         self._history = History()
         self._doing = Activities()
@@ -40,7 +42,7 @@ class GrowingPage:
             self._doing.apply(record)
             page = page if isinstance(record.event, TextDelta) else None
         if page is None:
-            page = page_with(run, self._history, self._nested, TextRoom(redacted=False))
+            page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
         self._page = page.model_copy(update={"doing": self._what_they_do(run)})
         return self._page
 

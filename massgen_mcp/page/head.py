@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from massgen_mcp.events import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import clock, cost_of, count
+from massgen_mcp.views.votes_text import votes_won
 
 
 def headline(run: RunState) -> str:
@@ -14,8 +15,8 @@ def headline(run: RunState) -> str:
 
 def facts(run: RunState) -> Iterator[str]:
     """Who won, how many took part, how long it took, and what it cost."""
-    if run.winner is not None and (cast := sum(run.winner.votes.values())):
-        votes = sum(run.winner.votes.get(label, 0) for label in run.agreed)
+    votes, cast = votes_won(run)
+    if run.winner is not None and cast:
         yield f"{run.agents[run.winner.agent].info.id} won {votes} of {cast} votes"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
     yield clock(run.elapsed(run.updated_at or 0.0))

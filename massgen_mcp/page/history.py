@@ -45,6 +45,20 @@ class PastTool:
 
 
 @dataclass(frozen=True, slots=True)
+class PastCheck:
+    start: float
+    end: float
+    event: events.CheckFinished
+
+
+@dataclass(frozen=True, slots=True)
+class PastChecked:
+    at: float
+    attempt: int
+    event: events.FilesChecked
+
+
+@dataclass(frozen=True, slots=True)
 class PastAnswer:
     at: float
     attempt: int
@@ -82,6 +96,10 @@ class History:
 
     calls: list[PastCall] = field(default_factory=list[PastCall])
     tools: list[PastTool] = field(default_factory=list[PastTool])
+    check_runs: list[PastCheck] = field(default_factory=list[PastCheck])
+    checked: list[PastChecked] = field(default_factory=list[PastChecked])
+    authors: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Whose files a tree holds; None: the base's. Of files as they are judged it is known when all checks have run."""
     answers: list[PastAnswer] = field(default_factory=list[PastAnswer])
     votes: list[PastVote] = field(default_factory=list[PastVote])
     moments: list[PastMoment] = field(default_factory=list[PastMoment])
@@ -144,8 +162,16 @@ class History:
             case events.ToolFinished():
                 shown = self._shown_tools.pop(event.call_id, "")
                 self.tools.append(PastTool(event.agent, at - event.seconds, at, event.name, shown, event.is_error))
+            case events.BaseTaken(tree=str(tree)):
+                self.authors[tree] = None
+            case events.CheckFinished():
+                self.check_runs.append(PastCheck(at - event.outcome.seconds, at, event))
+            case events.FilesChecked():
+                self._check(at, event)
             case events.AnswerSubmitted():
                 self.answers.append(PastAnswer(at, self._attempt, event))
+                if event.changes is not None:
+                    self.authors.setdefault(event.changes.tree, event.agent)
                 for voter in event.voided_votes:
                     self._void(voter, at)
             case events.VoteCast():
@@ -207,6 +233,13 @@ class History:
         for place in self._standing.pop(voter, []):
             self.votes[place] = replace(self.votes[place], void_at=at)
 
+    def _check(self, at: float, event: events.FilesChecked) -> None:
+        self.checked.append(PastChecked(at, self._attempt, event))
+        found = (*event.outcomes, *event.own)
+        for run in self.check_runs:
+            if run.event.outcome in found:
+                self.authors.setdefault(run.event.tree, event.agent)
+
     def _spending(self, call_id: str) -> Spending:
         place = self._open_calls.get(call_id)
         phase: Phase = self.calls[place].phase if place is not None else "Reading, improving, voting"
@@ -215,3 +248,8 @@ class History:
     def _lose(self, event: events.LostTry) -> None:
         """What a try without a reply has to be paid for; before the call is noted as ended."""
         self._spending(event.call_id).add_lost(event, self._models.get(event.agent, ""))
+
+
+def key_of(attempt: int, label: str) -> str:
+    """What tells an answer from every other one of its run."""
+    return label if attempt == 1 else f"{label}, attempt {attempt}"

@@ -1,20 +1,35 @@
 """How much of what was written goes into the data of a page. What does not fit is left out, and said."""
 
+from dataclasses import dataclass
+
 from massgen_mcp.page.data import Text
 
-MOST_CHARACTERS = 2_000_000
-"""Of all texts of a page together."""
 BEGINNING = 1_000
 """So much is left of a text that there is no room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Most:
+    """How much a page holds. `characters`: of all its texts together; `marks`: of calls, tools and moments each, of
+    which a longer run shows the last ones.
+    """
+
+    characters: int = 2_000_000
+    marks: int = 4_000
+
+
+WHOLE = Most()
+"""Of a page that stands alone in a file."""
 
 
 class TextRoom:
     """Takes texts in, the important ones first. `redacted`: none of them, on purpose."""
 
-    def __init__(self, *, redacted: bool, most: int = MOST_CHARACTERS) -> None:
+    def __init__(self, *, redacted: bool, most: Most = WHOLE) -> None:
+        self.most = most
         self.redacted = redacted
         self.shortened = 0
-        self._left = most
+        self._left = most.characters
 
     def take(self, text: str) -> Text:
         if self.redacted:

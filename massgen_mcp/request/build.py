@@ -32,6 +32,7 @@ from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.sandboxes import require_programs
 from massgen_mcp.request.team import Named, Team, choose_team
 from massgen_mcp.request.trust import Consent
+from massgen_mcp.request.writable import require_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ async def adjusted_team(given: Given) -> Team:
         config = without_caller(config)
     config = rechecked(with_sampling(with_limits(config, given.limits), given.sampling))
     require_files(config)
+    require_apart(config)
     if given.only_plan:
         check_credentials(config, team.environ)
     else:

@@ -5,15 +5,17 @@ Before anything else, what a process that ended in the middle has left behind is
 
 import os
 import secrets
+import tempfile
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from massgen_mcp.changes.applied import Applied, AppliedRecords, permissions_of_removed
+from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
 from massgen_mcp.changes.apply import Patch, Plan, plan
+from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.branch import make_branch, plan_branch
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import TooLarge
@@ -37,6 +39,11 @@ PATIENCE_SECONDS = 20.0
 SUBJECT_CHARACTERS = 72
 """Of the question in a commit's message."""
 
+MAX_SETTLED = 3
+MAX_KEPT = 5
+PATH_CHARACTERS = 200
+"""Of what was found half-done so much is told."""
+
 State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 """`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
 
@@ -44,16 +51,38 @@ State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 @dataclass(frozen=True, slots=True)
 class Application:
     """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
-    patch changes in directories that the run was given to read only. `settled`: what was found half-done before.
+    patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
+    without the changes and with them. `settled`: what was found half-done before.
     """
 
     state: State
     changes: tuple[FileChange, ...] = ()
     refused: tuple[Obstacle, ...] = ()
     left_out: tuple[bytes, ...] = ()
+    before: TreeId | None = None
+    after: TreeId | None = None
     branch: str | None = None
     commit: str | None = None
     settled: tuple[Settled, ...] = ()
+
+    @property
+    def note(self) -> str | None:
+        """What was found half-done, and what became of it, in words."""
+        return _note_on(self.settled)
+
+
+def _note_on(settled: Sequence[Settled]) -> str | None:
+    told: list[str] = []
+    for one in settled[:MAX_SETTLED]:
+        what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
+        told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
+        if one.kept:
+            kept = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in one.kept[:MAX_KEPT]]
+            more = f" and {len(one.kept) - MAX_KEPT} more" if len(one.kept) > MAX_KEPT else ""
+            told.append(f"These were changed since and stay as they are: {', '.join(kept)}{more}.")
+    if len(settled) > MAX_SETTLED:
+        told.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
+    return " ".join(told) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +110,23 @@ class RunPatch:
     def applicable(self) -> bool:
         """Whether any of it may be applied."""
         return bool(self.patch.writable)
+
+    def difference(self, planned: Application, most_bytes: int) -> tuple[bytes, int]:
+        """The first bytes of what an application changes, as a patch, and the size of the whole. Raises `MassgenError`
+        store_unavailable, disk_full.
+        """
+        if planned.before is None or planned.after is None:
+            return b"", 0
+        try:
+            with tempfile.TemporaryDirectory(prefix="shown.", dir=self.changes.directory) as directory:
+                file = Path(directory) / "patch"
+                size = self.changes.repository.write_patch(planned.before, planned.after, file)
+                with file.open("rb") as patch:
+                    return patch.read(most_bytes), size
+        except GitFailed as error:
+            raise MassgenError("store_unavailable", f"the changes cannot be shown: {error}") from error
+        except OSError as error:
+            raise storage_error("the changes cannot be shown", error) from error
 
 
 def apply_run(
@@ -115,12 +161,13 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
     Raises `MassgenError` invalid_arguments, invalid_action, disk_full, store_unavailable, run_damaged.
     """
     with _alone(home) as settled:
+        AppliedRecords(made.changes.directory).read()  # what could not be written down is not done
         found, parts = plan(made.changes.repository, made.patch, paths=paths)
         application = replace(_of(found), settled=settled)
         if dry_run or application.state != "clean":
             return application
         _keep_for_undo(made.changes.repository, found)
-        record = Applied(
+        record = AppliedRecord(
             id=secrets.token_hex(8),
             time=time.time(),
             before=found.before,
@@ -167,11 +214,11 @@ def branch_patch(
 
 def _of(found: Plan) -> Application:
     state: State = "conflicts" if found.refused else "clean" if found.changes else "unchanged"
-    return Application(state, found.changes, found.refused, found.left_out)
+    return Application(state, found.changes, found.refused, found.left_out, found.before, found.after)
 
 
 def _carried_out(
-    home: Home, made: RunPatch, parts: tuple[Part, ...], record: Applied, done: Application
+    home: Home, made: RunPatch, parts: tuple[Part, ...], record: AppliedRecord, done: Application
 ) -> Application:
     told = {
         "run_id": made.run_id,
@@ -188,13 +235,16 @@ def _carried_out(
 
 
 def _note(intent: Intent) -> None:
-    """What has happened is written down in the run. Safe to repeat."""
+    """What has happened is written down in the run. Safe to repeat. A record that was damaged meanwhile stays so: it
+    keeps nobody from applying another run.
+    """
     records = AppliedRecords(Path(intent.told["changes"]))
-    record = Applied.model_validate(intent.told["record"])
-    if intent.told["undo"]:
-        records.drop(record)
-    else:
-        records.add(record)
+    record = AppliedRecord.model_validate(intent.told["record"])
+    with suppress(MassgenError):
+        if intent.told["undo"]:
+            records.drop(record)
+        else:
+            records.add(record)
 
 
 def _intents(home: Home) -> Path:
@@ -203,18 +253,36 @@ def _intents(home: Home) -> Path:
 
 @contextmanager
 def _alone(home: Home) -> Generator[tuple[Settled, ...]]:
-    """While nobody else of this user applies anything; with what was settled before."""
-    home.ensure()
+    """While nobody else of this user applies anything; with what was settled before, which an error tells as well."""
+    settled: list[Settled] = []
     try:
-        _intents(home).mkdir(mode=0o700, exist_ok=True)
-        lock = acquire(home.path / "apply.lock", patience=PATIENCE_SECONDS)
-        if lock is None:
-            raise MassgenError("invalid_action", "another apply is going on; try again when it has ended")
-        try:
-            found = [settle(file, _note) for file in sorted(_intents(home).glob("[!.]*.json"))]
-            yield tuple(one for one in found if one is not None)
-        finally:
-            os.close(lock)
+        with _faults_as_errors(), _locked(home):
+            for file in sorted(_intents(home).glob("[!.]*.json")):
+                settled += filter(None, [settle(file, _note)])
+            yield tuple(settled)
+    except MassgenError as error:
+        if (note := _note_on(settled)) is None:
+            raise
+        raise MassgenError(error.code, f"{error}. {note}") from error
+
+
+@contextmanager
+def _locked(home: Home) -> Generator[None]:
+    home.ensure()
+    _intents(home).mkdir(mode=0o700, exist_ok=True)
+    lock = acquire(home.path / "apply.lock", patience=PATIENCE_SECONDS)
+    if lock is None:
+        raise MassgenError("invalid_action", "another apply is going on; try again when it has ended")
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _faults_as_errors() -> Generator[None]:
+    try:
+        yield
     except GitUnusable as error:
         raise MassgenError("invalid_action", str(error)) from error
     except Unsettled as error:

@@ -47,7 +47,7 @@ from massgen_mcp.workspace.snapshot import remove_tree
 logger = logging.getLogger("massgen_mcp.run")
 
 CONTROL_INTERVAL = 5.0
-"""Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
+"""Seconds after which the run's open controls are read, even if nobody said that there are any."""
 ADMISSION_INTERVAL = 0.1
 """Seconds between two looks whether a run that is started inside another one may begin."""
 STATUS_HEARTBEAT = 2.0
@@ -193,13 +193,25 @@ class ForegroundRun:
         """Bring what a completed run changed into the directories that it was given with `write`, or nothing of it.
         None: it changed nothing that may be applied. Raises `MassgenError` as `apply_patch`.
         """
-        if ended.state != "completed":
-            return None
-        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
-        if made is None or not made.applicable:
+        made = await self._patch(ended)
+        if made is None:
             return None
         home = find_home(self.environ)
         return await anyio.to_thread.run_sync(partial(apply_patch, home, made, dry_run=dry_run))
+
+    async def difference(self, ended: RunState, planned: Application, most_bytes: int) -> tuple[bytes, int]:
+        """What `apply` would change, as `RunPatch.difference` tells it. Raises `MassgenError` as that."""
+        made = await self._patch(ended)
+        if made is None:
+            return b"", 0
+        return await anyio.to_thread.run_sync(made.difference, planned, most_bytes)
+
+    async def _patch(self, ended: RunState) -> RunPatch | None:
+        """What may be applied."""
+        if ended.state != "completed":
+            return None
+        made = await anyio.to_thread.run_sync(RunPatch.of, self.run_id, self.directory, ended)
+        return made if made is not None and made.applicable else None
 
     async def _admitted(self) -> None:
         """Wait until the run around this one has set its budget aside, or this one has ended without."""

@@ -11,11 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import anyio
 
-from massgen_mcp.backends.registry import NO_KEY
 from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
 from massgen_mcp.config.model_lists import ListedModel, compatible_models, fields_in
@@ -32,6 +31,7 @@ from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.runs.doctor import LEAST_FREE_BYTES
+from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,8 +39,18 @@ if TYPE_CHECKING:
 MODEL_LISTS = "model_lists.json"
 """In the state directory: the lists that were read before."""
 SECONDS = 2.0
-"""So long a server may take to list its models."""
+"""So long a server may take to list its models, before a person is kept waiting."""
+TOOL_SECONDS = 0.7
+"""The same for a tool, which is to return at once."""
 KEPT_SECONDS = 24 * 3600
+SILENT_SECONDS = 600.0
+"""So long a tool does not ask again whoever gave no list."""
+
+Whom: TypeAlias = tuple[str, str | None]
+"""A server's address, and the key that it is asked with."""
+
+_ASKING = ("massgen_mcp.backends.http", "massgen_mcp.backends.registry", "massgen_mcp.backends.local_server")
+"""The HTTP stack, for who has models to look for."""
 _MOST_NAMED = 6
 _VARIANTS = ("-", ":", "@")
 """What stands between a model's name and a date, a size or an option."""
@@ -57,23 +67,40 @@ def require_room(place: Path) -> None:
         raise MassgenError("invalid_arguments", f"{told}; free some space (`massgen-mcp prune` removes old runs)")
 
 
-async def require_models(config: Config, environ: Mapping[str, str], kept: Path | None) -> None:
+async def require_models(
+    config: Config,
+    environ: Mapping[str, str],
+    kept: Path | None,
+    *,
+    seconds: float = SECONDS,
+    silent: dict[Whom, float] | None = None,
+) -> None:
     """Raises `MassgenError` config_invalid for models that their servers do not have. `kept`: the file with the lists
-    that were read before; None: nothing is to be left.
+    that were read before; None: nothing is to be left. `silent`: for a process that asks again and again, who gave it
+    no list, and until when they are left alone.
     """
+    wanted = [
+        (agent.id, backend, address)
+        for agent in config.agents
+        for backend in asked_by([agent.backend])
+        if not isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig)  # they have no list
+        and backend.model != AUTO_MODEL
+        and (address := provider_for(backend, environ).base_url)
+    ]
+    if not wanted:
+        return
+    await imported(*_ASKING)
     lists = _read(kept) if kept else {}
-    unknown: dict[tuple[str, str | None], list[tuple[str, HttpBackend]]] = {}
-    for agent in config.agents:
-        for backend in asked_by([agent.backend]):
-            if isinstance(backend, ClaudeCodeBackendConfig | AzureBackendConfig) or backend.model == AUTO_MODEL:
-                continue  # they have no list, or no name to look for
-            address = provider_for(backend, environ).base_url
-            if address and not _has(lists.get(address, ()), backend.model):
-                unknown.setdefault((address, find_key(backend, environ)), []).append((agent.id, backend))
-    read: dict[tuple[str, str | None], list[str]] = {}
+    now = time.monotonic()
+    unknown: dict[Whom, list[tuple[str, HttpBackend]]] = {}
+    for agent_id, backend, address in wanted:
+        whom = address, find_key(backend, environ)
+        if not _has(lists.get(address, ()), backend.model) and (silent or {}).get(whom, 0.0) <= now:
+            unknown.setdefault(whom, []).append((agent_id, backend))
+    read: dict[Whom, list[str]] = {}
 
-    async def ask(whom: tuple[str, str | None], backend: HttpBackend) -> None:
-        with anyio.move_on_after(SECONDS):
+    async def ask(whom: Whom, backend: HttpBackend) -> None:
+        with anyio.move_on_after(seconds):
             read[whom] = await _listed(backend, whom[0], environ)
 
     async with anyio.create_task_group() as tasks:
@@ -82,6 +109,8 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path 
     found = {whom: names for whom, names in read.items() if names}
     if found and kept:
         _keep(kept, {**lists, **{address: names for (address, _), names in found.items()}})
+    if silent is not None:
+        silent.update(dict.fromkeys(unknown.keys() - found.keys(), now + SILENT_SECONDS))
     missing = [
         _told(agent, whom[0], backend.model, names)
         for whom, names in found.items()
@@ -93,7 +122,8 @@ async def require_models(config: Config, environ: Mapping[str, str], kept: Path 
 
 
 async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
-    from massgen_mcp.backends.http import listing_client  # with the HTTP stack, for who asks a server
+    from massgen_mcp.backends.http import listing_client  # see _ASKING
+    from massgen_mcp.backends.registry import NO_KEY
 
     root, key = address.rstrip("/"), find_key(backend, environ) or NO_KEY
     async with listing_client(key) as client:
@@ -118,7 +148,7 @@ async def _compatible(client: "httpx2.AsyncClient", url: str) -> list[str]:
 
 def _has(names: Sequence[str], wanted: str) -> bool:
     """Also under a name with a date, a size or an option behind it, or with its publisher before it."""
-    from massgen_mcp.backends.local_server import meant_model  # as above
+    from massgen_mcp.backends.local_server import meant_model  # see _ASKING
 
     if meant_model(wanted, [ListedModel(name) for name in names]) is not None:
         return True

@@ -4,6 +4,7 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -14,14 +15,17 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
+from massgen_mcp.nearest import nearest
 from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.applying import Application, apply_run
-from massgen_mcp.runs.checks import check_action, checked_raise
+from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
+from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
@@ -36,10 +40,15 @@ from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
 from massgen_mcp.runs.starting import Within, enqueue
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.statistics.marks import Mark, Verdict
+from massgen_mcp.statistics.sums import Statistics, statistics_of
+from massgen_mcp.statistics.wanted import Wanted
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
     from massgen_mcp.page.data import RunPage
+    from massgen_mcp.page.growing import GrowingPage
+    from massgen_mcp.page.texts import Most
 
 Until = Literal["terminal", "phase", "change"]
 
@@ -49,6 +58,8 @@ SAFETY_SECONDS = 30.0
 """After so long a waiting call looks at its run even if it was told nothing."""
 SEARCHED_AT_ONCE = 500
 """So many rows are read at once where most of them may not be wanted."""
+NEAREST_OF = 1000
+"""Runs among which one is looked for whose id was mistyped."""
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -124,14 +135,20 @@ class RunService:
         return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
-        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run."""
+        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with
+        the nearest one.
+        """
         if not is_unicode(beginning):
             raise unknown_run(beginning)
         prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
         found = await anyio.to_thread.run_sync(self._store.beginning_with, prefix, 2) if beginning else []
-        if len(found) > 1 and prefix not in found:
+        if len(found) == 1 or prefix in found:
+            return found[0] if len(found) == 1 else prefix
+        if found:
             raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
-        return prefix if len(found) != 1 else found[0]
+        near = await anyio.to_thread.run_sync(self._nearest, prefix.removeprefix(RUN_ID_PREFIX))
+        hint = f"did you mean {near}? " if near else ""
+        raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen-mcp runs` lists them")
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -276,14 +293,15 @@ class RunService:
             lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
         )
 
-    async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
-        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
-        Raises `MassgenError` store_unavailable.
+    async def page(self, view: RunView, *, redacted: bool = False, most: "Most | None" = None) -> "RunPage":
+        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it;
+        `most`: how much it holds, if less than a page in a file. Raises `MassgenError` store_unavailable.
         """
-        from massgen_mcp.runs.reporting import page_of  # no server starts with it
+        from massgen_mcp.page.texts import WHOLE  # no server starts with these two
+        from massgen_mcp.runs.reporting import page_of
 
         def made() -> "RunPage":
-            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted)
+            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
 
@@ -294,10 +312,40 @@ class RunService:
         """
         from massgen_mcp.runs.reporting import growing_page  # no server starts with it
 
-        page = growing_page(self._files_of)
+        page: GrowingPage | None = None
         async with aclosing(self.follow(run_id, past_questions=True)) as news:
             async for view, records in news:
+                page = page or growing_page(view.directory, view.snapshot, self._files_of)
                 yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
+
+    async def statistics(self, wanted: Wanted) -> Statistics:
+        """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
+
+        def counted() -> Statistics:
+            runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
+            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.told, unread=unread)
+
+        return await anyio.to_thread.run_sync(counted)
+
+    async def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
+        """Note that the answer of a run, or what one of its agents said, proved right or wrong; None: nothing any more.
+        It is no event of the run, and stays, without the note, when the run's results are gone.
+
+        Raises `MassgenError` unknown_run, not_finished, invalid_arguments, disk_full, store_unavailable.
+        """
+
+        def marked() -> None:
+            row = self._watches.of(run_id).row()
+            runs, _ = counted_runs(self._engine, run_id=row.run_id)
+            check_mark(row, runs[0] if runs else None, agent, note)
+            backends: list[BackendConfig] = []
+            with suppress(MassgenError):  # it has expired
+                backends = [one.backend for one in self._files.of(row).read_request().config.agents]
+            kept = redactor_for(self._environ, backends).text(note)
+            mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
+            self._store.mark(row.run_id, agent or "", mark)
+
+        await anyio.to_thread.run_sync(marked)
 
     async def recent(
         self,
@@ -364,6 +412,12 @@ class RunService:
 
     def _files_of(self, run_id: str) -> RunFiles:
         return self._files.of(self._store.get(run_id))
+
+    def _nearest(self, beginning: str) -> str | None:
+        """The id of the newest run whose id begins nearly so."""
+        rows = self._store.recent(limit=NEAREST_OF)
+        beginnings = {row.run_id.removeprefix(RUN_ID_PREFIX)[: len(beginning)]: row.run_id for row in reversed(rows)}
+        return beginnings.get(nearest(beginning, beginnings) or "")
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

@@ -46,7 +46,7 @@ class WorkingCopies:
     def changes(self, agent: str) -> Changes:
         """What an agent's copies are now, without a patch. Raises `GitFailed`, `OSError`."""
         outcome = self.kept.outcome(self.base, self.run.workspace_of(agent))
-        files = [_told(change) for change in outcome.files]
+        files = [changed_file(change) for change in outcome.files]
         return Changes(
             tree=outcome.tree,
             files=tuple(files[:MAX_LISTED]),
@@ -134,7 +134,8 @@ def _directories(config: Config, hidden: Sequence[Path]) -> tuple[list[ContextDi
     return directories, files
 
 
-def _told(change: FileChange) -> ChangedFile:
+def changed_file(change: FileChange) -> ChangedFile:
+    """A change as events and replies tell it."""
     return ChangedFile(
         path=path_text(change.path),
         kind=change.kind,

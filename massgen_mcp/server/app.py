@@ -18,11 +18,12 @@ from pydantic import ValidationError
 
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError, storage_error
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.server.asking import ClientAsked
-from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.results import MAX_BYTES, Reply
 from massgen_mcp.server.results.pages import page_of
+from massgen_mcp.server.run_app import for_models, listed, run_app
 from massgen_mcp.server.schemas import compacted, reply_schema
 from massgen_mcp.server.surface import SurfaceServer
 from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
@@ -54,6 +55,8 @@ class MassgenServer(SurfaceServer):
         super().__init__(
             redactor,
             "massgen-mcp",
+            [run_app()],
+            middleware=[listed],
             title="massgen-mcp",
             version=__version__,
             description="A team of LLM agents answers, reads each other and votes.",
@@ -104,11 +107,12 @@ class MassgenServer(SurfaceServer):
         """Raises `MassgenError` invalid_arguments for an unknown tool or argument, with the nearest name."""
         tools = await self._listed()
         if name not in tools:
-            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{nearest(name, list(tools))}")
+            names = [tool.name for tool in tools.values() if for_models(tool.meta)]
+            raise MassgenError("invalid_arguments", f"there is no tool {name[:80]!r}{did_you_mean(name, names)}")
         known = list(tools[name].input_schema["properties"])
         unknown = [argument for argument in arguments if argument not in known]
         if unknown:
-            told = "; ".join(f"unknown argument {argument[:80]!r}{nearest(argument, known)}" for argument in unknown)
+            told = "; ".join(f"unknown argument {one[:80]!r}{did_you_mean(one, known)}" for one in unknown)
             raise MassgenError("invalid_arguments", f"{told}; {name} takes: {', '.join(known) or 'nothing'}")
 
     async def serve(

@@ -13,8 +13,9 @@ from massgen_mcp.server.completion import add_completion
 from massgen_mcp.server.listening import Listening
 from massgen_mcp.server.prompts import add_prompts
 from massgen_mcp.server.resources import add_resources
+from massgen_mcp.server.run_app import add_run_page
 from massgen_mcp.server.tasks.runs import RunTasks
-from massgen_mcp.server.tools import add_tools
+from massgen_mcp.server.tools import LookBefore, add_tools, nothing_to_look_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,18 @@ class BuiltServer:
         self.listening.close()
 
 
-def build_server(home: Home, service: RunService, redactor: Redactor, *, answered_early: bool = False) -> BuiltServer:
+def build_server(
+    home: Home,
+    service: RunService,
+    redactor: Redactor,
+    *,
+    look_before: LookBefore = nothing_to_look_at,
+    answered_early: bool = False,
+) -> BuiltServer:
     """`answered_early`: a client may have had its first answers from a snapshot (see `front`)."""
     server = MassgenServer(redactor)
-    add_tools(server, service)
+    add_tools(server, service, look_before)
+    add_run_page(server, service)
     add_resources(server, service)
     add_prompts(server)
     add_completion(server, service)

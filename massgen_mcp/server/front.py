@@ -154,8 +154,9 @@ class Front:
         if given.keys() - {"_meta", *(["notifications"] if method == LISTEN else [])} or not isinstance(meta, dict):
             return None
         about = cast("Json", meta)
-        if PROTOCOL_VERSION in about and not isinstance(about.get(CLIENT_CAPABILITIES), dict):
-            return None
+        capabilities = about.get(CLIENT_CAPABILITIES)
+        if PROTOCOL_VERSION in about and not (isinstance(capabilities, dict) and _flags(capabilities)):
+            return None  # also a client that shows Apps: its lists are longer
         version = about.get(PROTOCOL_VERSION, self._version)
         known = self._snapshot.get(str(version), {}).get(str(method))
         return _honored(known, wanted) if known is not None and method == LISTEN else known

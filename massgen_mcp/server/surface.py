@@ -3,7 +3,7 @@
 Knows no runs. `app` adds what is ours of tools.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 from mcp.server import MCPServer
 from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, UnexpectedResourceError
@@ -33,8 +34,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.redaction import Redactor
-from massgen_mcp.server.nearest import nearest
 from massgen_mcp.server.tasks import Tasks
 from massgen_mcp.workspace.guard import PathRefused
 
@@ -45,13 +46,20 @@ Handler = Callable[[ServerRequestContext[TaskGroup, Any], ParamsT], Awaitable[Ha
 class SurfaceServer(MCPServer[TaskGroup]):
     """No resource shows a key that `redactor` knows. The lifespan is a task group for what goes on between requests."""
 
-    def __init__(self, redactor: Redactor, name: str, **described: Any) -> None:  # noqa: ANN401 - as the SDK takes it
+    def __init__(
+        self,
+        redactor: Redactor,
+        name: str,
+        extensions: Sequence[Extension] = (),
+        **described: Any,  # noqa: ANN401 - as the SDK takes it
+    ) -> None:
         self._redactor = redactor
         self._listings: list[Callable[[], Awaitable[list[Resource]]]] = []
         self.tasks = Tasks()
         self.changes = InMemorySubscriptionBus()
         """What this process knows to have changed, for all its clients."""
-        super().__init__(name, extensions=[self.tasks], subscriptions=self.changes, lifespan=_background, **described)
+        offered = [self.tasks, *extensions]
+        super().__init__(name, extensions=offered, subscriptions=self.changes, lifespan=_background, **described)
         self._lowlevel_server.get_capabilities = partial(_true_capabilities, self._lowlevel_server.get_capabilities)
 
     def serve_method(self, method: str, params_type: type[ParamsT], handler: Handler[ParamsT]) -> None:
@@ -106,12 +114,12 @@ class SurfaceServer(MCPServer[TaskGroup]):
         """As the SDK's, but for what is refused: an unknown prompt or argument, or one that is missing."""
         prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
         if name not in prompts:
-            raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}{nearest(name, list(prompts))}")
+            raise MCPError(INVALID_PARAMS, f"there is no prompt {name[:80]!r}{did_you_mean(name, list(prompts))}")
         known = prompts[name].arguments or []
         names = [argument.name for argument in known]
         for given in arguments or {}:
             if given not in names:
-                raise MCPError(INVALID_PARAMS, f"unknown argument {given[:80]!r}{nearest(given, names)}")
+                raise MCPError(INVALID_PARAMS, f"unknown argument {given[:80]!r}{did_you_mean(given, names)}")
         if missing := [one.name for one in known if one.required and not (arguments or {}).get(one.name)]:
             raise MCPError(INVALID_PARAMS, f"prompt {name} needs {', '.join(missing)}")
         return await super().get_prompt(name, arguments, context)

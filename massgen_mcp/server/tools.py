@@ -5,9 +5,9 @@ fields tell a model everything it needs, the next step included.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
@@ -23,7 +23,7 @@ from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
-from massgen_mcp.request.team import Named
+from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.command_sandbox import sandbox_note
@@ -80,7 +80,15 @@ FOUND = {
 finds it where a person switched that off. No model reads them."""
 
 
-def add_tools(server: MassgenServer, service: RunService) -> None:
+LookBefore: TypeAlias = Callable[[Team], Awaitable[None]]
+"""What is looked at before a run begins and a cent is spent. Raises `MassgenError` for what would fail then."""
+
+
+async def nothing_to_look_at(_: Team) -> None:
+    pass
+
+
+def add_tools(server: MassgenServer, service: RunService, look_before: LookBefore = nothing_to_look_at) -> None:
     """Register every tool on `server`, answered by `service`."""
 
     @server.tool(title="Ask a team of other models", annotations=STARTS_WORK, meta=FOUND)
@@ -150,6 +158,7 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
             commands = f"{commands} {_proposal(team.config)}".strip()
             expected = await estimate(team.config, request.question, os.environ)
             return results.planned(team, reach, expected, os.environ, keys_of_client(context), commands)
+        await look_before(team)
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
@@ -218,7 +227,8 @@ def add_tools(server: MassgenServer, service: RunService) -> None:
     ) -> results.Applied:
         """Merge the files that the winner changed into the directory they came from, or name conflicts. All or
         nothing; only into context_paths given with permission write."""
-        return results.applied(run_id, await service.apply(run_id, dry_run=dry_run, paths=paths or ()))
+        application = await service.apply(run_id, dry_run=dry_run, paths=paths or ())
+        return await anyio.to_thread.run_sync(results.applied, run_id, application)
 
     _add_lists(server, service)
 

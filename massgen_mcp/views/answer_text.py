@@ -7,6 +7,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, spent_figures
 from massgen_mcp.views.styled import Line, Span, wrap
+from massgen_mcp.views.votes_text import votes_won
 
 MAX_WIDTH = 100
 """Wider lines are hard to read."""
@@ -50,10 +51,9 @@ def outcome_line(run: RunState) -> Line:
 def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
-    count = sum(run.winner.votes.get(label, 0) for label in run.agreed)
-    if not count:
-        return run.winner.outcome.replace("_", " ")
-    return f"{run.winner.outcome.replace('_', ' ')}, {count} of {len(run.agents)} votes"
+    outcome = run.winner.outcome.replace("_", " ")
+    votes, cast = votes_won(run)
+    return f"{outcome}, {votes} of {cast} votes" if votes else outcome
 
 
 def _best(run: RunState) -> str:

@@ -7,7 +7,7 @@ from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.activity import Activities
-from massgen_mcp.views.votes_text import name_of
+from massgen_mcp.views.votes_text import name_of, votes_won
 
 
 def story(run: RunState, doing: Activities) -> str:
@@ -93,9 +93,9 @@ def _voting(run: RunState, doing: Activities) -> str:
 def _won(run: RunState, what: str) -> str:
     if run.winner is None:
         return f"The winner {what}"
-    who, all_votes = name_of(run, run.winner.agent), sum(run.winner.votes.values())
-    votes = sum(run.winner.votes.get(label, 0) for label in run.agreed)
-    won = f"{who} won with {votes} of {all_votes} votes and" if all_votes else who
+    who = name_of(run, run.winner.agent)
+    votes, cast = votes_won(run)
+    won = f"{who} won with {votes} of {cast} votes and" if cast else who
     return f"{won} {what}"
 
 

@@ -20,6 +20,15 @@ def votes_lines(run: RunState, width: int) -> list[Line]:
     return [row for rows in lines for row in rows]
 
 
+def votes_won(run: RunState) -> tuple[int, int]:
+    """How many votes the winner got, with those for answers that say the same, and of how many; of none before there is
+    a winner.
+    """
+    if run.winner is None:
+        return 0, 0
+    return sum(run.winner.votes.get(label, 0) for label in run.agreed), sum(run.winner.votes.values())
+
+
 def name_of(run: RunState, agent: str) -> str:
     """As the config calls it."""
     return run.agents[agent].info.id

@@ -218,16 +218,13 @@ async def test_what_was_changed_since_is_kept_when_a_patch_is_taken_back(
     assert repository.fingerprint() == before
 
 
-async def test_a_person_reads_what_is_done_and_options_that_exclude_each_other_are_refused(
-    home: TempHome, repository: Repository
-) -> None:
+async def test_a_person_reads_what_is_done(home: TempHome, repository: Repository) -> None:
     repository.commit(code=CODE)
     async with home.client() as client:
         run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
     told = run_command(home, SERVER_MODULE, "apply", run_id[:12], "--dry-run")
     assert "modified project/code +1 -1" in told.stdout
     assert "Leave --dry-run out" in told.stdout
-    assert run_command(home, SERVER_MODULE, "apply", run_id, "--undo", "--branch", "x").returncode == 1
     assert run_command(home, SERVER_MODULE, "apply", "run-none").returncode == 3
 
 

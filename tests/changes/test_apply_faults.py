@@ -8,6 +8,7 @@ import pytest
 from tests.changes.apply_faults import TWICE, on_a_small_disk
 from tests.commands import run_command
 from tests.harness import TempHome, home
+from tests.needs import needs
 
 __all__ = ["home"]
 
@@ -19,6 +20,7 @@ def told(home: TempHome, directory: Path, *arguments: str) -> str:
     return run_command(home, "tests.changes.apply_faults", str(directory), *arguments).stdout.strip()
 
 
+@needs("strace")
 @pytest.mark.parametrize("kind", ["kill", TWICE])
 def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Path, kind: str) -> None:
     found = told(home, tmp_path, kind, EVERY)
@@ -26,10 +28,12 @@ def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Pat
     assert int(re.findall(r"\d+", found)[0]) > 5, found
 
 
+@needs("strace")
 def test_a_file_that_changes_while_it_is_replaced_stays_as_the_person_left_it(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "meanwhile") == "conflicts; the file is 'mine\\n', others changed: []"
 
 
+@needs("strace")
 def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp_path: Path) -> None:
     found = told(home, tmp_path, "changed after a kill")
     assert found == (
@@ -38,6 +42,7 @@ def test_what_a_person_does_after_a_crash_stays_and_is_named(home: TempHome, tmp
     )
 
 
+@needs("strace")
 def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path: Path) -> None:
     assert told(home, tmp_path, "two at once") == "applied, unchanged; applied 1 time"
 

@@ -20,9 +20,9 @@ READY = "/ for commands, @ for files"
 UP, TAB, ALT_ENTER, CTRL_C = "\x1b[A", "\t", "\x1b\r", "\x03"
 
 
-def duo(home: TempHome) -> str:
+def duo(home: TempHome, **settings: Any) -> str:
     """Two agents that agree at once."""
-    return home.config("duo", agent("ada"), agent("bo"))
+    return home.config("duo", agent("ada"), agent("bo"), **settings)
 
 
 def chat(home: TempHome, *arguments: str, **settings: Any) -> Any:
@@ -284,11 +284,14 @@ def piped(home: TempHome, lines: bytes, *arguments: str) -> "subprocess.Complete
 
 
 def test_in_a_pipe_every_line_is_a_question_and_the_output_is_plain(home: TempHome) -> None:
-    done = piped(home, b"First?\n\n/status\nSecond?\n", "--config", duo(home))
+    done = piped(
+        home, b"First?\n\n/status\nSecond?\n", "--config", duo(home, orchestrator={"commands": {"enabled": True}})
+    )
     assert done.returncode == 0, done.stderr
     assert b"\x1b" not in done.stdout
     text = done.stdout.decode()
     assert text.startswith("massgen · Multi-Agent (2 agents): ada (scripted), bo (scripted)\n")
+    assert re.search(r"^Agents (run commands in the sandbox|cannot run commands: )", text, re.MULTILINE)
     assert "\nscripted's answer to: First?\n" in text
     assert "Conversation 1 turn" in text
     assert text.rstrip().endswith("Exiting MassGen. Goodbye!")
@@ -373,11 +376,15 @@ def test_without_a_session_the_list_says_so(home: TempHome) -> None:
 # -- the price of it, and the page ------------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_terminal_does_not_load_the_terminal_library(home: TempHome) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", COMMAND_MODULE, "--config", duo(home), "What?"]
-    done = subprocess.run(command, cwd=home.work, env=home.environ, capture_output=True, text=True, check=True)
+def test_a_conversation_or_a_watch_without_a_terminal_does_not_load_the_terminal_library(home: TempHome) -> None:
+    start = f"import massgen_mcp.cli.massgen_mcp.watching; from {COMMAND_MODULE} import main; main()"
+    command = [sys.executable, "-X", "importtime", "-c", start, "--config", duo(home)]
+    done = subprocess.run(
+        command, cwd=home.work, env=home.environ, input="What?\n", capture_output=True, text=True, check=True
+    )
+    assert "scripted's answer to: What?" in done.stdout
     assert "massgen_mcp.runs.execute" in done.stderr
-    assert "prompt_toolkit" not in done.stderr
+    assert not re.search("prompt_toolkit|rich", done.stderr)
 
 
 @pytest.mark.parametrize("name", [*MEANINGS, *(key for key, _ in KEYS)])

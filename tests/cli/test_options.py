@@ -16,8 +16,19 @@ from massgen_mcp.cli.massgen.team import find_team
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
-from tests.harness import COMMAND_MODULE, PATIENCE_SECONDS, TempHome, agent, end, happened, poll_until, without_escapes
-from tests.raw_double import raw_server, reply
+from tests.harness import (
+    COMMAND_MODULE,
+    PATIENCE_SECONDS,
+    TempHome,
+    agent,
+    call,
+    end,
+    expect_error,
+    happened,
+    poll_until,
+    without_escapes,
+)
+from tests.raw_double import Flow, answering, raw_server, reply
 
 LOGS = Path(".massgen", "massgen_logs")
 
@@ -121,13 +132,13 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 MEANT: dict[str, tuple[Sequence[str], str]] = {
-    "option": (["--confg", "x", "q"], "there is no option --confg; did you mean --config?"),
+    "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
     "config": (["--config", "three_agnts", "q"], "did you mean @examples/three_agents?"),
     "model": (["--model", "gpt5", "q"], "did you mean gpt-5?"),
     "model of one's own": (["--model", "llama3", "q"], "did you mean ollama/llama3?"),
     "provider": (["--backend", "olama", "q"], "did you mean 'ollama'?"),
-    "session": (["--session-id", "session_2026", "q"], "did you mean session_2025?"),
+    "session": (["--session-id", "session_2026", "q"], "did you mean 'session_2025'?"),
 }
 
 
@@ -191,7 +202,26 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
         assert json.loads((home.path / "model_lists.json").read_bytes()) == {f"{server.url}/v1": ["big-2", "small-2"]}
+        async with home.client() as client:
+            code, told = await expect_error(client, "start_run", question="q", config=config)
+            assert (code, "has no model 'bigg-2'; did you mean big-2?" in told) == ("config_invalid", True)
+            assert (await call(client, "list_runs"))["runs"] == []
     assert not (home.work / ".massgen").exists(), "a run has begun"
+
+
+async def test_a_server_that_does_not_say_in_time_which_models_it_has_keeps_no_run_from_beginning(
+    home: TempHome,
+) -> None:
+    silence = Flow(list[bytes], silence_seconds=3600)
+    async with answering(lambda _seen, _number: silence) as server:
+        backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1", "model": "m"}
+        config = home.config("silent", {"id": "a", "backend": backend})
+        async with home.client() as client:
+            for _ in range(2):
+                started = await call(client, "start_run", question="q", config=config)
+                await call(client, "control_run", run_id=started["run_id"], action="cancel")
+        asked = [seen.path for seen in server.requests if seen.path.endswith("/models")]
+        assert asked == ["/v1/models"], "it was asked again at once"
 
 
 # -- the question -----------------------------------------------------------------------------------------------------

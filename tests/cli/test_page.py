@@ -62,8 +62,3 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
 )
 def test_the_page_has_the_exit_codes_that_there_are(title: str, codes: frozenset[int]) -> None:
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", section(title), re.MULTILINE)} == codes
-
-
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", PAGE))
-def test_its_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / "docs" / target).exists()

@@ -130,6 +130,8 @@ async def test_an_id_may_be_cut_short_as_long_as_it_is_one_runs(home: TempHome) 
         assert first in verb(home, "status", beginning).stdout
     for pattern in ("run-%", "run-*", "_un-"):
         assert verb(home, "status", pattern).returncode == UNKNOWN
+    mistyped = verb(home, "status", f"{first[4:10]}!")
+    assert f"did you mean {first}? `massgen-mcp runs` lists them" in mistyped.stderr
     await start(home, home.config("other", STUCK))
     both = verb(home, "status", "run-")
     assert both.returncode == UNKNOWN
@@ -209,14 +211,15 @@ async def test_an_interrupted_run_says_which_key_it_lacks_and_goes_on_with_it(ho
     assert verb(keyed, "cancel", run_id).returncode == DONE
 
 
-async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+async def test_leaving_a_watch_leaves_the_run_alone(home: TempHome, sign: signal.Signals) -> None:
     run_id = await start(home, home.config("stuck", STUCK))
     command = [home.python, "-m", SERVER_MODULE, "watch", run_id]
     async with spawned(home, *command, stderr=subprocess.PIPE) as watching:
         assert watching.stdout
         assert watching.stderr
         assert b"the run starts" in await watching.stdout.receive()
-        end(watching.pid, signal.SIGINT)
+        end(watching.pid, sign)
         assert await watching.wait() == STOPPED
         assert [chunk async for chunk in watching.stderr] == []
     assert verb(home, "status", run_id).stdout.startswith(f"{run_id}: running")
@@ -252,6 +255,11 @@ USAGES: dict[str, Sequence[str]] = {
     "no such age": ["prune", "--older-than", "-1"],
     "two views at once": ["result", "x", "--view", "votes", "--agent", "agent_a"],
     "a cut option": ["wait", "x", "--time", "1"],
+    "two forms of a watch": ["watch", "x", "--json", "--plain"],
+    "a branch to take back": ["apply", "x", "--undo", "--branch", "b"],
+    "a path to take back": ["apply", "x", "--undo", "--paths", "p"],
+    "an age of named runs": ["prune", "x", "--older-than", "1"],
+    "nothing to trust": ["trust"],
 }
 
 

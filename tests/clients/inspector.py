@@ -3,21 +3,18 @@
 import os
 import subprocess
 
-from tests.clients.places import BINARIES, OURS, Missing, hold, new_place, say
-from tests.harness import node_modules
+from tests.clients.places import OURS, hold, new_place, say
+from tests.needs import node, npm_tool
 from tests.server.test_inspector import ERAS
 
 LAUNCHER = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 
 def show() -> None:
-    launcher, node = node_modules() / LAUNCHER, BINARIES / "node"
-    if not launcher.exists() or not node.exists():
-        raise Missing("the Inspector or its Node is not there: npm ci, and npm ci --prefix tests/clients")
     with new_place() as place:
         variable = f"MASSGEN_MCP_HOME={place.home.path}"
         for era in ERAS:
-            command = [str(node), str(launcher), "--cli", "-e", variable, str(OURS), "--protocol-era", era]
+            command = [node(), npm_tool(LAUNCHER), "--cli", "-e", variable, str(OURS), "--protocol-era", era]
             done = subprocess.run(
                 [*command, "--method", "tools/list", "--strict"],
                 cwd=place.work,

@@ -19,7 +19,8 @@ import anyio
 import anyio.to_thread
 
 from tests.commands import ROOT
-from tests.harness import TempHome, npm_tool, spawned, wait_until
+from tests.harness import TempHome, spawned, wait_until
+from tests.needs import node, npm_tool
 
 REVISIONS = ("2026-07-28", "2025-11-25")
 SERVER = "tests.conformance.server"
@@ -52,7 +53,7 @@ class Tested:
         """Run the suite with these options."""
         main = npm_tool(MAIN)
         preload = Path(__file__).with_name("token.mjs").as_uri()
-        command = [npm_tool("node/bin/node"), "--import", preload, main, "server", "--url", self.url, *options]
+        command = [node(), "--import", preload, main, "server", "--url", self.url, *options]
         environ = {**os.environ, "CONFORMANCE_TOKEN": self.token, "CONFORMANCE_MAIN": main, "NO_COLOR": "1"}
         with tempfile.TemporaryDirectory() as place:
             results = ["--output-dir", place]

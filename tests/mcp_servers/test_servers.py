@@ -23,11 +23,12 @@ from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
 from tests.commands import run_command
 from tests.cut_off import check_every_cut
-from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home, npm_tool
+from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
 from tests.mcp_servers.test_hostile import agent, call, config, results, server
+from tests.needs import needs, node, npm_tool
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
 from tests.teams import run_team
@@ -35,7 +36,7 @@ from tests.teams import run_team
 __all__ = ["home"]
 
 SECRET = "sk-4711-of-the-person-0815"
-needs_bubblewrap = pytest.mark.skipif("bubblewrap" not in LEVELS, reason="bubblewrap is not installed")
+needs_bubblewrap = needs("bwrap")
 needs_sandbox = pytest.mark.skipif(not LEVELS, reason="this machine has no sandbox")
 
 
@@ -52,7 +53,7 @@ def sandboxed(behaviour: str, **settings: Any) -> dict[str, Any]:
 # -- what a server is given -------------------------------------------------------------------------------------------
 
 
-@needs_sandbox
+@needs_bubblewrap
 async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
@@ -336,7 +337,7 @@ def test_an_ordinary_schema_stays_as_it_is() -> None:
 def from_npm(package: str, *arguments: str, **settings: Any) -> dict[str, Any]:
     """An npm package's server, in the sandbox."""
     script = npm_tool(f"@modelcontextprotocol/{package}/dist/index.js")
-    return {"command": npm_tool("node/bin/node"), "args": [script, *arguments], **settings}
+    return {"command": node(), "args": [script, *arguments], **settings}
 
 
 @needs_sandbox

@@ -1,28 +1,16 @@
-"""One browser for the tests of the page; without one, or without axe, they are left out, and that is said aloud."""
+"""One browser for the tests of the page."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.browser import AXE, CHROMIUM, Browser
+from tests.browser import Browser
 from tests.harness import home
 
 __all__ = ["home"]
-
-MISSING = [
-    name for name, there in (("chromium", CHROMIUM is not None), ("axe-core (npm ci)", AXE.is_file())) if not there
-]
-
-collect_ignore = ["test_in_a_browser.py"] if MISSING else []
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with Browser.start() as started:
         yield started
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if MISSING:
-        told = f"THE PAGE OF A RUN WAS NOT TRIED IN A BROWSER: {' and '.join(MISSING)} is not here"
-        terminalreporter.write_line(told, red=True, bold=True)

@@ -45,7 +45,8 @@ async def reported(
 ) -> Ended:
     """Play a run to its end, and write its report as whoever executes a run does."""
     config = config_from_data({"agents": agents, **settings}, "test", environ={})
-    ended = await run_team(path, config, question=question, act=act)
+    environ = {"MASSGEN_MCP_HOME": str(path / "home")}
+    ended = await run_team(path, config, question=question, act=act, environ=environ)
     write_report(ended.directory, ended.snapshot, None)
     return ended
 
@@ -89,4 +90,43 @@ async def hostile(path: Path) -> Ended:
         agent("ada", {"answer": text}, {"vote": "own", "reason": text}, {"vote": "own", "reason": text}),
         agent("bo", {"answer": f"{text} too"}, {"vote": "own", "reason": f"\u202e{text}"}),
         question=f"<script>alert(11)</script>\u202e{'q' * 1_000_000}",
+    )
+
+
+PRICES = "".join(f"price_{number} = {number}\n" for number in range(30))
+CHECKS = ("sh check.sh", "grep -q told notes")
+
+
+async def checked(path: Path, notes: str = "told\n") -> Ended:
+    """Three agents work on code with checks, of which the second does not pass before: ada breaks something and changes
+    what judges it, bo does it right and changes it once more in the end, cleo only talks. `notes`: what bo writes.
+    """
+    project = path / "project"
+    project.mkdir(parents=True)
+    (project / "prices").write_text(PRICES)
+    (project / "notes").write_text("nothing\n")
+    (project / "check.sh").write_text("echo looked at the prices\ngrep -qx 'price_20 = 20' prices || "
+                                      "{ echo 'FAILED: price_20 is wrong'; exit 3; }\n")  # fmt: skip
+
+    def write(name: str, text: str) -> dict[str, Any]:
+        return {"call": "write_file", "arguments": {"path": f"project/{name}", "content": text}}
+
+    wrong = PRICES.replace("price_7 = 7", "price_7 = 9").replace("price_20 = 20", "price_20 = 21")
+    right = PRICES.replace("price_7 = 7", "price_7 = 8").replace("price_28 = 28\n", "")
+    return await reported(
+        path,
+        agent("ada", write("prices", wrong), write("check.sh", "exit 0\n"), {"answer": "All green."}, {"vote": "told"}),
+        agent(
+            "bo",
+            *(write("prices", right), write("notes", notes), {"answer": "Price seven is eight, and it is told."}),
+            {"vote": "told"},
+            presentation="Price seven is eight now.",
+        ),
+        agent("cleo", {"answer": "I would not touch it."}, {"vote": "touch"}),
+        question="Make price seven eight.",
+        orchestrator={
+            "context_paths": [{"path": str(project), "permission": "write"}],
+            "checks": CHECKS,
+            "checks_policy": "required",
+        },
     )

@@ -9,16 +9,17 @@ import anyio
 import pytest
 
 from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
-from massgen_mcp.page.data import Text
-from massgen_mcp.page.report import report
 from massgen_mcp.runs.reporting import page_of
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
+from tests.needs import needs
 from tests.page import samples
-from tests.page.samples import disagreeing, failing, hostile, reported
+from tests.page.samples import checked, disagreeing, failing, hostile, reported
 from tests.teams import Act, Ended
 
 Sample = Callable[[Path], Awaitable[Ended]]
+
+pytestmark = needs("chromium")
 
 
 def sentence(tab: Tab) -> str:
@@ -139,15 +140,52 @@ async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, t
     assert re.search(r"steering\s+[\d.]+ s request to finish with the existing answers", text, re.IGNORECASE)
 
 
-async def test_a_patch_is_drawn_line_by_line(browser: Browser, tmp_path: Path) -> None:
-    ended = await disagreeing(tmp_path)
-    diff = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n same\n-old <b>\n+new <b>\n"
-    page = page_of(ended.directory, ended.snapshot, None).model_copy(update={"patch": Text(text=diff)})
-    ended.directory.report.write_bytes(report(page))
-    with browser.tab(ended.directory.report) as tab:
-        lines = "tag => [...document.querySelectorAll(`pre.diff ${tag}`)].map(one => one.textContent)"
-        assert tab.js(f"({lines})('del')") == ["-old <b>"]
-        assert tab.js(f"({lines})('ins')") == ["+new <b>"]
+async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answers_differ(
+    browser: Browser, tmp_path: Path
+) -> None:
+    ended = await checked(tmp_path, notes="told\n</script><script>alert(1)</script>\n")
+    with browser.tab(ended.directory.report, width=390) as tab:
+        tab.js(
+            "document.querySelector('.compare').closest('details').open = true;"
+            "const [from, to] = document.querySelectorAll('.compare select');"
+            "[from.value, to.value] = ['agent1.1', 'agent2.1']; to.dispatchEvent(new Event('change'))"
+        )
+        compared = str(tab.js("document.querySelector('.compare').nextSibling.innerText"))
+        text = tab.text()
+        lanes = tab.js(
+            "[...document.querySelectorAll('rect.pass, rect.bad')].map(one => [one.getAttribute('class'), "
+            "one.textContent.split(':')[0], +one.getAttribute('y')])"
+        )
+        added = tab.js("[...document.querySelectorAll('.hunks ins')].map(one => one.textContent)")
+        folded = tab.js("[...document.querySelectorAll('section summary')].map(one => one.innerText)")
+        assert (tab.complaints(), tab.js("executed"), tab.violations_of_accessibility()) == ([], [], [])
+        assert tab.js("document.documentElement.scrollWidth") == 390
+    # What each answer changed, and what of that the run keeps.
+    assert "modified project/prices +1 " in text
+    assert {"told", "price_7 = 8"} <= set(added)
+    assert "</script><script>alert(1)</script>" in text
+    assert any("ada agent1.1" in one and "✗ 2 of 2 checks failed" in one for one in folded)
+    assert any("bo agent2.1 ★" in one and "2 files changed" in one and "✓ 2 checks passed" in one for one in folded)
+    # Two answers, file by file: what both left as it was is not told.
+    assert "project/check.sh\n\nChanged by the first alone." in compared
+    assert re.search(r"price_7 = \W*9\W*8", compared)
+    assert "price_28" in compared
+    assert "price_12" not in compared
+    # Every check, on the unchanged files, of each answer, and of the final ones.
+    told = text[text.index("an answer whose checks fail cannot win") :]
+    assert "agent1.1 of ada could not win" in told
+    assert "✗ failed sh check.sh · exit code 3" in told
+    assert "with its own versions of protected files: ✓ passed" in told
+    assert "looked at the prices\nFAILED: price_20 is wrong" in told
+    assert "did not pass before either" in told
+    assert "The final files, by bo" in told
+    assert sorted({kind for kind, *_ in lanes}) == ["bad", "pass"]
+    assert [what for _, what, _ in lanes].count("Unchanged files") == 2
+    assert len({place for *_, place in lanes}) == 3, "the base, ada's and bo's"
+    shared = page_of(ended.directory, ended.snapshot, None, redacted=True).model_dump_json()
+    for name in ("project", "prices", "check.sh", "grep", "told", "script"):
+        assert name not in shared
+    assert "checks of the files of agent1.1: check 1: failed, check 2: failed" in shared
 
 
 async def test_a_failed_run_tells_why_and_what_happened_to_whom(browser: Browser, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.events import AnswerPresented, Event, LogRecord, RunStarted, ToolFinished, ToolStarted
 from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, expect_error, home
+from tests.needs import needs
 from tests.sandbox.at_work import hands, living
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
@@ -55,6 +56,7 @@ async def test_an_agent_runs_commands_and_its_answer_carries_what_they_made(
     assert f"level: {LEVELS[0]}" in (ended.directory.path / "execution_metadata.yaml").read_text()
 
 
+@needs("bwrap")
 async def test_an_agent_reads_the_files_of_the_others_answers(tmp_path: Path, environ: dict[str, str]) -> None:
     maker = [command("echo 'print(42)' > tool.py"), {"answer": "see tool.py"}, {"vote": "own"}]
     reader = [{"answer": "?"}, command("python3 peers/*/tool.py"), {"vote": "tool.py"}]

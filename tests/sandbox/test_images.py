@@ -12,11 +12,11 @@ import massgen_mcp
 from massgen_mcp.events import RunStarted, ToolFinished
 from massgen_mcp.sandbox import images
 from massgen_mcp.sandbox.policy import ImageRefused
+from tests.needs import needs
 from tests.sandbox.layouts import Kind, entry, image, layer, link, shell
-from tests.sandbox.table import LEVELS
 from tests.teams import run_team, team
 
-needs_bubblewrap = pytest.mark.skipif("bubblewrap" not in LEVELS, reason="bubblewrap is not installed")
+needs_bubblewrap = needs("bwrap")
 
 
 def command(text: str) -> dict[str, Any]:
@@ -53,6 +53,7 @@ async def test_where_docker_is_not_there_commands_have_the_programs_of_the_named
     assert (unpacked / "usr/share/own.txt").read_text() == "of the image\n"
 
 
+@needs_bubblewrap
 @pytest.mark.parametrize("wrong", ["docker", "broken", "no shell"])
 async def test_without_docker_and_without_a_usable_image_no_run_begins(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, wrong: str

@@ -22,6 +22,7 @@ ABOUT = {
     "io.modelcontextprotocol/clientInfo": CLIENT,
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+SHOWS_APPS = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 INITIALIZED = {"method": "notifications/initialized"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "ping")
 NO_SERVER = "raise RuntimeError('this installation is broken')"
@@ -40,7 +41,13 @@ CALL = asked("tools/call", name="list_runs", arguments={})
 SESSIONS: dict[str, Sequence[dict[str, Any]]] = {
     "handshake": [hello(), INITIALIZED, *map(asked, LISTS), CALL, *map(asked, LISTS)],
     "an older client": [hello("2024-11-05"), INITIALIZED, *map(asked, LISTS), CALL],
-    "no handshake": [asked(method, _meta=ABOUT) for method in ("server/discover", *LISTS)],
+    "no handshake": [
+        *(asked(method, _meta=ABOUT) for method in ("server/discover", *LISTS)),
+        {
+            **asked("tools/list", _meta={**ABOUT, "io.modelcontextprotocol/clientCapabilities": SHOWS_APPS}),
+            "id": "apps",
+        },
+    ],
     "unusual": [
         asked("tools/list"),
         asked("ping"),

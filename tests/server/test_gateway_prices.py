@@ -7,6 +7,7 @@ from tests.wire_double import Aimock
 
 TOKENS = {"prompt_tokens": 1_000, "completion_tokens": 100_000, "total_tokens": 101_000}
 """Of each reply: a dollar of gpt-5's."""
+MODELS = ("openai/gpt-5", "our-alias")
 
 
 def team(home: TempHome, aimock: Aimock, **settings: Any) -> str:
@@ -16,10 +17,13 @@ def team(home: TempHome, aimock: Aimock, **settings: Any) -> str:
 
 
 def load(aimock: Aimock) -> None:
-    """Agents that never come to an end: whoever may answer anew does so."""
+    """Agents that never come to an end: whoever may answer anew does so. The models that rules name are those that the
+    gateway has.
+    """
     answer = {"name": "new_answer", "arguments": {"content": "42"}}
     vote = {"name": "vote", "arguments": {"reason": "Good.", "agent_id": "agent1"}}
     aimock.load(
+        *({"match": {"model": name, "userMessage": "never"}, "response": {"content": "never"}} for name in MODELS),
         {"match": {"toolName": "vote"}, "response": {"toolCalls": [vote], "usage": TOKENS}},
         {"match": {"toolName": "new_answer"}, "response": {"toolCalls": [answer], "usage": TOKENS}},
         {"match": {}, "response": {"content": "It is 42.", "usage": TOKENS}},

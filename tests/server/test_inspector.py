@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness import SERVER_MODULE, TempHome, npm_tool, variables
+from tests.harness import SERVER_MODULE, TempHome, variables
+from tests.needs import node, npm_tool
 
 ERAS = ("legacy", "modern")
 EXIT_TOOL_ERROR = 5
@@ -15,11 +16,10 @@ EXIT_TOOL_ERROR = 5
 
 def inspect(home: TempHome, era: str, *arguments: str, code: int = 0) -> dict[str, Any]:
     """What the Inspector prints, the reply as `result`; it must end with this exit code."""
-    node = npm_tool("node/bin/node")
     launcher = npm_tool("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
     ours = {name: value for name, value in home.environ.items() if name.startswith("MASSGEN_")}
     server = [home.python, "-m", SERVER_MODULE]
-    command = [node, launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
+    command = [node(), launcher, "--cli", *variables(ours), *server, "--protocol-era", era, "--format", "json", "-q"]
     environ = {**os.environ, "HOME": str(home.work), "NO_COLOR": "1"}
     done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done.stdout + done.stderr

@@ -87,8 +87,6 @@ async def storage_faults(home: TempHome, *, only: str = "", sample: int | None =
     """Try every fault whose name begins with `only`, or a random `sample` of them, up to the first bad state; returns
     the figures.
     """
-    if shutil.which("strace") is None:
-        raise AssertionError("strace is not installed")
     config = home.config(
         "team",
         agent("one", {"call": "write_file", "arguments": {"path": "a.txt", "content": "a"}}, {"answer": "42"}),

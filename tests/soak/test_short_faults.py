@@ -8,6 +8,7 @@ from massgen_mcp.events import LogRecord
 from massgen_mcp.runs import journal
 from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home
+from tests.needs import needs
 from tests.soak.damage import damage
 from tests.soak.kills import twin_of
 from tests.soak.one_key import one_key
@@ -26,15 +27,18 @@ async def test_looking_before_adding_does_not_give_one_run(home: TempHome) -> No
         await one_key(home, clients=4, starts=6, module="tests.soak.naive_server")
 
 
+@needs("strace")
 async def test_death_and_storage_errors_at_random_calls_leave_no_bad_state(home: TempHome) -> None:
     assert "0 bad states" in await storage_faults(home, sample=8, seed=2)
 
 
+@needs("strace")
 async def test_a_journal_that_ignores_errors_is_left_in_a_bad_state(home: TempHome) -> None:
     with pytest.raises(AssertionError, match="run_damaged"):
         await storage_faults(twin_of(home, "careless_journal"), only="EIO once at write", seed=2)
 
 
+@needs("strace")
 async def test_what_was_acknowledged_survives_a_power_cut_and_no_journaled_reply_is_paid_for_twice(
     home: TempHome,
 ) -> None:
@@ -43,6 +47,7 @@ async def test_what_was_acknowledged_survives_a_power_cut_and_no_journaled_reply
     assert " 0 replies" not in told
 
 
+@needs("strace")
 @pytest.mark.parametrize(
     ("twin", "told"),
     [("unsynced_journal", "were paid for twice"), ("unsynced_files", "the acknowledged run .* is")],

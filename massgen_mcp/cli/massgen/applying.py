@@ -3,10 +3,14 @@ person says yes.
 """
 
 import os
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.cli.asking import confirm, person_at_terminal
+from massgen_mcp.cli.asking import confirm
+from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
@@ -14,34 +18,72 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.applying import Application
 from massgen_mcp.runs.foreground import ForegroundRun
 from massgen_mcp.views.plain_text import preview
-from massgen_mcp.views.styled import Span, Style, line
+from massgen_mcp.views.styled import Span, Style, line, text_of
 
-NOT_APPLIED = "NOT_APPLIED"
 MAX_DIFF_LINES = 400
 MAX_DIFF_BYTES = 200_000
+MAX_ERROR = 2000
 REASONS = 3
 
+Decides = Literal["caller", "person", "nobody"]
+"""Who says yes: whoever started a program, a person who is asked, or nobody, because there is a terminal and no way to
+ask.
+"""
 
-def asks_first(options: Options) -> bool:
-    """Whether there is a person who is shown the diff, and decides."""
-    return person_at_terminal(os.environ) and not (options.automation or options.quiet or options.json)
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One line. `matters`: also for somebody who wants to hear of nothing but errors."""
+
+    text: str
+    matters: bool
 
 
-async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[str]:
-    """Lines that say what became of it; none if the run changed nothing that may be applied. Never raises."""
+def decides(options: Options, environ: Mapping[str, str]) -> Decides:
+    for_programs = options.automation or options.quiet or options.json
+    if for_programs or environ.get("CI") or not sys.stdout.isatty():
+        return "caller"
+    return "person" if sys.stdin.isatty() else "nobody"
+
+
+async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) -> list[Outcome]:
+    """What became of it; nothing if the run changed nothing that may be applied. Never raises."""
+    settled: list[str] = []
     try:
-        asked = asks_first(options)
-        application = await run.apply(ended, dry_run=asked)
-        if application is None:
-            return []
-        if asked and application.state == "clean":
-            _show(run, ended, os.environ)
-            if not _wanted(application):
-                return [f"{NOT_APPLIED}: as you wished; {_later(run)}"]
-            application = await run.apply(ended) or application
-    except MassgenError as error:
-        return [f"{NOT_APPLIED}: {preview(str(error), 500)}"]
-    return [_told(run, application)]
+        told = await _applied(run, ended, options, settled)
+    except (MassgenError, OSError) as error:
+        told = _not_applied(preview(str(error), MAX_ERROR))
+    if told is None:
+        return []
+    return [Outcome(" ".join([f"{told.text}.", *settled]), matters=True) if settled else told]
+
+
+async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> Outcome | None:
+    """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
+    who = decides(options, os.environ)
+    application = await run.apply(ended, dry_run=who != "caller")
+    if application is None:
+        return None
+    settled += [application.note] if application.note else []
+    if application.state == "clean":
+        match who:
+            case "nobody":
+                return _not_applied(f"nobody can be asked here; {_later(run)}")
+            case "person":
+                await _show(run, ended, application, options)
+                if not _wanted(application):
+                    return _not_applied(f"as you wished; {_later(run)}")
+            case "caller":
+                pass
+            case _:
+                assert_never(who)
+        application = await run.apply(ended) or application
+        settled += [application.note] if application.note else []
+    return _told(run, application)
+
+
+def _not_applied(why: str) -> Outcome:
+    return Outcome(f"NOT_APPLIED: {why}", matters=True)
 
 
 def _wanted(application: Application) -> bool:
@@ -52,17 +94,19 @@ def _wanted(application: Application) -> bool:
         return False
 
 
-def _told(run: ForegroundRun, application: Application) -> str:
+def _told(run: ForegroundRun, application: Application) -> Outcome:
+    left_out = len(application.left_out)
+    beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
     match application.state:
         case "conflicts":
             refused = [f"{path_text(os.fsencode(one.path))}: {one.reason}" for one in application.refused]
             more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
-            return f"{NOT_APPLIED}: your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}"
+            return _not_applied(f"your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}")
         case "unchanged":
-            return "APPLIED: your files have these changes already"
+            return Outcome(f"APPLIED: 0 files; your files have these changes already{beside}", matters=False)
         case "clean" | "applied" | "undone":
             undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
-            return f"APPLIED: {_files(len(application.changes))}{undo}"
+            return Outcome(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
 
 
 def _files(count: int, what: str = "") -> str:
@@ -73,22 +117,21 @@ def _later(run: ForegroundRun) -> str:
     return f"`massgen-mcp apply {run.run_id}` does it later" if run.listed else "they are in no list of runs"
 
 
-def _show(run: ForegroundRun, ended: RunState, environ: Mapping[str, str]) -> None:
-    """The patch, as a diff with colours."""
-    from massgen_mcp.cli.live.terminal import Terminal
-
-    made = ended.best_changes
-    if made is None or made.patch is None:
-        return
-    file = run.directory.path / made.patch
-    with file.open("rb") as patch:
-        text = patch.read(MAX_DIFF_BYTES).decode(errors="replace")
-    shown = text.splitlines()[:MAX_DIFF_LINES]
-    styled = [line(Span(one.expandtabs(4), _style(one))) for one in shown]
-    if len(shown) < len(text.splitlines()) or made.patch_bytes > MAX_DIFF_BYTES:
-        styled.append(line(Span(f"... the whole is in {file}", "dim")))
+async def _show(run: ForegroundRun, ended: RunState, planned: Application, options: Options) -> None:
+    """What would be changed, as a diff, with colours where the person is shown any."""
+    patch, size = await run.difference(ended, planned, MAX_DIFF_BYTES)
+    lines = patch.decode(errors="replace").splitlines()
+    styled = [line(Span(one.expandtabs(4), _style(one))) for one in lines[:MAX_DIFF_LINES]]
+    if size > len(patch) or len(lines) > MAX_DIFF_LINES:
+        styled.append(line(Span(f"... this is the beginning of {size:,} bytes", "dim")))
     print_line()
-    Terminal(environ).print(styled)
+    if shown_live(options, os.environ):
+        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
+        Terminal(os.environ).print(styled)
+    else:
+        for one in styled:
+            print_line(text_of(one))
 
 
 def _style(diff_line: str) -> Style:

@@ -1,5 +1,6 @@
 """What `--automation` prints: few stable lines for programs. A contract: docs/cli.md has each of them."""
 
+from massgen_mcp.cli.massgen.applying import Outcome
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.models import Config
@@ -40,10 +41,10 @@ class Lines:
         """What is no line of the contract."""
         print_error(text)
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[str]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
         """Warnings, then the lines from the winner on."""
         (*closing, last) = self._closing(run, made.directory)
-        closing += [*applied, last]
+        closing += [*(told.text for told in applied), last]
         notes = [made.note] if made.note else []
         for warning in [*notes, *_warnings(run, MAX_LINES - self._told - len(closing) - len(notes))]:
             print_line(f"WARNING: {warning}")

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.asking import on_terminal, person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_foreground
 from massgen_mcp.cli.live.telling import Telling
-from massgen_mcp.cli.live.terminal import Terminal
 from massgen_mcp.cli.massgen.applying import apply_at_end
 from massgen_mcp.cli.massgen.chat_commands import COMMANDS, KEYS, MEANINGS, Action, order_of
-from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader, TerminalReader
+from massgen_mcp.cli.massgen.chat_input import PipeReader, Reader
 from massgen_mcp.cli.massgen.editor import edit, editable
 from massgen_mcp.cli.massgen.mentions import mentioned_paths
 from massgen_mcp.cli.massgen.one_run import execute_shown, write_answer
@@ -30,6 +30,7 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.build import build_request
 from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
@@ -40,6 +41,9 @@ from massgen_mcp.views.coordination_record import coordination_table
 from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.styled import Line, Span, text_of
+
+if TYPE_CHECKING:
+    from massgen_mcp.cli.live.terminal import Terminal
 
 PIPE_WIDTH = 100
 
@@ -53,7 +57,11 @@ async def chat(options: Options) -> int:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
     await look_before(options, team)
-    terminal = Terminal(os.environ) if person_at_terminal(os.environ) and not options.plain else None
+    terminal = None
+    if person_at_terminal(os.environ) and not options.plain:
+        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+
+        terminal = Terminal(os.environ)
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None
         return await _Conversation(options, team, terminal, project, session).hold()
@@ -63,14 +71,14 @@ async def chat(options: Options) -> int:
 class _Conversation:
     options: Options
     team: Team
-    terminal: Terminal | None
+    terminal: "Terminal | None"
     project: Path
     session: SessionRecords | None
     """None until the first question: a conversation without one leaves nothing behind."""
     last: tuple[RunState, RunFiles] | None = None
 
     async def hold(self) -> int:
-        self._greet()
+        await self._greet()
         await self._tell_interrupted()
         reader = self._reader()
         while (text := await reader.read()) is not None:
@@ -87,6 +95,8 @@ class _Conversation:
     def _reader(self) -> Reader:
         if self.terminal is None:
             return PipeReader()
+        from massgen_mcp.cli.massgen.line_editor import TerminalReader  # a terminal library, for terminals only
+
         history = None if self.options.no_logs else own_place(Path.cwd(), CHAT_HISTORY)
         return TerminalReader(self.terminal, MEANINGS, history, self._without_keys)
 
@@ -144,7 +154,7 @@ class _Conversation:
         self._show_result(ended)
         fault = write_answer(ended, self.options)
         for told in await apply_at_end(run, ended, self.options):
-            print_line(told)
+            print_line(told.text)
         if fault is not None:
             raise fault
 
@@ -217,19 +227,19 @@ class _Conversation:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
         self.options, self.team = options, team
-        told = [(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width), *self._start()]
-        self._show(told)
+        self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width)])
+        self._show(await self._start())
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
-    def _greet(self) -> None:
+    async def _greet(self) -> None:
         config = self.team.config
         if self.terminal is None:
             print_line(f"massgen · {mode_of(config)}: {', '.join(map(_member, config.agents))}")
         else:
             size = self.terminal.width, self.terminal.height
             self.terminal.print([*banner(config, width=size[0], height=size[1], unicode=self.terminal.unicode), ()])
-        self._show(self._start())
+        self._show(await self._start())
         if self.session is not None:
             self._show([self._going_on(self.session)])
 
@@ -241,9 +251,10 @@ class _Conversation:
     def _going_on(session: SessionRecords) -> Line:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
-    def _start(self) -> list[Line]:
+    async def _start(self) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
         told = [f"Team: {start}", *([f"Note: {self.team.note}"] if self.team.note else [])]
+        told += filter(None, [await sandbox_note(self.team.config, os.environ)])
         return [(Span(plain(line), "dim"),) for line in told]
 
     @property

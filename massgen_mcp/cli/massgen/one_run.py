@@ -13,7 +13,7 @@ import anyio
 from massgen_mcp.cli.asking import on_terminal
 from massgen_mcp.cli.exits import EXIT_INTERRUPTED, exit_of_foreground
 from massgen_mcp.cli.live.display import Display
-from massgen_mcp.cli.massgen.applying import apply_at_end, asks_first
+from massgen_mcp.cli.massgen.applying import Outcome, apply_at_end, decides
 from massgen_mcp.cli.massgen.automation import Lines
 from massgen_mcp.cli.massgen.debug_log import DebugLog
 from massgen_mcp.cli.massgen.display import choose_display
@@ -49,7 +49,7 @@ class Reporter(Protocol):
         """Something that a person should know."""
         ...
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[str]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
         """How the run ended. `applied`: what became of the files that it changed."""
         ...
 
@@ -102,10 +102,10 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
     """
     snapshot = await execute_shown(run, options)
     fault = write_answer(snapshot, options)
-    asks = asks_first(options)
+    asks = decides(options, os.environ) == "person"
     reporter.end(snapshot, run, [] if asks else await apply_at_end(run, snapshot, options))
     for told in await apply_at_end(run, snapshot, options) if asks else ():
-        reporter.aside(told)
+        reporter.aside(told.text)
     if fault is not None:
         raise fault
     return exit_of_foreground(snapshot.state)

@@ -5,7 +5,7 @@ standard output has the answer and nothing else.
 import os
 
 from massgen_mcp.cli.live.telling import Telling, kept_of
-from massgen_mcp.cli.massgen.applying import NOT_APPLIED
+from massgen_mcp.cli.massgen.applying import Outcome
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
@@ -42,14 +42,14 @@ class Account:
     def aside(self, text: str) -> None:
         self._telling.aside(text)
 
-    def end(self, run: RunState, made: ForegroundRun, applied: list[str]) -> None:
+    def end(self, run: RunState, made: ForegroundRun, applied: list[Outcome]) -> None:
         """The answer, and around it how the run ended."""
         self._ending(run, made)
         for told in applied:
             if not self._options.quiet:
-                self.aside(told)
-            elif told.startswith(NOT_APPLIED):
-                print_error(told)
+                self.aside(told.text)
+            elif told.matters:
+                print_error(told.text)
 
     def _ending(self, run: RunState, made: ForegroundRun) -> None:
         if made.note:

@@ -5,10 +5,10 @@ from datetime import datetime
 from pathlib import Path
 
 from massgen_mcp.cli.exits import EXIT_OK
-from massgen_mcp.cli.nearest import did_you_mean
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import did_you_mean
 from massgen_mcp.runs.project import SESSIONS, own_place
 from massgen_mcp.runs.session_records import SessionRecords, is_session_id, sessions_in
 from massgen_mcp.views.plain_text import preview

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.loader import check_credentials, load_parsed, missing_keys
+from massgen_mcp.request.writable import require_apart
 
 
 def validate(source: str, *, environ: Mapping[str, str]) -> int:
@@ -12,6 +13,7 @@ def validate(source: str, *, environ: Mapping[str, str]) -> int:
     parsed = load_parsed(source, environ=environ)
     config = parsed.config
     check_credentials(config, environ)
+    require_apart(config)
     team = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)
     print_line(f"OK: {source}: {team}")
     if parsed.note:

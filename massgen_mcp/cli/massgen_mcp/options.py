@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 
 from massgen_mcp import __version__
@@ -14,6 +13,7 @@ from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
+from massgen_mcp.nearest import did_you_mean
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -87,12 +87,30 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse(arguments)
     options.verb = options.verb or "serve"
+    if options.verb == "mark" and options.verdict is None and not options.undo:
+        parser.error("mark needs right or wrong, or --undo")
     if options.verb == "serve" and options.transport == "stdio":
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
                 parser.error(f"--{option.replace('_', '-')} goes with --transport http")
+    _check_together(parser, options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
+
+
+def _check_together(parser: Parser, given: argparse.Namespace) -> None:
+    """Refuses options of a verb that contradict each other."""
+    match given.verb:
+        case "apply" if given.undo and (given.branch is not None or given.paths):
+            parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "prune" if given.run_ids and given.older_than is not None:
+            parser.error("--older-than is for runs that are not named; it does not go with ID")
+        case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
+            parser.error("give one of: PATH, --list, --forget PATH")
+        case "watch" if given.json and given.plain:
+            parser.error("--json prints events, --plain sentences; leave one of them out")
+        case _:
+            pass
 
 
 def make_parser() -> Parser:
@@ -156,6 +174,19 @@ def make_parser() -> Parser:
         "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
     )
     web.add_argument("--open", action="store_true", help="open it in the browser")
+    mark = about_run("mark", "note that a run's answer proved right or wrong, for the statistics")
+    mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
+    mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
+    mark.add_argument("--note", metavar="TEXT", default="", help="why")
+    mark.add_argument("--undo", action="store_true", help="take back what was noted")
+    stats = verb("stats", "tell what all ended runs come to: outcomes, money, wins and agreement of models")
+    stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+    stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
+    stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
+    stats.add_argument("--model", metavar="MODEL", help="only runs in which this model took part")
+    meant = "write them as a page, to FILE or into the state directory, and name it"
+    stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
+    stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
@@ -164,6 +195,7 @@ def make_parser() -> Parser:
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
     configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
     trust = verb("trust", "show what a config asks for, and accept it as it is now")
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
@@ -211,9 +243,9 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
 def _client(text: str) -> str:
     if text in CLIENTS:
         return text
-    nearest = get_close_matches(text.lower(), CLIENTS, 1, cutoff=0.4)
-    meant = f", did you mean {nearest[0]!r}?" if nearest else ""
-    raise argparse.ArgumentTypeError(f"unknown client {text!r}{meant} There are: {', '.join(CLIENTS)}")
+    raise argparse.ArgumentTypeError(
+        f"unknown client {text[:80]!r}{did_you_mean(text, CLIENTS)}; there are: {', '.join(CLIENTS)}"
+    )
 
 
 def _entry_name(text: str) -> str:
@@ -226,6 +258,10 @@ def _variable(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
     return text
+
+
+def _models(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
 
 
 def _positive(text: str) -> int:

@@ -9,8 +9,6 @@ from anyio.abc import TaskGroup
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
 from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.live.telling import Telling, kept_of
-from massgen_mcp.cli.live.terminal import Terminal
-from massgen_mcp.cli.live.view import LiveView
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
@@ -23,9 +21,14 @@ from massgen_mcp.views.plain_text import preview
 
 async def watch_as_person(service: RunService, run_id: str, *, plain: bool) -> int:
     """As `massgen` shows a run; with its answer, when it has ended."""
-    terminal = None if plain else Terminal(os.environ)
+    terminal, display = None, Sentences(print_line)
+    if not plain:
+        from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
+        from massgen_mcp.cli.live.view import LiveView
+
+        terminal = Terminal(os.environ)
+        display = LiveView(terminal, leaves=True)
     telling = Telling(terminal, print_line)
-    display = Sentences(print_line) if terminal is None else LiveView(terminal, leaves=True)
     watched: _Watched | None = None
     try:
         async with anyio.create_task_group() as tasks, aclosing(service.follow(run_id, past_questions=True)) as news:

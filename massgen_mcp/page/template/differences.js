@@ -41,32 +41,96 @@ function changedLines(gone, come) {
   const runs = edits(words(gone.join('\n')), words(come.join('\n')));
   const kept = runs.reduce((sum, run) => sum + (run.same ? run.same.join('').trim().length : 0), 0);
   if (kept * 3 < Math.min(gone.join('').length, come.join('').length) || !gone.length || !come.length)
-    return [...gone.map(line => h('div', {}, sign('−', 'Removed: '), h('del', {}, visible(line)))),
-      ...come.map(line => h('div', {}, sign('+', 'Added: '), h('ins', {}, visible(line))))];
+    return [...gone.map(line => row('−', 'Removed: ', line)), ...come.map(line => row('+', 'Added: ', line))];
   return [h('div', {}, sign('±', 'Changed: '), runs.map(run => run.same ? visible(run.same.join(''))
     : [run.gone.length ? h('del', {}, visible(run.gone.join(''))) : null, run.come.length ? h('ins', {}, visible(run.come.join(''))) : null]))];
 }
 const sign = (mark, word) => [h('span', {class: 'sign', 'aria-hidden': 'true'}, mark), h('span', {class: 'sr'}, word)];
-function compared(before, after) {
-  return [difference(before.text, after.text),
-    before.left_out || after.left_out ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null];
-}
-function difference(before, after) {
+const row = (mark, word, line) => h('div', {}, sign(mark, word), mark === '−' ? h('del', {}, visible(line)) : mark === '+' ? h('ins', {}, visible(line)) : visible(line));
+function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + after)) {
   if (before === after) return h('p', {class: 'dim'}, 'They are the same, to the letter.');
-  const rows = [], code = /^\s*(```|~~~)/m.test(before + '\n' + after);
+  const rows = [];
   for (const run of edits(before.split('\n'), after.split('\n'))) {
     if (!run.same) rows.push(...changedLines(run.gone, run.come));
-    else if (run.same.length < 8) rows.push(...run.same.map(line => h('div', {}, sign(' ', ''), visible(line))));
+    else if (run.same.length < 8) rows.push(...run.same.map(line => row(' ', '', line)));
     else rows.push(
-      ...run.same.slice(0, 2).map(line => h('div', {}, sign(' ', ''), visible(line))),
+      ...run.same.slice(0, 2).map(line => row(' ', '', line)),
       h('div', {class: 'same'}, `${run.same.length - 4} lines are the same`),
-      ...run.same.slice(-2).map(line => h('div', {}, sign(' ', ''), visible(line))));
+      ...run.same.slice(-2).map(line => row(' ', '', line)));
   }
   return h('div', {class: code ? 'diff code' : 'diff'}, rows);
 }
+// The files of a unified diff as git prints it. `from` is a name in the base, null for a new file; a hunk begins at the line `at` there.
+function filesOf(text) {
+  const files = [], bare = name => name.replace(/\t$/, '').replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');
+  let file = null, hunk = null, old = 0, young = 0, found;
+  for (const line of text.split('\n')) {
+    if (hunk && (old > 0 || young > 0 || line[0] === '\\')) {
+      hunk.lines.push(line);
+      if (line[0] === ' ' || line[0] === '-') old--;
+      if (line[0] === ' ' || line[0] === '+') young--;
+    } else if (line.startsWith('diff --git ')) {
+      const half = bare(line.slice(11, 11 + (line.length - 12) / 2));
+      hunk = null;
+      files.push(file = {from: half, to: half, hunks: [], notes: []});
+    } else if (!file) continue;
+    else if ((found = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line))) {
+      [old, young] = [found[2], found[3]].map(count => count === undefined ? 1 : Number(count));
+      file.hunks.push(hunk = {at: Number(found[1]) + (old ? 0 : 1), lines: []});
+    } else if ((found = /^(?:---|rename from) (.*)/.exec(line))) file.from = found[1] === '/dev/null' ? null : bare(found[1]);
+    else if ((found = /^(?:\+\+\+|rename to) (.*)/.exec(line))) file.to = found[1] === '/dev/null' ? null : bare(found[1]);
+    else if (line.startsWith('new file')) file.from = null;
+    else if (line.startsWith('deleted file')) file.to = null;
+    else if (/^(old mode|new mode|GIT binary|literal|delta|Binary|[A-Za-z][!-~]+$)/.test(line)) file.notes.push(line);
+  }
+  return files;
+}
+const nameOf = file => file.to === null ? `${file.from}, deleted` : file.from === null ? `${file.to}, new`
+  : file.from === file.to ? file.to : `${file.from} → ${file.to}`;
+const isBinary = file => file.notes.some(note => /^(GIT b|B)inary/.test(note));
 function patch(text) {
-  // A unified diff, line by line.
-  return h('pre', {class: 'diff code wide', tabindex: 0}, text.split('\n').map(line => h('div', {},
-    /^\+(?!\+\+ )/.test(line) ? h('ins', {}, visible(line)) : /^-(?!-- )/.test(line) ? h('del', {}, visible(line))
-      : /^(diff |@@|\+\+\+ |--- )/.test(line) ? h('strong', {}, visible(line)) : visible(line) || ' ')));
+  return filesOf(text).map(file => [h('h3', {}, bdi(nameOf(file))), isBinary(file) ? h('p', {class: 'dim'}, 'A binary file.') : file.notes.map(note => h('p', {class: 'dim'}, visible(note))),
+    file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map(hunk => [h('div', {class: 'same'}, `from line ${hunk.at}`), hunk.lines.map(line =>
+      line[0] === '+' ? row('+', 'Added: ', line.slice(1)) : line[0] === '-' ? row('−', 'Removed: ', line.slice(1)) : row(' ', '', line[0] === '\\' ? line : line.slice(1)))])) : null]);
+}
+// What differs between the files of two answers. Both patches tell lines of one base: what is in a hunk of either is known of both.
+function filesCompared(before, after) {
+  const keyed = text => new Map(filesOf(text).map(file => [file.from === null ? `new ${file.to}` : file.from, file]));
+  const a = keyed(before), b = keyed(after), parts = [], same = [];
+  for (const key of [...new Set([...a.keys(), ...b.keys()])].sort()) {
+    const first = a.get(key), second = b.get(key), name = nameOf(second || first);
+    const blocks = between(first, second), told = [first, second].map(file => file ? [nameOf(file), ...file.notes].join('\n') : '');
+    if (first && second && !blocks.length && told[0] === told[1]) { same.push(name); continue; }
+    parts.push(h('h3', {}, bdi(name)), h('p', {class: 'dim'}, !first ? 'Changed by the second alone.' : !second ? 'Changed by the first alone.'
+      : told[0] === told[1] ? 'Changed by both, not alike.' : isBinary(first) || isBinary(second) ? 'Changed by both, not alike; binary.' : `Changed by both, not alike: ${flat(told[0], 200)} → ${flat(told[1], 200)}`), blocks);
+  }
+  return [...parts, same.length ? h('p', {class: 'dim'}, 'Changed alike by both: ', same.map((name, k) => [k ? ', ' : '', bdi(name)])) : null];
+}
+function between(first, second) {
+  const base = new Map(), spans = [];
+  for (const hunk of [first, second].flatMap(file => file ? file.hunks : [])) {
+    let at = hunk.at;
+    for (const line of hunk.lines) if (line[0] === ' ' || line[0] === '-') base.set(at++, line.slice(1));
+    spans.push([hunk.at, at]);
+  }
+  const joined = [];
+  for (const [from, to] of spans.sort((x, y) => x[0] - y[0])) {
+    const last = joined[joined.length - 1];
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to); else joined.push([from, to]);
+  }
+  const version = (file, from, to) => {
+    const lines = [];
+    let at = from;
+    for (const hunk of (file ? file.hunks : []).filter(one => one.at >= from && one.at <= to)) {
+      while (at < hunk.at) lines.push(base.get(at++));
+      for (const line of hunk.lines) {
+        if (line[0] === ' ' || line[0] === '+') lines.push(line.slice(1));
+        if (line[0] === ' ' || line[0] === '-') at++;
+      }
+    }
+    while (at < to) lines.push(base.get(at++));
+    return lines.join('\n');
+  };
+  return joined.map(([from, to]) => [from, version(first, from, to), version(second, from, to)])
+    .filter(([, x, y]) => x !== y).map(([from, x, y]) => [h('p', {class: 'dim'}, `From line ${from}`), difference(x, y, true)]);
 }

@@ -55,7 +55,7 @@ function pageIn(into) {
       slide.value = to;
       time.textContent = at(moment ? moment.at : run.time_line.end);
       say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
-        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool. Press Replay, or step through the moments with the arrow keys.')]));
+        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool or a check. Press Replay, or step through the moments with the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
@@ -153,19 +153,21 @@ function pageIn(into) {
     found.querySelector('summary').focus();
   }
   function answerList() {
-    const options = [...run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`, one.text])];
-    if (run.final && run.answer) options.push(['final', 'the final answer', run.answer]);
+    const options = run.answers.map(one => [one.key, `${one.key} · ${flat(agents[one.agent].id, 30)}`]);
+    if (run.final && run.answer) options.push(['final', 'the final answer']);
     const list = run.answers.map(one => {
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`];
-      return keyed(`answer ${one.key}`, drawer(words, written(one.text), one.earlier && !run.redacted
-        ? drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier].text, one.text))) : null));
+      const checked = run.checks ? run.checks.checked.filter(other => other.answer === one.key) : [];
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`,
+        one.changes ? chip(one.changes.say) : null, checked.map(verdict)];
+      return keyed(`answer ${one.key}`, drawer(words, written(one.text), changed(one.changes), checked.map(checkRows), one.earlier && !run.redacted
+        ? keyed('against', drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier], one)))) : null));
     });
     return section('Answers', options.length > 1 && !run.redacted ? compare(options) : null, list);
   }
   // Drawn when its drawer is opened for the first time.
   function later(make) {
     const holder = h('div', {own: true});
-    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().filter(Boolean)), {once: true}));
+    requestAnimationFrame(() => holder.parentElement.addEventListener('toggle', () => holder.replaceChildren(...make().flat(Infinity).filter(Boolean)), {once: true}));
     return holder;
   }
   function compare(options) {
@@ -175,14 +177,56 @@ function pageIn(into) {
       options.map(([key, words]) => h('option', {value: key, selected: key === chosen}, words)));
     const [before, after] = chosen || [first, second], holder = h('div', {own: true});
     const from = choice('Compare this answer', before), to = choice('with this answer', after);
-    const text = key => key === 'final' ? run.answer : answers[key].text;
+    const one = key => key === 'final' ? {text: run.answer, changes: run.changes} : answers[key];
     function update() {
       chosen = [from.value, to.value];
-      holder.replaceChildren(...compared(text(from.value), text(to.value)).filter(Boolean));
+      holder.replaceChildren(...compared(one(from.value), one(to.value)).flat(Infinity).filter(Boolean));
     }
     const box = keyed('compare', drawer('Compare two answers', h('div', {class: 'compare'}, from, h('span', {}, '→'), to), holder));
     box.addEventListener('toggle', update, {once: true});
     return box;
+  }
+
+  function compared(before, after) {
+    const text = changes => changes && changes.patch ? run.patches[changes.patch] : {text: '', left_out: 0};
+    const [a, b] = [text(before.changes), text(after.changes)];
+    return [difference(before.text.text, after.text.text), a.text || b.text ? [h('h3', {}, 'In files'), filesCompared(a.text, b.text)] : null,
+      [before.text, after.text, a, b].some(one => one.left_out) ? h('p', {class: 'note'}, 'Only what is here of both was compared.') : null];
+  }
+
+  // -- files and checks --
+  function changed(changes, open) {
+    if (!changes) return null;
+    const diff = changes.patch ? run.patches[changes.patch] : null, shortly = open && diff && diff.text.length < 20000;
+    return [changes.files.length ? h('ul', {class: 'events'}, changes.files.map(file => h('li', {}, h('span', {class: 'dim'}, file.change), ' ', h('code', {}, bdi(file.path)),
+      file.was ? [' from ', h('code', {}, bdi(file.was))] : null, ' ', file.added === null ? h('span', {class: 'dim'}, 'binary')
+        : [h('span', {class: 'good'}, `+${file.added}`), ' ', h('span', {class: 'bad'}, `−${file.removed}`)]))) : open ? h('p', {class: 'dim'}, changes.say) : null,
+    changes.files.length && changes.more ? h('p', {class: 'dim'}, `and ${count(changes.more, 'more file')}`) : null,
+    changes.notes.map(note => h('p', {class: 'note'}, visible(note))),
+    diff && diff.text ? shortly ? patch(diff.text) : keyed('patch', drawer('The patch', later(() => patch(diff.text)))) : null, diff ? leftOut(diff) : null];
+  }
+  const RESULT = {passed: ['✓', 'good', 'passed'], failed: ['✗', 'bad', 'failed'], not_run: ['–', 'busy', 'not run']};
+  const resultOf = result => h('span', {class: RESULT[result][1]}, `${RESULT[result][0]} ${RESULT[result][2]}`);
+  function verdict(checked) {
+    const failed = checked.checks.filter(check => check.result === 'failed').length;
+    return checked.problem ? chip('could not be checked', 'busy') : !checked.checks.length ? null
+      : failed ? chip(`✗ ${failed} of ${count(checked.checks.length, 'check')} failed`, 'bad')
+        : checked.checks.every(check => check.result === 'passed') ? chip(`✓ ${count(checked.checks.length, 'check')} passed`, 'good') : chip('– checks did not run', 'busy');
+  }
+  function checkRows(checked) {
+    return [checked.problem ? h('p', {class: 'note'}, 'Could not be checked: ', bdi(checked.problem)) : !checked.checks.length ? h('p', {class: 'dim'}, 'No file is changed: nothing to check.') : null,
+      h('ul', {class: 'events'}, checked.checks.map(check => h('li', {}, resultOf(check.result), ' ', h('code', {}, bdi(check.command)),
+        h('span', {class: 'dim'}, ` · ${check.how} · ${check.seconds.toFixed(1)} s`),
+        check.failed_before && checked.subject !== 'base' ? chip(check.result === 'passed' ? 'did not pass before' : 'did not pass before either') : null,
+        check.own ? ['; with its own versions of protected files: ', resultOf(check.own)] : null,
+        check.lines ? check.lines.text ? h('pre', {class: 'lines', tabindex: 0}, visible(check.lines.text)) : leftOut(check.lines) : null))),
+      checked.restored.length ? h('p', {class: 'dim'}, 'Protected files that it changed were checked as they were before: ', checked.restored.map((path, k) => [k ? ', ' : '', h('code', {}, bdi(path))])) : null];
+  }
+  function checks() {
+    if (!run.checks) return null;
+    const subject = checked => checked.subject === 'base' ? 'The unchanged files' : checked.subject === 'final' ? ['The final files, by ', who(checked.agent)] : ofAnswer(checked.answer);
+    return section('Checks', h('p', {}, run.checks.policy), run.checks.decided.map(line => h('p', {class: 'note'}, bdi(line))),
+      run.checks.checked.map(checked => keyed(`${checked.subject} ${checked.answer} ${checked.agent}`, drawer([subject(checked), verdict(checked) || chip('nothing to check')], checkRows(checked)))));
   }
 
   function trouble() {
@@ -225,7 +269,7 @@ function pageIn(into) {
     answers = Object.fromEntries(run.answers.map(answer => [answer.key, answer]));
     line = line || play();
     merge(into, [header(), answer(), line.section.parentNode === into ? h('section', {key: line.section.key}) : line.section, h('div', {class: 'two'}, votes(), sums()), answerList(),
-      run.patch ? section('Changes in files', run.patch.text ? patch(run.patch.text) : null, leftOut(run.patch)) : null,
+      run.changes ? section('Changes in files', changed(run.changes, true)) : null, checks(),
       trouble(), shown(), tools(), nestedRuns(), h('section', {}, about())].flat(Infinity).filter(Boolean));
     line.update();
   }

@@ -89,6 +89,7 @@ function timeline(run, width, opened, onAnswer) {
       bars.push(mark(offset + tool.end, s('rect', {class: tool.failed ? 'bad' : 'tool', x, y: y + 9, width: Math.max(3, X(offset + tool.end) - x), height: 4, rx: 1},
         title(`${tool.name}${tool.failed ? ' failed' : ''} ${tool.shown}`))));
     }
+    for (const check of mine(own.check_runs)) bars.push(checkBar(check, offset, y + 15));
     const marks = [
       ...mine(own.answers).map(answer => ({answer, at: offset + answer.at})),
       ...mine(own.votes).map(vote => ({vote, at: offset + vote.at})),
@@ -103,6 +104,8 @@ function timeline(run, width, opened, onAnswer) {
     }
     lane.marks = marks;
   });
+  // Checks of nobody's files, those that everybody began with.
+  for (const check of run.check_runs.filter(one => one.agent === null)) bars.push(checkBar(check, 0, top - 4));
   lanes.forEach((lane, k) => (lane.marks || []).filter(item => item.vote).forEach(item => {
     const goal = answers[lane.prefix + item.vote.answer], y = Y(k);
     if (!goal) return;
@@ -131,6 +134,11 @@ function timeline(run, width, opened, onAnswer) {
   };
   return {picture, show};
 
+  function checkBar(check, offset, y) {
+    const x = X(offset + check.start);
+    return mark(offset + check.end, s('rect', {class: {passed: 'pass', failed: 'bad', not_run: 'tool'}[check.result], x, y, height: 4, rx: 1,
+      width: Math.max(3, X(offset + check.end) - x)}, title(`${check.agent === null ? 'Unchanged files: ' : ''}${check.say}`)));
+  }
   function nestedLane(lane, k, y, indent) {
     const {nested, offset} = lane, x = X(offset + nested.start), until = nested.end === null ? line.end : offset + nested.end;
     names.push(s('text', {class: 'd n', x: indent, y: phone ? y - 16 : y + 4}, `↳ ${short(nested.run_id, phone ? 40 : 20)}`, title(nested.say)));

@@ -3,7 +3,7 @@
 Everything a model needs is in there, the next step included: some clients show it nothing else.
 """
 
-from massgen_mcp.server.results.apply import Applied, applied
+from massgen_mcp.server.results.apply import Applied, Ways, applied
 from massgen_mcp.server.results.configs import ConfigList, config_list
 from massgen_mcp.server.results.control import Controlled, controlled
 from massgen_mcp.server.results.reply import MAX_BYTES, Reply
@@ -25,6 +25,7 @@ __all__ = [
     "Status",
     "View",
     "Waited",
+    "Ways",
     "applied",
     "config_list",
     "controlled",

@@ -2,23 +2,34 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.runs.applying import Application, State
+from massgen_mcp.runs.working_copies import changed_file
 from massgen_mcp.server.results.files import FileLine
 from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines
 
 MOST_FILES = 200
-SETTLED = {
-    True: "An earlier apply of {run} that was cut off had happened; it is cleaned up.",
-    False: "An earlier apply of {run} was cut off in the middle; it was taken back.",
-}
+"""Of each kind in a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What a door calls the way to do what was only looked at, and to choose other files."""
+
+    do_it: str = "Call again with dry_run=false to do it."
+    choose: str = "name others in `paths`"
+
+
+TOOL = Ways()
 
 
 class RefusedFile(Part):
     path: str
+    """The file that cannot be merged."""
     reason: str
+    """Why not."""
 
     def text(self) -> str:
         return f"{self.path}: {self.reason}"
@@ -26,17 +37,31 @@ class RefusedFile(Part):
 
 class Applied(Reply):
     run_id: str
+    """Of this run."""
     status: State
+    """`clean`: could be done; `applied`: was done; `conflicts`: nothing was changed; `unchanged`: nothing to do;
+    `undone`: was taken back.
+    """
     branch: str | None = None
+    """The branch that the changes were put on, where a person asked for one."""
     commit: str | None = None
+    """Its commit."""
     files: list[FileLine]
+    """The files that are changed, each with its path, `change`, and lines `added` and `removed`."""
     more_files: int | None = None
+    """How many further ones there are."""
     conflicts: list[RefusedFile] | None = None
+    """The files that cannot be merged, each with its path and `reason`."""
     more_conflicts: int | None = None
+    """How many further ones there are."""
     left_out: list[str] | None = None
     """Files that the run changed in directories that it was given to read only."""
+    more_left_out: int | None = None
+    """How many further ones there are."""
     note: str | None = None
+    """What became of an earlier apply that was cut off."""
     next_step: str
+    """What to do next."""
 
     def text(self) -> str:
         return lines(
@@ -48,24 +73,25 @@ class Applied(Reply):
             *(conflict.text() for conflict in self.conflicts or ()),
             f"more_conflicts {self.more_conflicts}" if self.more_conflicts is not None else None,
             f"left_out: {', '.join(self.left_out)}" if self.left_out is not None else None,
+            f"more_left_out {self.more_left_out}" if self.more_left_out is not None else None,
             self.note,
             self.next_step,
         )
 
 
-def applied(
-    run_id: str, application: Application, next_step: str = "", *, most_bytes: int | None = MAX_BYTES
-) -> Applied:
-    """In at most so many bytes, with as many files as fit. `next_step`: what else there is to do than the tool says."""
+def applied(run_id: str, application: Application, ways: Ways = TOOL, *, most_bytes: int | None = MAX_BYTES) -> Applied:
+    """In at most so many bytes, with as many files as fit; None: with all of them."""
     count = max(len(application.changes), len(application.refused), len(application.left_out))
+    if most_bytes is not None:
+        count = min(MOST_FILES, count)
     while True:
-        reply = _with(run_id, application, count, next_step)
+        reply = _with(run_id, application, count, ways)
         if most_bytes is None or count == 0 or reply.size <= most_bytes:
             return reply
-        count = min(MOST_FILES, count * 3 // 4)
+        count = count * 3 // 4
 
 
-def _with(run_id: str, application: Application, count: int, next_step: str) -> Applied:
+def _with(run_id: str, application: Application, count: int, ways: Ways) -> Applied:
     """With so many files of each kind."""
     changes, refused, left_out = application.changes, application.refused, application.left_out
     return Applied(
@@ -73,23 +99,14 @@ def _with(run_id: str, application: Application, count: int, next_step: str) -> 
         status=application.state,
         branch=application.branch,
         commit=application.commit,
-        files=[_file(change) for change in changes[:count]],
+        files=[FileLine.of(changed_file(change)) for change in changes[:count]],
         more_files=_more(changes, count),
         conflicts=[_refused(one.path, one.reason) for one in refused[:count]] or None,
         more_conflicts=_more(refused, count),
         left_out=[path_text(path) for path in left_out[:count]] or None,
-        note=_note(application),
-        next_step=next_step or _next_step(run_id, application),
-    )
-
-
-def _file(change: FileChange) -> FileLine:
-    return FileLine(
-        path=path_text(change.path),
-        change=change.kind,
-        added=change.added,
-        removed=change.removed,
-        was=None if change.earlier_path is None else path_text(change.earlier_path),
+        more_left_out=_more(left_out, count),
+        note=application.note,
+        next_step=_next_step(run_id, application, ways),
     )
 
 
@@ -101,22 +118,12 @@ def _more(found: Sequence[object], count: int) -> int | None:
     return len(found) - count if len(found) > count else None
 
 
-def _note(application: Application) -> str | None:
-    told: list[str] = []
-    for one in application.settled:
-        told.append(SETTLED[one.happened].format(run=one.intent.told["run_id"]))
-        if one.kept:
-            kept = ", ".join(path_text(os.fsencode(path)) for path in one.kept[:10])
-            told.append(f"These were changed since and stay as they are: {kept}.")
-    return " ".join(told) or None
-
-
-def _next_step(run_id: str, application: Application) -> str:
+def _next_step(run_id: str, application: Application, ways: Ways) -> str:
     match application.state:
         case "clean":
-            return "Nothing was changed yet. Call again with dry_run=false to do it."
+            return f"Nothing was changed yet. {ways.do_it}"
         case "conflicts":
-            return "Nothing was changed. Change these files so that they can be merged, or name others in `paths`."
+            return f"Nothing was changed. Change these files so that they can be merged, or {ways.choose}."
         case "applied" if application.branch is not None:
             return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
         case "applied":

@@ -17,6 +17,7 @@ class ConfigLine(Part):
     models: str | None = None
     """Only where nothing is missing."""
     missing: list[str] | None = None
+    """What it needs and has not: variables of keys, programs."""
     usd: str | None = None
     """From a brief run to a long one; absent where no price is known."""
 
@@ -27,13 +28,17 @@ class ConfigLine(Part):
 
 class ConfigList(Reply):
     configs: dict[str, ConfigLine]
+    """By name; those that can be run now come first. With `name` only that one."""
     copy_from: list[str] | None = None
     """Lists of providers; nobody runs them as they are."""
     description: str | None = None
     """From here on only of one that was asked for."""
     team: dict[str, str] | None = None
+    """Each agent's id, and its model as provider/model."""
     yaml: str | None = None
+    """The whole file."""
     next_step: str
+    """What to call next."""
 
     def text(self) -> str:
         return lines(

@@ -8,8 +8,11 @@ from massgen_mcp.server.results.words import next_step
 
 class Controlled(Reply):
     run_id: str
+    """Of this run."""
     status: RunStatus
+    """Where it stands now; what was asked may take a moment to show."""
     next_step: str
+    """What to call next."""
 
     def text(self) -> str:
         return lines(f"{self.run_id}: {self.status}", self.next_step)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes
+from massgen_mcp.events import ChangedFile, Changes
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.reply import Part
 
@@ -14,12 +14,19 @@ NO_CHANGES = "No file is changed."
 
 class FileLine(Part):
     path: str
+    """It begins with the name of the directory."""
     change: str
+    """`added`, `deleted`, `modified` or `renamed`."""
     added: int | None = None
     """Lines; absent for a binary file."""
     removed: int | None = None
+    """Lines."""
     was: str | None = None
     """Where a renamed file was before."""
+
+    @classmethod
+    def of(cls, file: ChangedFile) -> "FileLine":
+        return cls(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
 
     def text(self) -> str:
         was = f" (was {self.was})" if self.was is not None else ""
@@ -27,13 +34,18 @@ class FileLine(Part):
 
 
 class Files(Part):
-    """`of_files`: how many are changed in all; those listed may be fewer."""
+    """What an answer changes of the caller's files."""
 
     of_files: int
+    """How many are changed in all; those listed may be fewer."""
     added: int
+    """Lines, in all of them."""
     removed: int
+    """Lines, in all of them."""
     listed: list[FileLine]
+    """The first of them."""
     notes: list[str] | None = None
+    """What could not be taken, in words."""
 
     def lines(self) -> Iterator[str]:
         yield f"files: {self.of_files} changed, +{self.added} -{self.removed} lines"
@@ -47,10 +59,7 @@ def files_of(changes: Changes | None, most: int | None) -> Files | None:
     """The first `most` of the changed files; None for all that the record names."""
     if changes is None:
         return None
-    listed = [
-        FileLine(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
-        for file in changes.files[:most]
-    ]
+    listed = [FileLine.of(file) for file in changes.files[:most]]
     notes = list(changes.notes) or None
     return Files(of_files=changes.count, added=changes.added, removed=changes.removed, listed=listed, notes=notes)
 

@@ -17,40 +17,58 @@ COMMAND_CHARACTERS = 100
 
 class VoteLine(Part):
     voter: str
+    """Id of the agent that voted."""
     voted_for: str
+    """Id of the agent whose answer it voted for."""
     label: str
+    """The label of that answer."""
     reason: str
+    """Why, in the voter's words."""
 
 
 class Dissent(Part):
     """An answer that says something else than the winner's and had votes."""
 
     agent: str
+    """Id of its author."""
     label: str
+    """Its label."""
     votes: int
+    """How many it had."""
     preview: str
+    """Its beginning."""
 
 
 class Dropped(Part):
     agent: str
+    """Its id."""
     reason: str
+    """Why, in one word of a closed list."""
     message: str
+    """Why, in words."""
 
 
 class CheckLine(Part):
     """How one check came out on the files of `of`: `base`, an agent's answer by its label, or `final`."""
 
     of: str
+    """Whose files: `base`, the label of an answer, or `final`."""
     agent: str | None = None
+    """Id of the answer's author."""
     command: str
+    """The check."""
     result: str
+    """`passed`, `failed` or `not_run`."""
     how: str
+    """How it ended, in words."""
     seconds: float
+    """How long it took."""
     not_passed_before: bool | None = None
     """True where it does not pass on the base either."""
     with_own_files: str | None = None
     """Where the answer changed protected files, which are judged as in the base: how it comes out with its own."""
     excerpt: str | None = None
+    """What of its output tells why it failed."""
 
     def text(self) -> str:
         whose = self.of if self.agent is None else f"{self.agent} ({self.of})"
@@ -66,13 +84,17 @@ class NestedRun(Part):
     """A run that was started inside this one. Its costs are a part of `Usage`."""
 
     run_id: str
+    """Of the nested run."""
     status: str
+    """Where it stands."""
     source: str
+    """Where its team came from."""
     started_by: str | None = None
     """Absent where a program did it that works inside the run."""
     cost_usd: float | None = None
     """Absent where no price is known, or it goes on."""
     tokens: int | None = None
+    """Input and output of all its calls."""
 
     def text(self) -> str:
         return listed(
@@ -86,17 +108,25 @@ class NestedRun(Part):
 
 class Usage(Part):
     model_calls: int
+    """All calls of models, nested ones included."""
     input_tokens: int
+    """Of all calls."""
     cached_input_tokens: int
+    """Those of them that came from the provider's cache."""
     output_tokens: int
+    """Of all calls, reasoning included."""
     calls_without_usage: int
+    """Calls whose provider told no tokens; they are counted by the length of the texts."""
     cost_usd: float | None = None
     """Absent where no price is known."""
     unpriced_calls: int
+    """Calls whose price nobody knows."""
     nested_calls: int | None = None
-    """How many of the model calls were made in nested runs, what those cost, and their tokens; absent without any."""
+    """How many of the calls were made in nested runs; absent without any."""
     nested_cost_usd: float | None = None
+    """What those cost."""
     nested_tokens: int | None = None
+    """Their tokens."""
 
     def text(self) -> str:
         return listed(

@@ -50,32 +50,51 @@ LEAST_BYTES = 400
 
 class Result(Reply):
     answer: str | None = None
+    """The final answer, or the best one there was; of other views their text."""
     truncated: bool
     """Whether a text in this reply is cut; `next_step` tells how to read on."""
     next_offset: int | None = None
+    """`offset` of the next page. Absent on the last one."""
     run_id: str
+    """Of this run."""
     status: RunStatus
+    """Where it stands."""
     outcome: str | None = None
+    """How good the agreement was; absent without a winner."""
     reason: str | None = None
+    """Why it ended otherwise than completed."""
     winner: str | None = None
+    """Id of the agent whose answer it is."""
     team: dict[str, str] | None = None
-    """From here on only on the first page."""
+    """Each agent's id, and its model as provider/model. This field and those below stand on the first page only."""
     files: Files | None = None
     """What the answer changes of the caller's files; absent where agents had no copies of any."""
     checks: list[CheckLine] | None = None
+    """How the checks came out."""
     vote_counts: dict[str, int] | None = None
+    """Votes by label of an answer."""
     votes: list[VoteLine] | None = None
+    """Each vote."""
     dissent: list[Dissent] | None = None
+    """Answers that say something else and had votes."""
     degraded: list[Dropped] | None = None
+    """Agents that were dropped."""
     parent: str | None = None
     """Of a nested run: the run in which it was started."""
     nested: list[NestedRun] | None = None
+    """Runs that were started inside it."""
     usage: Usage | None = None
+    """What it used."""
     note: str | None = None
+    """How it was decided beyond the votes, and what else is worth knowing."""
     resumed: int | None = None
+    """How often it went on after its process was lost."""
     seconds: float | None = None
+    """How long it took."""
     paths: dict[str, str] | None = None
+    """Absolute paths: `run_directory`, and where they exist `final_answer`, `patch`, `report`, `agent_answer`."""
     next_step: str
+    """What to call next."""
 
     def body(self) -> str:
         """All but what to do next."""

@@ -15,15 +15,21 @@ QUESTION_CHARACTERS = 100
 
 class RunLine(Part):
     run_id: str
+    """Of this run."""
     status: RunStatus
+    """Where it stands."""
     question: str
+    """Its beginning."""
     source: str
+    """Where its team came from."""
     started: float
     """Seconds since the epoch."""
     reason: str | None = None
     """Of a queued run that a provider's limit holds back."""
     winner: str | None = None
+    """Id of the agent that won."""
     expired: bool | None = None
+    """True where its files have been deleted."""
     parent: str | None = None
     """Of a nested run: the run in which it was started."""
 
@@ -37,7 +43,9 @@ class RunLine(Part):
 
 class RunList(Reply):
     runs: list[RunLine]
+    """Newest first."""
     next_cursor: int | None = None
+    """`cursor` of the next page. Absent on the last one."""
 
     def text(self) -> str:
         more = f"next_cursor {self.next_cursor}" if self.next_cursor is not None else None

@@ -29,10 +29,15 @@ class Begun(Part):
     """What is told of a start, however it goes on."""
 
     reused: bool | None = None
+    """Whether an earlier run of the same key is meant. Absent in a plan."""
     source: str
+    """Where the team came from."""
     ignored: str | None = None
+    """What of the config was ignored, and why."""
     reach: str
+    """Which hosts are asked, with which key variables, and which paths are read and written."""
     estimate: str
+    """What the run may cost and how many calls it takes."""
 
     def body(self) -> str:
         reused = {None: None, True: "reused: an earlier run of this key", False: "new run"}[self.reused]
@@ -45,13 +50,21 @@ class Waiting(Part):
     """A run that is planned, or goes on."""
 
     run_id: str | None = None
+    """What every other tool takes. Absent in a plan."""
     status: RunStatus | Literal["planned"]
+    """`planned` with `dry_run`, else where the run stands."""
     team: dict[str, str]
+    """Each agent's id, and its model as provider/model."""
     missing_keys: list[str] | None = None
+    """In a plan: variables of keys that are not set."""
     reason: str | None = None
+    """Why it does not go on, or waits in the queue."""
     note: str | None = None
+    """What else is worth knowing, such as the sandbox of commands."""
     poll_after_ms: int | None = None
+    """After so long it is worth asking again. Absent where there is nothing to wait for."""
     next_step: str
+    """What to call next."""
 
     def structured(self) -> Json:
         return self.model_dump(mode="json", exclude_none=True)

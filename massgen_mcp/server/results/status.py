@@ -16,26 +16,37 @@ A_WHILE = 10.0
 
 class Status(Reply):
     run_id: str
+    """Of this run."""
     status: RunStatus
+    """Where it stands."""
     phase: Phase
+    """What the team is doing."""
     round: int
     """The highest number of an agent's round in this attempt."""
     elapsed_seconds: float
+    """Since it was begun, or until its end."""
     model_calls: int
+    """Calls of models so far."""
     tokens: int
+    """Input and output of all calls."""
     spent_usd: float | None = None
     """Absent where no price is known."""
     max_usd: float | None = None
+    """The cap of its cost."""
     agents: list[str]
+    """One line per agent: its id with its model, what it does or for what it voted, its answers."""
     nesting: str | None = None
     """How many runs were started inside it; or of a nested run, in which one."""
     reason: str | None = None
+    """Why it ended otherwise than completed, or does not go on."""
     truncated: bool | None = None
     """True where `reason` is cut."""
     note: str | None = None
+    """What else is worth knowing."""
     poll_after_ms: int | None = None
     """Absent when there is nothing to wait for."""
     next_step: str
+    """What to call next."""
 
     def body(self) -> str:
         """All but what to do next."""

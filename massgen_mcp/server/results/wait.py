@@ -10,7 +10,9 @@ from massgen_mcp.server.results.status import Status, status
 
 class Progress(Part):
     changed: bool
+    """Whether anything has happened since `cursor`, or since the call began."""
     cursor: int
+    """For the next call: the number of the last event."""
 
 
 class Waited(Reply):

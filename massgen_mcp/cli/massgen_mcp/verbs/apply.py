@@ -6,20 +6,19 @@ from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.massgen_mcp.verbs.common import print_json
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.cli.run_service import run_service
-from massgen_mcp.errors import MassgenError
-from massgen_mcp.server.results import Applied, applied
+from massgen_mcp.server.results import Applied, Ways, applied
+
+VERB = Ways("Leave --dry-run out to do it.", "name others with --paths")
+UNDO = Ways("Leave --dry-run out to do it.", "take them back by hand")
 
 
 async def run(options: argparse.Namespace) -> int:
-    if options.undo and (options.branch is not None or options.paths):
-        raise MassgenError("invalid_arguments", "--undo takes back all that was applied last; give it alone")
     with run_service() as service:
         run_id = await service.find(options.run_id)
         application = await service.apply(
             run_id, dry_run=options.dry_run, paths=options.paths, branch=options.branch, undo=options.undo
         )
-    again = "Nothing was changed yet. Leave --dry-run out to do it." if application.state == "clean" else ""
-    told = applied(run_id, application, again, most_bytes=None)
+    told = applied(run_id, application, UNDO if options.undo else VERB, most_bytes=None)
     if options.json:
         print_json(told)
     else:

@@ -1,6 +1,7 @@
-"""`massgen-mcp configs [NAME]`: the ready-made teams, and whether their keys are set."""
+"""`massgen-mcp configs [NAME]`: the ready-made teams and whether their keys are set, or the JSON schema of a config."""
 
 import argparse
+import json
 import os
 
 from massgen_mcp.cli.exits import EXIT_OK
@@ -11,6 +12,11 @@ from massgen_mcp.server.results import config_list
 
 
 async def run(options: argparse.Namespace) -> int:
+    if options.schema:
+        from massgen_mcp.config.schema import config_schema  # it reads sources, which nothing else needs
+
+        print_text(json.dumps(config_schema(), indent=1))
+        return EXIT_OK
     found = await config_list(options.name, os.environ)
     if options.json:
         print_json(found)

@@ -4,13 +4,17 @@ agents. It is a client and nothing else: it knows only the tools.
 
 import argparse
 import os
+import shutil
 import sys
+from pathlib import Path
+from sysconfig import get_path
 from typing import Any
 
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import IDLE_VARIABLE
@@ -18,6 +22,11 @@ from massgen_mcp.home import IDLE_VARIABLE
 QUESTION = "Our billing service is ten years old and every change hurts. Rewrite it, or mend it?"
 CONFIG = "scripted"
 RUNNER_IDLE_SECONDS = "5"
+NEXT = {
+    "massgen-mcp doctor": "what is here, and what mends the rest",
+    "massgen-mcp install claude-code": f"or another client: {', '.join(sorted(set(CLIENTS) - {'claude-code'}))}",
+    'massgen "Your question"': "the first real run",
+}
 
 
 async def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every verb takes its options; this one has none
@@ -82,8 +91,18 @@ def _tell(result: dict[str, Any]) -> int:
     for name, path in result["paths"].items():
         print_line(f"  {name}: {path}")
     print_line()
-    print_line("No model was called. With a key in the environment, start_run without a config takes a real team.")
+    print_line(
+        "No model was called. For a real team set the key of a provider, or start a local model server. Go on with:"
+    )
+    for command, meaning in NEXT.items():
+        program, _, rest = command.partition(" ")
+        print_line(f"  {_typed(program)} {rest}  # {meaning}")
     return EXIT_OK if result["status"] == "completed" else EXIT_FAILED
+
+
+def _typed(program: str) -> str:
+    """How a person starts a command of ours here: by its name where that is on PATH, else by its place."""
+    return program if shutil.which(program) else str(Path(get_path("scripts"), program))
 
 
 async def _call(client: Client, tool: str, **arguments: object) -> dict[str, Any]:

@@ -4,15 +4,21 @@ import argparse
 import os
 from collections.abc import Callable
 
+import anyio
+
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.home import find_home
+from massgen_mcp.request.team import Team
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
 from massgen_mcp.server.start_snapshot import keep_snapshot
+
+LOOK_SECONDS = 1.0
+"""So long `start_run` looks at most whether there are such models, imports and other callers included."""
 
 
 async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] = lambda _: None) -> int:
@@ -23,7 +29,20 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     home = find_home(os.environ)
     start_log(home.path)
     service = RunService(local_engine(home), os.environ)
-    built = build_server(home, service, redactor_for(os.environ), answered_early=options.front is not None)
+
+    asking = anyio.Lock()
+    silent = dict[tuple[str, str | None], float]()
+
+    async def look_before(team: Team) -> None:
+        from massgen_mcp.runs.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
+
+        with anyio.move_on_after(LOOK_SECONDS):
+            async with asking:  # whoever comes second finds the list that the first one has read
+                kept = home.path / MODEL_LISTS
+                await require_models(team.config, team.environ, kept, seconds=TOOL_SECONDS, silent=silent)
+
+    early = options.front is not None
+    built = build_server(home, service, redactor_for(os.environ), look_before=look_before, answered_early=early)
     add(built.server)
     if options.transport == "http":
         from massgen_mcp.cli.massgen_mcp.http_settings import http_settings  # a stdio server needs no web server

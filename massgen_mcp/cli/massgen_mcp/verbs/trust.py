@@ -10,14 +10,11 @@ from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_OK
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.acceptances import acceptances, forget
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_path, config_places
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.harm import outside
 from massgen_mcp.request.trust import ConfigFile, project_of, read_file, remember
 
 
 async def run(options: argparse.Namespace) -> int:
-    if sum((options.path is not None, options.list, options.forget is not None)) != 1:
-        raise MassgenError("invalid_arguments", "give one of: PATH, --list, --forget PATH")
     if options.list:
         return _list(as_json=options.json)
     if options.forget is not None:

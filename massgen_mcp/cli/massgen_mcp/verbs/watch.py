@@ -4,7 +4,10 @@ view of `massgen`, also of a run that another process executes; elsewhere text o
 
 import argparse
 import os
+import signal
 from contextlib import aclosing
+
+import anyio
 
 from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.exits import EXIT_OK, exit_of_run
@@ -15,6 +18,22 @@ from massgen_mcp.views.log_text import log_line
 
 
 async def run(options: argparse.Namespace) -> int:
+    code = EXIT_OK
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_leave_in_order)
+        code = await _watch(options)
+        tasks.cancel_scope.cancel()
+    return code
+
+
+async def _leave_in_order() -> None:
+    """SIGTERM leaves as Ctrl-C does, with the terminal as it was."""
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        async for _ in signals:
+            signal.raise_signal(signal.SIGINT)
+
+
+async def _watch(options: argparse.Namespace) -> int:
     with run_service() as service:
         run_id = await service.find(options.run_id)
         if options.plain or (not options.json and person_at_terminal(os.environ)):

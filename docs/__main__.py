@@ -1,0 +1,50 @@
+"""Writes the generated pages: `python -m docs` all of them, `python -m docs NAME...` those of these names."""
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import anyio
+
+from docs import (
+    config_reference,
+    default_teams,
+    index,
+    massgen_configs,
+    python_blocks,
+    records_page,
+    tables,
+    tools_page,
+    troubleshooting,
+    wires,
+)
+
+DOCS = Path(__file__).parent
+PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
+    "backends": tables.page,
+    "config": config_reference.page,
+    "default-teams": default_teams.page,
+    "massgen-configs": massgen_configs.page,
+    "python": python_blocks.page,
+    "records": records_page.page,
+    "tools": tools_page.page,
+    "troubleshooting": troubleshooting.page,
+    "wires": wires.page,
+    "README": index.page,
+}
+"""What makes the text of each page; of python.md it is one list. The index comes last, because it reads the others."""
+
+
+async def text_of(name: str) -> str:
+    """The page as it has to be now."""
+    made = PAGES[name]()
+    return made if isinstance(made, str) else await made
+
+
+async def main(names: list[str]) -> None:
+    for name in names or PAGES:
+        (DOCS / f"{name}.md").write_text(await text_of(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    anyio.run(main, sys.argv[1:])

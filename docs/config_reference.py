@@ -1,0 +1,519 @@
+"""Writes docs/config.md from the models of a config.
+
+The models own names, types, defaults and meanings; here is in which order they are told, and an example of each part.
+"""
+
+import inspect
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel
+
+from docs.kinds import default, kind, said
+from docs.markdown import WRITTEN, anchor, block, table
+from massgen_mcp.config import models
+from massgen_mcp.config.loader import parse_config
+from massgen_mcp.config.models import Config
+from massgen_mcp.config.schema import FILLED_IN, about, meanings
+
+ELSEWHERE = "/srv/images/python.tar"
+"""An image in an example of docs/commands.md."""
+TOLD_APART = (
+    *(models.PricedBackendConfig, models.ListedBackendConfig, models.HttpBackendConfig, models.LocalServerConfig),
+    models.McpServerSettings,
+)
+WHOLE = (models.ProviderBackendConfig, models.ScriptedBackendConfig, models.ClaudeCodeBackendConfig)
+"""Base classes whose fields have a table of their own, and models whose table has all fields nevertheless."""
+
+HEAD = f"""\
+# Config reference
+
+{WRITTEN}
+Every key of a config: where it stands, what it may be, its default and its meaning. A config is YAML or JSON, at
+`.massgen/config.yaml` of a project, at `~/.config/massgen/config.yaml`, or wherever `--config` or `config` of
+`start_run` says ([trust.md](trust.md)). `massgen --validate FILE` names every error of a file at once, with its line.
+An unknown key is an error, never ignored. A key without a default here may be left out, unless it says *required*.
+
+The examples of this page are loaded when it is written, each as a file of its own.
+
+## In an editor
+
+`massgen-mcp configs --schema > massgen.schema.json` writes the JSON schema, with the same words as this page. With
+Red Hat's YAML extension (VS Code and others), a first line in the config names it:
+
+```yaml
+# yaml-language-server: $schema=massgen.schema.json
+agents:
+  - backend: {{ type: scripted }}
+```
+
+The schema has the spelling of this page. Files in MassGen's spelling load, too
+([massgen-configs.md](massgen-configs.md)), but an editor marks what is spelled differently.
+"""
+
+TAIL = """
+## Other spellings
+
+| instead of | may be written |
+| --- | --- |
+| `agents:` with one entry | `agent:` |
+| `id` of an agent | nothing: `agent1`, `agent2`, ... |
+| `api_key_env: NAME` | `api_key: ${NAME}` |
+| `type: claude`, `lmstudio`, `llamacpp`, ... | the other names in the table of [backends](backends.md) |
+| `commands:` beside `backend` | `commands:` under it |
+| `mcp_servers` as a mapping | as a list whose entries have a `name` |
+| our keys | [MassGen's](massgen-configs.md#taken-over), where there is something that they can mean here |
+
+Aliases, merge keys, tags and keys that stand twice are no part of a config, and are refused with their line.
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    kinds: Mapping[str, type[BaseModel]]
+    """Whose fields are listed here, by the heading of each table; a single one has none."""
+    place: str
+    """Where they stand in a file."""
+    example: str
+
+
+SECTIONS = (
+    Section(
+        "The file",
+        {"": models.Config},
+        "At the top of the file.",
+        """
+agents:
+  - id: gpt
+    backend: { type: openai, model: gpt-5 }
+  - id: claude
+    backend: { type: claude, model: claude-sonnet-4-5 }
+orchestrator:
+  max_new_answers_per_agent: 3
+timeout_settings:
+  orchestrator_timeout_seconds: 900
+budget:
+  max_usd: 5
+limits:
+  openai: { concurrency: 8 }
+nested:
+  max_depth: 1
+""",
+    ),
+    Section(
+        "Agents",
+        {"An agent": models.AgentConfig, "Texts in place of ours": models.MessageTemplates},
+        "Entries of `agents`, up to ten; `message_templates` is a mapping in one.",
+        """
+agents:
+  - id: reviewer
+    system_message: You look for what others overlook.
+    message_templates:
+      evaluation_system_message: Judge the answers by their sources.
+      final_presentation_system_message: Write the final answer for a beginner.
+      enforcement_message: Answer or vote now.
+    backend:
+      type: openai
+      model: gpt-5
+      mcp_servers:
+        tickets: { command: tickets-server }
+      allowed_tools: [find_ticket, read_ticket, delete_ticket]
+      exclude_tools: [delete_ticket]
+      exclude_file_operation_mcps: false
+      commands: true
+""",
+    ),
+    Section(
+        "Backends of providers",
+        {"": models.ProviderBackendConfig},
+        "Under `backend` of an agent. Their keys, addresses and tools: [backends.md](backends.md).",
+        """
+agents:
+  - id: solver
+    backend:
+      type: openai
+      model: gpt-5
+      base_url: https://api.openai.com/v1
+      api_key_env: OPENAI_API_KEY
+      reasoning_effort: high
+      verbosity: low
+      max_output_tokens: 20000
+      enable_web_search: true
+      enable_code_interpreter: true
+      price_as: openai/gpt-5
+      extra_body: { service_tier: flex }
+  - id: searcher
+    backend:
+      type: grok
+      model: grok-4
+      temperature: 0.3
+      top_p: 0.9
+      enable_x_search: true
+      enable_code_execution: false
+      price: { input_usd_per_million: 3, output_usd_per_million: 15 }
+""",
+    ),
+    Section(
+        "Prices",
+        {"": models.Price},
+        "Under `price` of any backend, in US dollars ([costs.md](costs.md)).",
+        """
+agents:
+  - backend:
+      type: chatcompletion
+      model: our-model
+      base_url: http://127.0.0.1:8000/v1
+      price:
+        input_usd_per_million: 0.5
+        output_usd_per_million: 2
+        cached_input_usd_per_million: 0.05
+        cache_write_usd_per_million: 0.6
+        web_search_usd_per_thousand: 10
+""",
+    ),
+    Section(
+        "Model servers of your own",
+        {
+            "All of them": models.LocalServerConfig,
+            "With an API like OpenAI's": models.LocalBackendConfig,
+            "Ollama": models.OllamaBackendConfig,
+        },
+        "Under `backend`, with the keys of providers besides. More: [local-models.md](local-models.md).",
+        """
+agents:
+  - id: small
+    backend: { type: lmstudio, model: auto, base_url: "http://127.0.0.1:1234/v1" }
+  - id: large
+    backend: { type: ollama, model: qwen3, context_length: 32768, keep_alive: 30m }
+""",
+    ),
+    Section(
+        "Azure OpenAI",
+        {"": models.AzureBackendConfig},
+        "Under `backend`, with the keys of providers besides, but no `base_url`.",
+        """
+agents:
+  - backend:
+      type: azure_openai
+      model: gpt-5
+      endpoint: https://ada.openai.azure.com
+      deployment: gpt-5-of-ada
+      api_version: v1
+""",
+    ),
+    Section(
+        "Claude Code",
+        {"": models.ClaudeCodeBackendConfig},
+        "Under `backend`. More: [claude-code.md](claude-code.md).",
+        """
+agents:
+  - backend:
+      type: claude_code
+      model: sonnet
+      reasoning_effort: high
+      max_turns: 20
+      use_login: true
+  - backend:
+      type: claude_code
+      model: opus
+      api_key_env: ANTHROPIC_API_KEY
+      max_thinking_tokens: 8000
+      price: { input_usd_per_million: 15, output_usd_per_million: 75 }
+""",
+    ),
+    Section(
+        "AG2",
+        {
+            "An AG2 agent of the team": models.Ag2BackendConfig,
+            "The agent": models.Ag2AgentConfig,
+            "Its model": models.Ag2ModelConfig,
+            "Its code": models.CodeExecution,
+            "Where its code runs": models.CodeExecutor,
+            "A group chat": models.Ag2GroupConfig,
+            "Who speaks": models.Ag2Pattern,
+            "Who chooses": models.Ag2Manager,
+        },
+        "Under `backend`. More: [ag2.md](ag2.md).",
+        """
+agents:
+  - id: coder
+    backend:
+      type: ag2
+      agent_config:
+        type: assistant
+        name: coder
+        system_message: You write short programs.
+        human_input_mode: NEVER
+        llm_config:
+          api_type: openai
+          model: gpt-5
+          base_url: https://api.openai.com/v1
+          api_key_env: OPENAI_API_KEY
+          temperature: 0.2
+          top_p: 0.9
+          max_tokens: 8000
+          reasoning_effort: low
+        code_execution_config:
+          executor: { type: LocalCommandLineCodeExecutor, timeout: 60, work_dir: code }
+  - id: circle
+    backend:
+      type: ag2
+      group_config:
+        llm_config: { model: gpt-5 }
+        agents:
+          - { name: writer, description: Writes. }
+          - { name: critic, description: Finds mistakes. }
+        pattern:
+          type: auto
+          initial_agent: writer
+          group_manager_args: { llm_config: { model: gpt-5-mini } }
+        user_agent: { name: User }
+        max_rounds: 10
+""",
+    ),
+    Section(
+        "Scripted agents",
+        {"A scripted agent": models.ScriptedBackendConfig, "A step": models.ScriptStep},
+        "Under `backend`. They call nobody: for tests and demos.",
+        """
+agents:
+  - id: ada
+    backend:
+      type: scripted
+      model: ada
+      chunk_delay_seconds: 0.02
+      presentation: Forty-two, as all found.
+      price: { input_usd_per_million: 1, output_usd_per_million: 2 }
+      script:
+        - { call: list_directory, arguments: { path: . } }
+        - { say: Let me think. }
+        - { answer: "42", delay_seconds: 0.1 }
+        - { vote: forty, reason: It shows its work., same_as: [own] }
+  - id: bo
+    backend: { type: scripted, script: [{ fail: rate_limited }, { answer: forty-two }, { hang: true }] }
+""",
+    ),
+    Section(
+        "MCP servers",
+        {
+            "Every server": models.McpServerSettings,
+            "A program": models.StdioServer,
+            "A server at an address": models.HttpServer,
+        },
+        "Entries of `mcp_servers`, by name. More: [mcp-servers.md](mcp-servers.md).",
+        """
+agents:
+  - backend:
+      type: scripted
+      mcp_servers:
+        tickets:
+          type: stdio
+          command: tickets-server
+          args: [--readonly]
+          env: { TICKETS_TOKEN: "${TICKETS_TOKEN}" }
+          sandbox: true
+          network: ["tickets.example.com:443"]
+          readable: [/opt/tickets]
+          allowed_tools: [find_ticket]
+          shared: true
+          start_seconds: 10
+          call_seconds: 60
+        docs:
+          type: streamable_http
+          url: https://docs.example.com/mcp
+          headers: { Authorization: "Bearer ${DOCS_TOKEN}" }
+          exclude_tools: [publish]
+""",
+    ),
+    Section(
+        "Commands",
+        {"": models.CommandsConfig},
+        "Under `orchestrator.commands` for all agents, or under `commands` of one. More: [commands.md](commands.md).",
+        """
+agents:
+  - id: builder
+    backend: { type: openai, model: gpt-5 }
+    commands:
+      enabled: true
+      sandbox: docker
+      image: python:3.12-slim
+      open_network: true
+  - id: tester
+    backend: { type: claude, model: claude-sonnet-4-5 }
+orchestrator:
+  commands:
+    enabled: true
+    sandbox: bubblewrap
+    image_archive: image.tar
+    readable: [/opt/toolchain]
+    allowed: ["pytest", "make"]
+    blocked: ["make deploy"]
+    timeout_seconds: 60
+    max_seconds: 600
+    max_memory_mb: 1024
+    max_cpus: 2
+    max_processes: 128
+    max_disk_mb: 512
+    network: []
+""",
+    ),
+    Section(
+        "Coordination",
+        {
+            "The orchestrator": models.OrchestratorConfig,
+            "A context path": models.ContextPath,
+            "What else agents do": models.CoordinationConfig,
+        },
+        "Under `orchestrator`; `context_paths` is a list there, `coordination` a mapping. What the rules do: "
+        "[coordination.md](coordination.md).",
+        """
+agents:
+  - backend: { type: openai, model: gpt-5 }
+  - backend: { type: claude, model: claude-sonnet-4-5 }
+orchestrator:
+  voting_sensitivity: balanced
+  answer_novelty_requirement: balanced
+  early_decision: proven
+  final_answer_strategy: winner_present
+  answer_format: text
+  max_new_answers_per_agent: 3
+  max_enforcement_retries: 2
+  max_steps_per_round: 40
+  first_answer_wait_seconds: 120
+  show_reasons: true
+  perspectives: true
+  enable_filesystem: true
+  allow_questions: true
+  context_paths:
+    - { path: src, permission: write, copy_ignored: [target] }
+    - { path: notes.md, permission: read }
+  commands: { enabled: true }
+  checks: ["python -m pytest -q"]
+  checks_policy: required
+  checks_timeout_seconds: 300
+  protect: ["tests/**"]
+  coordination:
+    enable_planning_mode: true
+    planning_mode_instruction: Say what you would do, and do not do it yet.
+    max_orchestration_restarts: 1
+    enable_agent_task_planning: true
+    max_tasks_per_plan: 20
+    task_planning_filesystem_mode: true
+    enable_memory_filesystem_mode: true
+    use_skills: true
+    massgen_skills: [file_search]
+    skills_directory: skills
+  skip_coordination_rounds: false
+  debug_final_answer: Forty-two.
+""",
+    ),
+    Section(
+        "Time limits",
+        {"": models.TimeoutConfig},
+        "Under `timeout_settings`, in seconds.",
+        """
+agents:
+  - backend: { type: openai, model: gpt-5 }
+timeout_settings:
+  orchestrator_timeout_seconds: 1800
+  round_timeout_seconds: 600
+  first_round_timeout_seconds: 900
+  call_timeout_seconds: 300
+""",
+    ),
+    Section(
+        "Budget, limits and nested runs",
+        {
+            "Budget": models.BudgetConfig,
+            "Limits of a provider": models.ProviderLimits,
+            "Nested runs": models.NestedConfig,
+        },
+        "Under `budget` ([budget.md](budget.md)), `limits.TYPE` ([providers-traffic.md](providers-traffic.md#limits)) "
+        "and `nested` ([nested-runs.md](nested-runs.md)).",
+        """
+agents:
+  - backend: { type: openai, model: gpt-5 }
+budget:
+  max_usd: 5
+  max_tokens: 2000000
+  at_cap: ask
+limits:
+  openai: { concurrency: 8, requests_per_minute: 500 }
+nested:
+  max_depth: 2
+  max_runs: 3
+  share_of_budget: 0.5
+""",
+    ),
+)
+
+
+def page() -> str:
+    return "".join([HEAD, *map(_section, SECTIONS), TAIL])
+
+
+def load_example(text: str) -> Config:
+    """As a file beside the files that the examples name."""
+    with tempfile.TemporaryDirectory() as directory:
+        base = Path(directory)
+        for name in ("src", "skills"):
+            (base / name).mkdir()
+        for name in ("notes.md", "image.tar"):
+            (base / name).touch()
+        return parse_config(text.replace(ELSEWHERE, "image.tar"), "an example", {}, base_dir=base)
+
+
+def listed_fields(model: type[BaseModel]) -> list[str]:
+    """Those that stand in the model's own table: what is told of a base class in a table of its own is left out."""
+    names = [
+        name
+        for name in model.model_fields
+        if model in WHOLE or (owner := _owner(model, name)) is model or owner not in TOLD_APART
+    ]
+    first = [name for name in ("type", "model") if name in names]
+    return [*first, *(name for name in names if name not in first)]
+
+
+def _owner(model: type[BaseModel], name: str) -> type:
+    return next(each for each in model.__mro__ if name in inspect.get_annotations(each))
+
+
+def _section(section: Section) -> str:
+    load_example(section.example)
+    tables = "\n".join(_fields(title, model) for title, model in section.kinds.items())
+    return f"\n## {section.title}\n\n{section.place}\n\n{block('yaml', section.example)}\n{tables}"
+
+
+def _fields(title: str, model: type[BaseModel]) -> str:
+    schema = model.model_json_schema()
+    required, told = cast("list[str]", schema.get("required", ())), meanings(model)
+    lines = [
+        [
+            f"`{name}`",
+            kind(schema["properties"][name], _linked),
+            default(schema["properties"][name], required=name in required and name not in FILLED_IN),
+            linked(said(model, name, told)),
+        ]
+        for name in listed_fields(model)
+    ]
+    heading = f"### {title}\n\n{linked(about(model))}\n\n" if title else ""
+    return heading + table(["key", "may be", "default", "meaning"], lines)
+
+
+def linked(text: str) -> str:
+    """With links in place of the paths of other pages."""
+    return re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", text)
+
+
+def _linked(name: str) -> str:
+    """The table of a model."""
+    for section in SECTIONS:
+        for title, model in section.kinds.items():
+            if model.__name__ == name:
+                return f"[{title or section.title}](#{anchor(title or section.title)})"
+    raise KeyError(name)

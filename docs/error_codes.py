@@ -1,0 +1,146 @@
+"""What each code of an error means, and what to do. The codes are those of `massgen_mcp.errors`."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from docs.markdown import table
+from massgen_mcp.errors import ErrorCode
+
+
+class Meaning(NamedTuple):
+    what: str
+    to_do: str
+    tools: str
+    """Of MCP that answer with it; all of them where it says so, none of them where it is empty."""
+
+
+_START = "`start_run`"
+CODES: Mapping[ErrorCode, Meaning] = {
+    "invalid_arguments": Meaning(
+        "An argument is missing, unknown, of another type or out of its bounds.",
+        "Correct the argument that the message names.",
+        "all",
+    ),
+    "config_invalid": Meaning(
+        "The config has errors; the message has one line for each, with file, line and key.",
+        "Correct them; `massgen --validate FILE` checks without asking anybody.",
+        _START,
+    ),
+    "config_not_found": Meaning(
+        "There is no config of that name or at that path.",
+        "Take the name that the message suggests, or one that `list_configs` has.",
+        "`start_run`, `list_configs`",
+    ),
+    "config_untrusted": Meaning(
+        "The config asks for what a person has to allow first.",
+        "A person runs `massgen-mcp trust PATH`, which shows what that is ([trust](trust.md)).",
+        _START,
+    ),
+    "missing_key": Meaning(
+        "The variable with the key of an agent is not set where the server runs.",
+        "Set it in the client's entry for this server, or remove the agent.",
+        _START,
+    ),
+    "key_refused": Meaning(
+        "The config would send a key to a host that is not its provider's.",
+        "Correct `base_url`, or let a person accept the pair with `massgen-mcp trust PATH`.",
+        _START,
+    ),
+    "no_default_team": Meaning(
+        "Nothing was named, there is no config, no key is set and no model server answers.",
+        "Set a key, start a model server, or name a config ([default teams](default-teams.md)).",
+        _START,
+    ),
+    "unknown_run": Meaning(
+        "There is no run of that id in this state directory, or it belongs to somebody else.",
+        "Take an id from `list_runs`.",
+        "every tool with `run_id`",
+    ),
+    "expired": Meaning(
+        "The run has ended, and its files were deleted when their time was over.",
+        "Start a new run; `MASSGEN_MCP_KEEP_RESULTS_DAYS` keeps the next ones longer.",
+        "every tool with `run_id`",
+    ),
+    "not_finished": Meaning(
+        "What was asked for is not there yet, because the run goes on.",
+        "Call `wait_run`, or look at one agent with `view=agent`.",
+        "`get_result`, `apply_result`",
+    ),
+    "idempotency_conflict": Meaning(
+        "The key belongs to another request, or `on_conflict` is `fail`.",
+        "Take another key, or another `on_conflict`.",
+        _START,
+    ),
+    "session_busy": Meaning(
+        "A turn of this session has not ended.",
+        "Wait for it or cancel it, then start the next turn.",
+        _START,
+    ),
+    "queue_full": Meaning(
+        "As many runs wait as may wait.",
+        "Start it later, or cancel others.",
+        _START,
+    ),
+    "invalid_action": Meaning(
+        "That cannot be done with the run as it is now, such as steering one that has ended.",
+        "Look at it with `get_status`, whose `next_step` says what can be done.",
+        "`control_run`, `apply_result`",
+    ),
+    "nesting_refused": Meaning(
+        "A run inside a run was asked for, and that run does not allow it, or no more of them.",
+        "Set `nested` in the config of the outer run ([nested runs](nested-runs.md)).",
+        _START,
+    ),
+    "sandbox_denied": Meaning(
+        "The run has checks, and no sandbox holds on this machine.",
+        "`massgen-mcp doctor` says what is missing ([sandbox](commands.md)).",
+        _START,
+    ),
+    "run_damaged": Meaning(
+        "Files of the run are not as they were written. Other runs do not notice.",
+        "Read what is left with `view=agent`, and start a new run.",
+        "every tool with `run_id`",
+    ),
+    "journal_newer": Meaning(
+        "A newer massgen-mcp worked on the run.",
+        "Upgrade, and continue it; it stays as it is until then.",
+        "`control_run`, `apply_result`",
+    ),
+    "disk_full": Meaning(
+        "There is no room, or a quota is used up.",
+        "Free some space; `massgen-mcp prune` removes old runs.",
+        "all",
+    ),
+    "store_unavailable": Meaning(
+        "The state directory cannot be used; the message says why.",
+        "`massgen-mcp doctor` says more. After it is mended the next call works.",
+        "all",
+    ),
+    "unsafe_path": Meaning(
+        "A name or a link would lead out of the directory that it belongs into.",
+        "Take a plain name, or remove the link.",
+        "",
+    ),
+    "run_not_completed": Meaning(
+        "Python only: `run` came to no final answer. `state`, `reason` and `result` say more.",
+        "Take the best answer from `result`, or mend the cause.",
+        "",
+    ),
+    "internal": Meaning(
+        "A fault of this program. The message has a reference.",
+        "`server.log` in the state directory has the fault under that reference; please report it.",
+        "all",
+    ),
+}
+
+
+def codes_table(*, of_tools: bool) -> str:
+    """`of_tools`: only those that a tool answers with, and which tools."""
+    if not of_tools:
+        return table(["code", "meaning", "what to do"], [[f"`{code}`", one.what, one.to_do] for code, one in _sorted()])
+    lines = [[f"`{code}`", one.tools, one.what, one.to_do] for code, one in _sorted() if one.tools]
+    return table(["code", "from", "meaning", "what to do"], lines)
+
+
+def _sorted() -> list[tuple[ErrorCode, Meaning]]:
+    return sorted(CODES.items())

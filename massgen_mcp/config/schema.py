@@ -1,0 +1,118 @@
+"""What the models say of themselves, for people: the meaning of every field, and the JSON schema of a config file, with
+which editors complete and explain keys.
+
+A meaning is the text below a field in the source. It is read only when somebody asks: no start pays for it.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from functools import cache
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+from massgen_mcp.config.models import AgentConfig, Config, PricedBackendConfig
+from massgen_mcp.config.normalize import OF_THE_AGENT
+from massgen_mcp.config.providers import PROVIDERS
+
+Json = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_KEY = {"type": "string", "pattern": r"^\$\{[A-Z_][A-Z0-9_]*\}$"}
+"""`api_key: ${NAME}`, which means `api_key_env: NAME`."""
+
+FILLED_IN = ("id", "llm_config", "user_agent", "group_manager_args")
+"""What a file may leave out, because it is known from its place or from what is around it."""
+
+
+def about(model: type[BaseModel]) -> str:
+    """What the model itself is, in one paragraph."""
+    return _in_files(model.__dict__.get("__doc__") or "")
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """What each field means, in one paragraph, as far as the source says it; those of base classes included."""
+    told: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if issubclass(kind, BaseModel) and kind is not BaseModel:
+            told |= _of_module(kind.__module__).get(kind.__name__, {})
+    return {name: text for name, text in told.items() if name in model.model_fields}
+
+
+@cache
+def _of_module(name: str) -> dict[str, dict[str, str]]:
+    """Texts below fields, by class."""
+    tree = ast.parse(inspect.getsource(sys.modules[name]))
+    return {node.name: dict(_texts(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _texts(node: ast.ClassDef) -> "list[tuple[str, str]]":
+    found: list[tuple[str, str]] = []
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                found.append((name, _in_files(said)))
+            case _:
+                pass
+    return found
+
+
+def _in_files(text: str) -> str:
+    """On one line, with the constants of YAML and JSON in place of Python's."""
+    written = {"None": "`null`", "True": "`true`", "False": "`false`"}
+    return re.sub(r"\b(None|True|False)\b(?!`)", lambda found: written[found[0]], " ".join(text.split()))
+
+
+def config_schema() -> Json:
+    """The JSON schema of a config file in the spelling of this program; what MassGen spells differently is not in it.
+
+    It is no second judge: what it allows may still be refused, for reasons that no schema can say.
+    """
+    schema: Json = Config.model_json_schema()
+    parts: Json = schema["$defs"]
+    kinds = [Config, *(kind for kind in _subclasses(BaseModel) if kind.__name__ in parts)]
+    for kind in kinds:
+        _describe(kind, schema if kind is Config else parts[kind.__name__])
+    _as_in_files(schema, parts)
+    return {"$schema": DIALECT, **schema, "title": "A team of massgen-mcp"}
+
+
+def _subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    """Those of the module of the config's models."""
+    found = [each for below in kind.__subclasses__() for each in (below, *_subclasses(below))]
+    return [each for each in found if each.__module__ == Config.__module__]
+
+
+def _describe(kind: type[BaseModel], schema: Json) -> None:
+    schema["description"] = about(kind)
+    for name, text in meanings(kind).items():
+        schema["properties"][name]["description"] = text
+
+
+def _as_in_files(schema: Json, parts: Json) -> None:
+    """What a file may write in another place or way than the models have it (see `normalize`)."""
+    agent: Json = parts[AgentConfig.__name__]
+    agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
+    moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
+    aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
+    for kind in _subclasses(PricedBackendConfig):
+        if kind.__name__ in parts:
+            backend: Json = parts[kind.__name__]
+            backend["properties"] |= {name: part for name, part in moved.items() if name not in backend["properties"]}
+            if "api_key_env" in backend["properties"]:
+                backend["properties"]["api_key"] = {**_KEY, "description": "`${NAME}` means `api_key_env: NAME`."}
+            _with_aliases(cast("Json", backend["properties"]["type"]), aliases)
+    for part in parts.values():
+        part["required"] = [name for name in part.get("required", ()) if name not in FILLED_IN]
+    one = {"$ref": f"#/$defs/{AgentConfig.__name__}", "description": "A team of one, in place of `agents`."}
+    schema["properties"]["agent"] = one
+    schema["required"] = []
+    schema["oneOf"] = [{"required": ["agents"]}, {"required": ["agent"]}]
+
+
+def _with_aliases(kind: Json, aliases: dict[str, list[str]]) -> None:
+    """`type` with the further names of a provider."""
+    if names := kind.get("enum"):
+        kind["enum"] = [name for own in cast("list[str]", names) for name in (own, *aliases.get(own, ()))]

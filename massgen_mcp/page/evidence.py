@@ -1,0 +1,116 @@
+"""What answers make of the caller's files, and what checks say of that, as the page of a run draws it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from massgen_mcp import events
+from massgen_mcp.config.models import ChecksPolicy
+from massgen_mcp.page.data import Changes, Check, Checked, CheckResult, Checks, File, Text
+from massgen_mcp.page.history import PastChecked, key_of
+from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.run_state.state import RunState
+
+MOST_PATCH_BYTES = 300_000
+"""So much of one patch is in a page."""
+MOST_FILES = 500
+"""So many changed files of an answer are named."""
+
+PatchOf = Callable[[events.Changes, int], bytes]
+"""The first bytes of a patch, at most so many; none where it cannot be read any more."""
+
+
+@dataclass
+class Patches:
+    """The patches of a page: each once, whoever has the same files."""
+
+    read: PatchOf
+    room: TextRoom
+    texts: dict[str, Text] = field(default_factory=dict[str, Text])
+
+    def changes(self, changes: events.Changes | None) -> Changes | None:
+        if changes is None:
+            return None
+        redacted = self.room.redacted
+        files = () if redacted else changes.files[:MOST_FILES]
+        if changes.patch is not None and changes.tree not in self.texts:
+            self.texts[changes.tree] = self._text(changes)
+        return Changes(
+            say=str(changes),
+            files=tuple(
+                File(path=file.path, change=file.kind, added=file.added, removed=file.removed, was=file.earlier_path)
+                for file in files
+            ),
+            more=changes.count - len(files),
+            notes=() if redacted else changes.notes,
+            patch=None if changes.patch is None else changes.tree,
+        )
+
+    def _text(self, changes: events.Changes) -> Text:
+        if self.room.redacted:
+            return Text(text="", left_out=changes.patch_bytes)
+        data = self.read(changes, MOST_PATCH_BYTES)
+        if len(data) < changes.patch_bytes:
+            data = data[: data.rfind(b"\n") + 1]  # no half line
+        kept = self.room.take(data.decode(errors="replace"))
+        return Text(text=kept.text, left_out=kept.left_out + changes.patch_bytes - len(data))
+
+
+def checks_of(run: RunState, policy: ChecksPolicy, past: Sequence[PastChecked], room: TextRoom) -> Checks | None:
+    """None where the run has none."""
+    if not past:
+        return None
+    return Checks(
+        policy=_policy(policy),
+        decided=tuple(_decided(run, policy)),
+        checked=tuple(_checked(one, room) for one in sorted(past, key=lambda one: one.event.subject != "base")),
+    )
+
+
+def _checked(past: PastChecked, room: TextRoom) -> Checked:
+    event = past.event
+    own: dict[str, CheckResult] = {outcome.command: outcome.result for outcome in event.own}
+    return Checked(
+        subject=event.subject,
+        agent=event.agent,
+        answer=None if event.label is None else key_of(past.attempt, event.label),
+        checks=tuple(
+            Check(
+                command=outcome.command,
+                result=outcome.result,
+                how=outcome.how,
+                seconds=outcome.seconds,
+                lines=room.take(outcome.excerpt) if outcome.excerpt else None,
+                failed_before=outcome.command in event.fails_before,
+                own=own.get(outcome.command),
+            )
+            for outcome in event.outcomes
+        ),
+        restored=event.restored,
+        problem=event.problem,
+    )
+
+
+def _policy(policy: ChecksPolicy) -> str:
+    match policy:
+        case "informative":
+            return "Informative: voters saw the evidence and decided."
+        case "required":
+            return "Required: an answer whose checks fail cannot win while another one passes."
+        case "goal":
+            return (
+                "Goal: an answer whose checks fail cannot win while another one passes, and checks that fail on the "
+                "unchanged files count, too."
+            )
+        case _:
+            assert_never(policy)
+
+
+def _decided(run: RunState, policy: ChecksPolicy) -> Iterable[str]:
+    """Who could not win, by the rules of the run, which its journal does not hold."""
+    rules = replace(run.coordination.rules, checks=policy)
+    for label in sorted(replace(run.coordination, rules=rules).excluded):
+        author = run.agents[run.coordination.author(label)].info.id
+        yield f"{key_of(run.attempt, label)} of {author} could not win: checks fail that another answer passes."
+    if run.failing_checks:
+        yield "The final files do not pass all checks that count."

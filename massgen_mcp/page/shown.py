@@ -1,0 +1,40 @@
+"""What an agent was sent at one moment, as the page of a run draws it."""
+
+from collections.abc import Sequence
+
+from massgen_mcp import events
+from massgen_mcp.page.data import Shown, ShownAnswer
+from massgen_mcp.page.history import Sent, key_of
+from massgen_mcp.page.texts import TextRoom
+
+
+def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> Shown:
+    """`messages`: all that the caller has said; `at`: when it was sent, in seconds since the run began."""
+    event, texts = sent.event, list[str]()
+    ballot: tuple[events.BallotEntry, ...] = ()
+    heard = [f"Message of the caller: {message}" for message in messages]
+    match event:
+        case events.RoundStarted():
+            what = f"Round {event.round}" + (" of the run-off" if event.run_off else "")
+            ballot = event.ballot
+            texts = [*_reasons(event), event.notes, *heard[: event.heard]]
+        case events.BallotChanged():
+            what, ballot = "Newer answers", event.ballot
+            texts = _reasons(event)
+        case events.MessagesShown():
+            what = "Messages of the caller"
+            texts = heard[: event.heard]
+        case events.PresentationStarted():
+            what = "All answers and votes, to write the final answer"
+            texts = heard[: event.heard]
+    return Shown(
+        at=at,
+        agent=event.agent,
+        what=what,
+        ballot=tuple(ShownAnswer(name=entry.name, answer=key_of(sent.attempt, entry.label)) for entry in ballot),
+        texts=tuple(room.take(text) for text in texts if text),
+    )
+
+
+def _reasons(event: events.RoundStarted | events.BallotChanged) -> list[str]:
+    return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]
