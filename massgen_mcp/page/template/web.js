@@ -238,7 +238,7 @@ async function changes(id, into, note) {
     plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     (plan.left_out || []).map(path => h('p', {class: 'note'}, 'given to read only: ', bdi(path))),
-    plan.status === 'clean' ? go : null, text ? patch(text) : null].flat(2).filter(Boolean));
+    plan.status === 'clean' ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 
