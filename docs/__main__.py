@@ -15,6 +15,7 @@ from docs import (
     records_page,
     tables,
     tools_page,
+    troubleshooting,
     wires,
 )
 
@@ -27,6 +28,7 @@ PAGES: Mapping[str, Callable[[], str | Awaitable[str]]] = {
     "python": python_blocks.page,
     "records": records_page.page,
     "tools": tools_page.page,
+    "troubleshooting": troubleshooting.page,
     "wires": wires.page,
     "README": index.page,
 }

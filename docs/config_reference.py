@@ -9,18 +9,19 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel
 
-from docs.kinds import default, kind
+from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from massgen_mcp.config import models
 from massgen_mcp.config.loader import parse_config
 from massgen_mcp.config.models import Config
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
 
-PAGE = Path(__file__).parent / "config.md"
+ELSEWHERE = "/srv/images/python.tar"
+"""An image in an example of docs/commands.md."""
 TOLD_APART = (
     *(models.PricedBackendConfig, models.ListedBackendConfig, models.HttpBackendConfig, models.LocalServerConfig),
     models.McpServerSettings,
@@ -464,7 +465,7 @@ def load_example(text: str) -> Config:
             (base / name).mkdir()
         for name in ("notes.md", "image.tar"):
             (base / name).touch()
-        return parse_config(text, PAGE.name, {}, base_dir=base)
+        return parse_config(text.replace(ELSEWHERE, "image.tar"), "an example", {}, base_dir=base)
 
 
 def listed_fields(model: type[BaseModel]) -> list[str]:
@@ -489,14 +490,14 @@ def _section(section: Section) -> str:
 
 
 def _fields(title: str, model: type[BaseModel]) -> str:
-    schema = cast("dict[str, Any]", model.model_json_schema())
+    schema = model.model_json_schema()
     required, told = cast("list[str]", schema.get("required", ())), meanings(model)
     lines = [
         [
             f"`{name}`",
             kind(schema["properties"][name], _linked),
             default(schema["properties"][name], required=name in required and name not in FILLED_IN),
-            linked(told[name]),
+            linked(said(model, name, told)),
         ]
         for name in listed_fields(model)
     ]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from pydantic import BaseModel
+
 Json = Mapping[str, Any]
 
 _PLAIN = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
@@ -61,6 +63,13 @@ def _bounds(schema: Json, least: str, most: str, what: str) -> str:
     if high is None:
         return ""
     return f", {low:,} to {high:,}{what}" if low > 1 else f", at most {high:,}{what}"
+
+
+def said(model: type[BaseModel], name: str, told: Mapping[str, str]) -> str:
+    """What a field means. Raises `LookupError` if nobody has said it."""
+    if name not in told:
+        raise LookupError(f"write below {model.__name__}.{name} what it means, as a text in three quotes")
+    return told[name]
 
 
 def default(schema: Json, *, required: bool) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
-from docs.kinds import kind
+from docs.kinds import kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from docs.steady import RUN_ID, as_json, steady
 from massgen_mcp.config.schema import about, meanings
@@ -106,7 +106,7 @@ STATUS: Mapping[str, str] = {
     "telemetry.by_model.MODEL": "What calls of this model used.",
     "telemetry.by_agent.AGENT": "What this agent's calls used.",
     "telemetry.nested": "What nested runs used. Absent without any that has ended.",
-    "checks": "How [checks](code-work.md#evidence) came out: `base`, `answers` by label, `final`. Absent without any.",
+    "checks": "How [checks](code-work.md#checks) came out: `base`, `answers` by label, `final`. Absent without any.",
     "nested_runs.RUN_ID": "`started_by`, `source`, `state`, `max_usd` and `max_tokens` of one.",
 }
 USED: Mapping[str, str] = {
@@ -324,7 +324,7 @@ def _fields(model: type[BaseModel]) -> str:
     properties = cast("dict[str, Any]", model.model_json_schema(mode="serialization")["properties"])
     told = {**SAME_EVERYWHERE, **meanings(model)}
     lines = [
-        [f"`{name}`", kind(one, _linked, with_null=True), _named(told[name])]
+        [f"`{name}`", kind(one, _linked, with_null=True), _named(said(model, name, told))]
         for name, one in properties.items()
         if name != "type"
     ]

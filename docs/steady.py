@@ -60,9 +60,7 @@ def _steady(value: object, places: Mapping[str, str]) -> object:
 
 
 def _of_key(name: str, value: object, places: Mapping[str, str]) -> object:
-    if name in FIXED and value and not isinstance(value, dict | list):
-        return FIXED[name]
-    return _steady(value, places)
+    return FIXED[name] if name in FIXED and isinstance(value, int | float | str) and value else _steady(value, places)
 
 
 def _word(text: str, places: Mapping[str, str]) -> str:

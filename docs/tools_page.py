@@ -12,7 +12,7 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from docs.error_codes import codes_table
-from docs.kinds import default, kind
+from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from docs.steady import as_json, steady
 from massgen_mcp.config.schema import about, meanings
@@ -110,7 +110,7 @@ async def page() -> str:
 
 
 def _tool(tool: Tool, example: Call) -> str:
-    hints = cast("Json", tool.annotations.model_dump(by_alias=True)) if tool.annotations else {}
+    hints = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
     told = [yes if hints[name] else no for name, yes, no in HINTS if hints.get(name) is not None]
     replies = _reply(*REPLIES[tool.name])
     goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
@@ -122,7 +122,7 @@ def _tool(tool: Tool, example: Call) -> str:
 
 
 def _arguments(tool: Tool) -> str:
-    schema = cast("Json", tool.input_schema)
+    schema = tool.input_schema
     required = cast("list[str]", schema.get("required", ()))
     lines = [
         [f"`{name}`", kind(one), default(one, required=name in required), _said(tool.name, name, one)]
@@ -145,7 +145,7 @@ def _fields(model: type[BaseModel]) -> Iterator[list[str]]:
     properties = cast("dict[str, Json]", model.model_json_schema(mode="serialization")["properties"])
     for name, one in properties.items():
         always = "always" if model.model_fields[name].is_required() else ""
-        yield [f"`{name}`", kind(one, _linked), always, told[name]]
+        yield [f"`{name}`", kind(one, _linked), always, said(model, name, told)]
 
 
 def _about(model: type[BaseModel]) -> str:
@@ -204,6 +204,7 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
     run_id = started["run_id"]
     await call(client, "wait_run", run_id=run_id)
     await take("get_result", run_id=run_id)
+    calls["get_result"].reply["votes"].sort(key=lambda vote: vote["voter"])  # they voted at the same time
     await take("apply_result", run_id=run_id)
     await take("list_runs", limit=5)
     await take("list_configs", name="scripted")

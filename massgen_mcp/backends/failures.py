@@ -133,7 +133,14 @@ def broken_off(end: str, endpoint: Endpoint, base_url: str) -> BackendError:
 
 def failure(reason: DropReason, message: str, endpoint: Endpoint, *, retryable: bool = False) -> BackendError:
     """The message ends with what to change, where something can be changed."""
-    return BackendError(reason, _presentable(message, endpoint, _WAYS_OUT.get(reason, "")), retryable=retryable)
+    way_out = _about_key(endpoint) if reason == "auth" else _WAYS_OUT.get(reason, "")
+    return BackendError(reason, _presentable(message, endpoint, way_out), retryable=retryable)
+
+
+def _about_key(endpoint: Endpoint) -> str:
+    if endpoint.key_variable is None:
+        return "; it was sent no key: name the variable of one with api_key_env"
+    return f"; set {endpoint.key_variable} to a key that it takes"
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -39,6 +39,8 @@ class Endpoint:
 
     model: str
     api_key: str = field(repr=False)
+    key_variable: str | None = None
+    """Where the key was found; None where no key is sent."""
     base_url: str | None = None
     temperature: float | None = None
     top_p: float | None = None

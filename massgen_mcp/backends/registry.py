@@ -17,6 +17,7 @@ from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, lack
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
+from massgen_mcp.config.keys import is_set
 from massgen_mcp.config.models import (
     Ag2AgentConfig,
     Ag2BackendConfig,
@@ -28,7 +29,7 @@ from massgen_mcp.config.models import (
     OllamaBackendConfig,
     ScriptedBackendConfig,
 )
-from massgen_mcp.config.providers import asked_tools, named_provider, provider_for
+from massgen_mcp.config.providers import asked_tools, key_variables, named_provider, provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -183,10 +184,11 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
 def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redactor) -> "Endpoint":
     from massgen_mcp.backends.http import Endpoint
 
-    provider = provider_for(config, environ)
+    provider, key = provider_for(config, environ), find_key(config, environ)
     endpoint = Endpoint(
         model=config.model,
-        api_key=find_key(config, environ) or NO_KEY,
+        api_key=key or NO_KEY,
+        key_variable=next(name for name in key_variables(config, environ) if is_set(environ, name)) if key else None,
         base_url=provider.base_url,
         temperature=config.temperature,
         top_p=config.top_p,

@@ -52,12 +52,18 @@ def is_set(environ: Mapping[str, str], variable: str) -> bool:
 
 
 def check_address(environ: Mapping[str, str], variable: str) -> None:
-    """Raises `MassgenError` config_invalid if the address in this variable holds credentials."""
-    if holds_credentials(environ.get(variable, "").strip()):
+    """Raises `MassgenError` config_invalid if what is in this variable is no address, or holds credentials."""
+    address = environ.get(variable, "").strip()
+    if holds_credentials(address):
         raise MassgenError(
             "config_invalid",
             f"{variable}: an address must not hold a user name, a password or a key, since addresses are shown and "
             "kept. Put the key into its own variable; a password for an HTTP proxy belongs into HTTPS_PROXY",
+        )
+    if address and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", address):
+        raise MassgenError(
+            "config_invalid",
+            f"{variable} holds no address: one begins with http:// or https://, such as https://host:8000/v1",
         )
 
 

@@ -78,6 +78,7 @@ _HINTS = {
     "expected <block end>": "what belongs together begins in one column",
     "expected key": "the keys of a mapping begin in one column",
     "expected ',' or": "close what [ or { opens",
+    "expected node content": "close what [ or { opens, and put a value between two commas",
     "expected ':'": "after a key comes a colon and a space",
     "unexpected end of stream": "close the quotation mark",
 }

@@ -14,13 +14,13 @@ DRAWING = ("dom.js", "markdown.js", "differences.js", "timeline.js", "run.js")
 
 
 @cache
-def document(source: str, further: str = "") -> str:
+def document(source: str, further: str = "", style_too: str = "", drawing: tuple[str, ...] = DRAWING) -> str:
     """The page with `@data@` where data may stand. `source`: the file that brings the data and calls `draw`. `further`:
-    what the policy allows besides, in its own words.
+    what the policy allows besides, in its own words. `style_too`: a further style sheet. `drawing`: where `draw` is.
     """
     folder = files("massgen_mcp.page") / "template"
-    style = (folder / "run.css").read_text("utf-8").strip()
-    parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*DRAWING, source))
+    style = "\n".join((folder / name).read_text("utf-8").strip() for name in ("run.css", style_too) if name)
+    parts = "\n".join((folder / name).read_text("utf-8").strip() for name in (*drawing, source))
     script = f"(() => {{\n'use strict';\n{parts}\n}})();"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"

@@ -3,10 +3,13 @@
 from massgen_mcp.config.models import MAX_USD
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.question import check_text
-from massgen_mcp.runs.engine.rows import Action
+from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.runs.engine.rows import Action, RunRow
 from massgen_mcp.runs.run_view import RunView
+from massgen_mcp.statistics.sums import CountedRun
 
 MAX_MESSAGE_CHARACTERS = 20_000
+MAX_NOTE_CHARACTERS = 2_000
 
 
 def check_action(view: RunView, action: Action, message: str) -> None:
@@ -23,6 +26,21 @@ def check_action(view: RunView, action: Action, message: str) -> None:
     asked = view.snapshot.input_required
     if action == "answer" and asked is not None and asked.kind == "budget_reached":
         raise MassgenError("invalid_action", "the run waits for its budget: use raise_budget, finish_now or cancel")
+
+
+def check_mark(row: RunRow, run: CountedRun | None, agent: str | None, note: str) -> None:
+    """`run`: what statistics know of the run, if it has ended."""
+    if run is None:
+        told = "has left no record" if row.state in TERMINAL_STATES else f"is {row.state}; wait for its end"
+        raise MassgenError("not_finished", f"run {row.run_id} {told}")
+    agents = [one.id for one in run.digest.agents]
+    if agent is not None and agent not in agents:
+        raise MassgenError(
+            "invalid_arguments", f"run {row.run_id} has no agent {agent[:80]!r}; it has {', '.join(agents)}"
+        )
+    if len(note) > MAX_NOTE_CHARACTERS:
+        raise MassgenError("invalid_arguments", f"the note has more than {MAX_NOTE_CHARACTERS} characters")
+    check_text("note", note)
 
 
 def checked_raise(view: RunView, value: float | None) -> str:

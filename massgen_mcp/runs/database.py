@@ -83,11 +83,26 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN admitted INTEGER NOT NULL DEFAULT 1",
         "CREATE INDEX runs_by_parent ON runs (parent) WHERE parent IS NOT NULL",
     ),
+    (  # what statistics know of a run, and what its user said of it afterwards
+        """CREATE TABLE digests (
+            number INTEGER PRIMARY KEY REFERENCES runs (number),
+            version INTEGER NOT NULL,
+            digest TEXT NOT NULL
+        )""",
+        """CREATE TABLE marks (
+            number INTEGER NOT NULL REFERENCES runs (number),
+            agent TEXT NOT NULL,
+            verdict TEXT NOT NULL,
+            note TEXT NOT NULL,
+            at REAL NOT NULL,
+            PRIMARY KEY (number, agent)
+        )""",
+    ),
 )
 """Statements by which a store of version k becomes one of version k + 1. Never change one that was released."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
-TABLES = ("runs", "controls", "retention_clock")
+TABLES = ("runs", "controls", "retention_clock", "digests", "marks")
 
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _REOPEN = (*_BROKEN, "SQLITE_CANTOPEN", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_ERROR", "SQLITE_MISUSE")

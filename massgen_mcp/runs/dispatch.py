@@ -26,7 +26,7 @@ class Dispatch:
         return identity(config, self._environ, self._engine.home)
 
     def care_for(self, view: RunView) -> None:
-        """Send for a runner if the run needs one that is not there."""
+        """Start a runner if the run needs one and has none."""
         state = view.row.state
         if state == "interrupted" or (state == "queued" and not self._liveness.runner_alive(view.row.fingerprint)):
             self.see_to(view)
@@ -55,7 +55,7 @@ class Dispatch:
         self._liveness.ensure_runner(self.identity(config), self._environ)
 
     def held_up(self, row: RunRow) -> str | None:
-        """Why this process cannot send a runner after an interrupted run."""
+        """Why this process cannot start a runner for an interrupted run."""
         config = self._files.of(row).read_request().config
         if refused := refused_keys(config, self._environ):
             return describe_refusal(refused)

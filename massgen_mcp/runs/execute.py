@@ -94,7 +94,7 @@ class RunHandle:
                 self._conductor.answer(message)
 
     async def heed(self, controls: Iterable[Control]) -> list[int]:
-        """Do what is wanted; returns the numbers of the controls that are in the run's journal now."""
+        """Carry out these controls; returns the numbers of those that are in the run's journal now."""
         done: list[int] = []
         for control in controls:
             if control.action == "admit":

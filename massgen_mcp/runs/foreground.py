@@ -47,7 +47,7 @@ from massgen_mcp.workspace.snapshot import remove_tree
 logger = logging.getLogger("massgen_mcp.run")
 
 CONTROL_INTERVAL = 5.0
-"""Seconds after which it is looked at what is wanted of the run, even if nobody said that there is something."""
+"""Seconds after which the run's open controls are read, even if nobody said that there are any."""
 ADMISSION_INTERVAL = 0.1
 """Seconds between two looks whether a run that is started inside another one may begin."""
 STATUS_HEARTBEAT = 2.0

@@ -250,7 +250,7 @@ def following(directory: Path, name: str, run_id: str, *, milestones: bool = Fal
 
 
 def wake(directory: Path, name: str, run_id: str) -> bool:
-    """Have a host look at what is wanted of its runs, and tell the followers of this one; False if there is none that
+    """Have a host read the open controls of its runs, and tell the followers of this one; False if there is none that
     listens.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:

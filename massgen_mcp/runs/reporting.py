@@ -3,21 +3,20 @@
 Imported when there is a page to draw, never when a process starts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from massgen_mcp.config.models import ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes, LogRecord
-from massgen_mcp.page.build import Told, run_page
+from massgen_mcp.events import Changes
+from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
+from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
 from massgen_mcp.page.texts import WHOLE, Most
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import DamagedJournal, RunFiles
-
-BATCH = 2000
-"""So many records are in memory at once."""
+from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.records import whole_records
 
 FilesOf = Callable[[str], RunFiles]
 """The files of another run, by its id. Raises `MassgenError`."""
@@ -29,22 +28,30 @@ def page_of(
     """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
     nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
+    return run_page(_told(run, state), _nested(files_of), redacted=redacted, most=most)
 
-    def nested(run_id: str) -> Told | None:
-        if files_of is None:
-            return None
-        try:
-            files = files_of(run_id)
-            return _told(files, folded(_records(files)))
-        except (MassgenError, LookupError):  # it is not there any more, or cannot be read
-            return None
 
-    return run_page(_told(run, state), nested, redacted=redacted, most=most)
+def growing_page(run: RunFiles, state: RunState, files_of: FilesOf) -> GrowingPage:
+    """The page of a run that is looked at while it goes on."""
+    return GrowingPage(_told(run, state), _nested(files_of))
 
 
 def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
     """Raises `MassgenError` store_unavailable, `OSError`."""
     run.write_report(report(page_of(run, state, files_of)))
+
+
+def _nested(files_of: FilesOf | None) -> NestedRuns:
+    def nested(run_id: str) -> Told | None:
+        if files_of is None:
+            return None
+        try:
+            files = files_of(run_id)
+            return _told(files, folded(whole_records(files)))
+        except (MassgenError, LookupError):  # it is not there any more, or cannot be read
+            return None
+
+    return nested
 
 
 def _told(run: RunFiles, state: RunState) -> Told:
@@ -56,14 +63,4 @@ def _told(run: RunFiles, state: RunState) -> Told:
     policy: ChecksPolicy = "informative"
     with suppress(MassgenError):
         policy = run.read_request().config.orchestrator.checks_policy
-    return Told(state, _records(run), patch_of, policy)
-
-
-def _records(run: RunFiles) -> Iterator[LogRecord]:
-    """The whole ones before a damage, if there is one."""
-    reader = run.event_log.follow(text=False)
-    try:
-        while records := reader.read(BATCH):
-            yield from records
-    except DamagedJournal as damage:
-        yield from damage.intact
+    return Told(state, whole_records(run), patch_of, policy)

@@ -1,7 +1,7 @@
 """The runner: a detached process that executes many runs at once, outlives whoever started it, and leaves when idle.
 
 One per fingerprint of credentials (see `runner_endpoint`). It takes queued runs from the store, executes each as a
-task, and does what is wanted of them. `python -m massgen_mcp.runs.runner FINGERPRINT LOCK`, where LOCK is the inherited
+task, and carries out their controls. `python -m massgen_mcp.runs.runner FINGERPRINT LOCK`, where LOCK is the inherited
 descriptor of the lock that says that it is starting.
 """
 

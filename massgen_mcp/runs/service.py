@@ -4,7 +4,8 @@ Holds no run state: everything is read from the store and the journals, so any p
 know MCP, command lines or models.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
 from massgen_mcp.nearest import nearest
@@ -22,7 +24,8 @@ from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.applying import Application, apply_run
-from massgen_mcp.runs.checks import check_action, checked_raise
+from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
+from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
@@ -37,10 +40,14 @@ from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
 from massgen_mcp.runs.starting import Within, enqueue
 from massgen_mcp.runs.within import ask_to_admit, config_within, enclosing
+from massgen_mcp.statistics.marks import Mark, Verdict
+from massgen_mcp.statistics.sums import Statistics, statistics_of
+from massgen_mcp.statistics.wanted import Wanted
 from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
     from massgen_mcp.page.data import RunPage
+    from massgen_mcp.page.growing import GrowingPage
     from massgen_mcp.page.texts import Most
 
 Until = Literal["terminal", "phase", "change"]
@@ -49,6 +56,8 @@ LOOK_SECONDS = (0.25, 1.0)
 """How often a call that nobody tells news looks at its run: at first, and at most."""
 SAFETY_SECONDS = 30.0
 """After so long a waiting call looks at its run even if it was told nothing."""
+SEARCHED_AT_ONCE = 500
+"""So many rows are read at once where most of them may not be wanted."""
 NEAREST_OF = 1000
 """Runs among which one is looked for whose id was mistyped."""
 WATCHES = 128
@@ -126,7 +135,7 @@ class RunService:
         return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
-        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run, with
+        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with
         the nearest one.
         """
         if not is_unicode(beginning):
@@ -296,6 +305,48 @@ class RunService:
 
         return await anyio.to_thread.run_sync(made)
 
+    async def pages(self, run_id: str) -> AsyncGenerator["RunPage"]:
+        """The page of the run as it is now, with what agents are writing, and again whenever there is something new,
+        until the run has ended or waits for somebody other than its caller. What happens between two pages is read
+        once, so whoever takes his time gets fewer pages. Raises as `look`, and `MassgenError` run_damaged.
+        """
+        from massgen_mcp.runs.reporting import growing_page  # no server starts with it
+
+        page: GrowingPage | None = None
+        async with aclosing(self.follow(run_id, past_questions=True)) as news:
+            async for view, records in news:
+                page = page or growing_page(view.directory, view.snapshot, self._files_of)
+                yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
+
+    async def statistics(self, wanted: Wanted) -> Statistics:
+        """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
+
+        def counted() -> Statistics:
+            runs, unread = counted_runs(self._engine, since=wanted.since, config=wanted.config)
+            return statistics_of([run for run in runs if wanted.fits(run)], filters=wanted.told, unread=unread)
+
+        return await anyio.to_thread.run_sync(counted)
+
+    async def mark(self, run_id: str, verdict: Verdict | None, *, agent: str | None = None, note: str = "") -> None:
+        """Note that the answer of a run, or what one of its agents said, proved right or wrong; None: nothing any more.
+        It is no event of the run, and stays, without the note, when the run's results are gone.
+
+        Raises `MassgenError` unknown_run, not_finished, invalid_arguments, disk_full, store_unavailable.
+        """
+
+        def marked() -> None:
+            row = self._watches.of(run_id).row()
+            runs, _ = counted_runs(self._engine, run_id=row.run_id)
+            check_mark(row, runs[0] if runs else None, agent, note)
+            backends: list[BackendConfig] = []
+            with suppress(MassgenError):  # it has expired
+                backends = [one.backend for one in self._files.of(row).read_request().config.agents]
+            kept = redactor_for(self._environ, backends).text(note)
+            mark = None if verdict is None else Mark(verdict=verdict, note=kept, at=time.time())
+            self._store.mark(row.run_id, agent or "", mark)
+
+        await anyio.to_thread.run_sync(marked)
+
     async def recent(
         self,
         *,
@@ -304,9 +355,11 @@ class RunService:
         since: float | None = None,
         before: int | None = None,
         limit: int,
+        keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
-        the epoch; `before`: the number of the last row of the page before. Raises `MassgenError` invalid_arguments.
+        the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it is true.
+        Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
             check_text("session_id", session_id)
@@ -315,10 +368,11 @@ class RunService:
 
         def rows() -> list[RunView]:
             views, last = list[RunView](), before
+            at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
             while len(views) < limit and (
-                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=limit)
+                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
             ):
-                seen = map(self._look_or_row, found)
+                seen = map(self._look_or_row, found if keep is None else filter(keep, found))
                 views += [view for view in seen if known != "running" or view.state == state]
                 last = found[-1].number
             return views[:limit]

@@ -7,7 +7,7 @@ of such runs would wait for ever: a nested run works in the place of the run tha
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from massgen_mcp.runs.database import SCHEMA_VERSION, Database, examine
 from massgen_mcp.runs.engine.rows import (
     Added,
     Control,
+    EndedRow,
     Kept,
     NewRun,
     RunRow,
@@ -29,6 +30,8 @@ from massgen_mcp.runs.engine.rows import (
     unknown_run,
 )
 from massgen_mcp.runs.fair_queue import QueueDepth, allocate
+from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, digest_of
+from massgen_mcp.statistics.marks import Mark
 
 QUESTION_PREVIEW = 200
 
@@ -202,6 +205,43 @@ class Store:
             )
             db.execute("DELETE FROM controls WHERE run_id = ?", (run_id,))
             self._cancel_nested(db, run_id)
+            _keep_digests(db, {_existing(db, run_id).number: digest_of(end)})
+
+    def ended(
+        self, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+    ) -> list[EndedRow]:
+        digest = f"(SELECT digest FROM digests WHERE number = runs.number AND version = {DIGEST_VERSION:d})"
+        query = (
+            f"SELECT {_COLUMNS}, {digest} FROM runs WHERE {_among('state', _ENDED)}"
+            " AND CASE WHEN ? IS NULL THEN parent IS NULL ELSE run_id = ? END"
+            " AND (? IS NULL OR created >= ?) AND (? IS NULL OR config = ?) ORDER BY number"
+        )
+        with self._database.reading() as db:
+            rows = db.execute(query, (*_ENDED, run_id, run_id, since, since, config, config)).fetchall()
+            marks: dict[int, dict[str, Mark]] = {}
+            for number, agent, verdict, note, at in db.execute("SELECT number, agent, verdict, note, at FROM marks"):
+                marks.setdefault(number, {})[agent] = Mark(verdict=verdict, note=note, at=at)
+        return [
+            EndedRow(
+                row := _row(values),
+                told is not None,
+                None if told in (None, "") else RunDigest.model_validate_json(told),
+                marks.get(row.number, {}),
+            )
+            for *values, told in rows
+        ]
+
+    def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
+        with self._database.transaction() as db:
+            _keep_digests(db, digests)
+
+    def mark(self, run_id: str, agent: str, mark: Mark | None) -> None:
+        with self._database.transaction() as db:
+            number = _existing(db, run_id).number
+            db.execute("DELETE FROM marks WHERE number = ? AND agent = ?", (number, agent))
+            if mark is not None:
+                values = (number, agent, mark.verdict, mark.note, mark.at)
+                db.execute("INSERT INTO marks (number, agent, verdict, note, at) VALUES (?, ?, ?, ?, ?)", values)
 
     def admit(self, run_id: str) -> None:
         with self._database.transaction() as db:
@@ -302,6 +342,7 @@ class Store:
                     "UPDATE runs SET question = '', config = '', idempotency_key = NULL WHERE number = ? AND kept = ?"
                 )
                 db.execute(forget, (row.number, kept))
+                db.execute("UPDATE marks SET note = '' WHERE number = ?", (row.number,))
             return found.rowcount == 1
 
     def clock(self) -> tuple[float, float, str, float] | None:
@@ -444,6 +485,11 @@ def _insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
     db.execute(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({places})", tuple(columns.values()))
 
 
+def _keep_digests(db: sqlite3.Connection, digests: Mapping[int, RunDigest | None]) -> None:
+    rows = [(number, DIGEST_VERSION, digest.model_dump_json() if digest else "") for number, digest in digests.items()]
+    db.executemany("INSERT OR REPLACE INTO digests (number, version, digest) VALUES (?, ?, ?)", rows)
+
+
 def _interrupt(db: sqlite3.Connection, condition: str, *values: object) -> list[str]:
     """Mark these runs as interrupted now; `values` are ?2, ?3, ... Returns their ids."""
     query = f"UPDATE runs SET state = 'interrupted', ended = ?1 WHERE {condition} RETURNING run_id"
@@ -473,5 +519,5 @@ def _among(column: str, values: Collection[str]) -> str:
     return f"{column} IN ({', '.join('?' * len(values))})"
 
 
-def _row(values: tuple[object, ...]) -> RunRow:
+def _row(values: Sequence[object]) -> RunRow:
     return RunRow(*values)  # pyright: ignore[reportArgumentType] - the schema holds the types

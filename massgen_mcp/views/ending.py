@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.events import RunFailed
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
@@ -57,15 +56,10 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
 
 def _helps(run: RunState) -> list[str]:
     """What helps against the failures, each once."""
-    helps = [remedy(gone.reason, _keys(run.agents[gone.agent].info.backend)) for gone in run.dropped]
+    helps = [remedy(gone.reason) for gone in run.dropped]
     if isinstance(run.end, RunFailed) and run.end.reason not in {gone.reason for gone in run.dropped}:
         helps.append(remedy(run.end.reason))
     return list(dict.fromkeys(helps))
-
-
-def _keys(backend: str) -> tuple[str, ...]:
-    """The variables that may hold the key for this type of backend."""
-    return next((row.key_variables for row in PROVIDERS if backend in (row.type, *row.aliases)), ())
 
 
 def _next_step(run: RunState) -> str:

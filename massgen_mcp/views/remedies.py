@@ -1,18 +1,15 @@
 """What a person can do about an agent or a run that failed: the setting or the command that changes it. Pure."""
 
-from collections.abc import Sequence
 from typing import assert_never
 
 from massgen_mcp.errors import DropReason, FailureReason
 
 
-def remedy(reason: FailureReason | DropReason, keys: Sequence[str] = ()) -> str:  # noqa: C901 - one case per reason, nothing else
-    """One sentence. `keys`: variables that may hold the key of whoever failed."""
+def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case per reason, nothing else
+    """One sentence."""
     match reason:
-        case "auth" if keys:
-            return f"Set {' or '.join(keys)} to a key that is right; `massgen-mcp doctor` shows which are set."
         case "auth":
-            return "Set the right key; `massgen-mcp doctor` names the variable of each provider."
+            return "Set the right key; `massgen-mcp doctor` shows which variables are set."
         case "quota_exhausted":
             return "Add credit at the provider, or ask other models with --models."
         case "rate_limited":
@@ -21,7 +18,9 @@ def remedy(reason: FailureReason | DropReason, keys: Sequence[str] = ()) -> str:
             return "Correct `model` in the config or --models; `massgen-mcp doctor` lists what local servers have."
         case "unreachable":
             return "Start the server or correct `base_url`; `massgen-mcp doctor` tries the local ones."
-        case "tools_unsupported" | "context_too_small":
+        case "tools_unsupported":
+            return "Ask another model with --models, or start the server with tool calls."
+        case "context_too_small":
             return "Ask another model with --models, or start the server with a larger context."
         case "timeout":
             return "Raise `timeout_settings` in the config."

@@ -38,8 +38,3 @@ def test_the_page_names_everything_public() -> None:
     assert sorted(name for name in names if not name.startswith("_") and name not in told) == []
     assert set(TEMPLATES) <= told
     assert MessageTemplates.__name__ in told
-
-
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)]+)\)", PAGE))))
-def test_its_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / "docs" / target).exists()

@@ -5,7 +5,6 @@ import inspect
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 from importlib.metadata import requires
@@ -18,7 +17,6 @@ import yaml
 import massgen_mcp as massgen
 from tests.api.blocks import BLOCKS, Place
 from tests.api.double import FINAL, REASON
-from tests.harness import ROOT
 from tests.wire_double import Aimock
 
 # The guide's models are of 2025, and Anthropic's SDK says so.
@@ -265,9 +263,3 @@ def test_no_block_escapes_these_tests() -> None:
     source = Path(__file__).read_text()
     mentioned = {number for number in BLOCKS if f"block({number})" in source}
     assert mentioned | {3, 9, 23, 24} == set(BLOCKS) == set(range(1, 28))
-
-
-def test_the_list_in_the_documentation_is_up_to_date() -> None:
-    script = runpy.run_path(str(ROOT / "docs" / "python_blocks.py"))
-    page = script["PAGE"].read_text(encoding="utf-8")
-    assert page == script["with_list"](page), "run `python docs/python_blocks.py`"

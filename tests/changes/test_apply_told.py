@@ -1,15 +1,16 @@
-"""What every door tells of an apply: what was cut off before, what is left out, what cannot be done, and who decides."""
+"""What every door tells of an apply: what was cut off before, what is left out, what was refused, and who decides."""
 
 import os
 import pty
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import massgen_mcp as massgen
-from massgen_mcp.changes.intent import Intent, Part, write_intent
+from massgen_mcp.changes.intent import Intent, Part, Phase, write_intent
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.runs.applying import Application
 from massgen_mcp.server import results
@@ -24,11 +25,11 @@ __all__ = ["home"]
 CUT_OFF = "An earlier apply of run-earlier was cut off: it had not happened completely; it was taken back."
 
 
-def cut_off(home: TempHome, directory: Path) -> None:
-    """What an apply of another run leaves that was killed before it changed anything."""
+def cut_off(home: TempHome, directory: Path, phase: Phase = "staging", **told: Any) -> None:
+    """What an apply of another run leaves that was killed before it changed anything, or later."""
     (home.path / "applying").mkdir(mode=0o700, parents=True, exist_ok=True)
-    intent = Intent((Part("other", str(directory), (), staging=".massgen-apply-x"),), {"run_id": "run-earlier"})
-    write_intent(home.path / "applying" / "x.json", intent)
+    part = Part("other", str(directory), (), staging=".massgen-apply-x")
+    write_intent(home.path / "applying" / "x.json", Intent((part,), {"run_id": "run-earlier", **told}, phase))
 
 
 async def test_what_was_cut_off_before_is_told_whatever_this_call_comes_to(
@@ -75,6 +76,10 @@ async def test_nothing_is_changed_where_it_cannot_be_written_down(home: TempHome
         for dry_run in (True, False):
             assert (await expect_error(client, "apply_result", run_id=run_id, dry_run=dry_run))[0] == "run_damaged"
             assert repository.fingerprint() == before
+        done = {"id": "x", "time": 0.0, "before": "", "after": ""}
+        cut_off(home, repository.path, "done", changes=str(record.parent), record=done, undo=False)
+        told = (await expect_error(client, "apply_result", run_id=run_id))[1]
+        assert "An earlier apply of run-earlier was cut off: it had happened; it is cleaned up." in told
         record.unlink()
         assert (await call(client, "apply_result", run_id=run_id, dry_run=False))["status"] == "applied"
 
@@ -117,7 +122,9 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
 def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     path = "p/" + "x" * 4000
-    settled = Settled(Intent((), {"run_id": "run-earlier"}, "done"), tuple(f"{path}{n}" for n in range(1000)))
+    settled = Settled(
+        Intent((), {"run_id": "run-earlier"}, "done"), Path("record"), tuple(f"{path}{n}" for n in range(1000))
+    )
     reply = results.applied("run-x", Application("clean", left_out=(b"x" * 300,) * 100_000, settled=(settled,) * 1000))
     assert reply.size <= results.MAX_BYTES
     assert reply.left_out

@@ -212,8 +212,8 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
 async def test_a_server_that_does_not_say_in_time_which_models_it_has_keeps_no_run_from_beginning(
     home: TempHome,
 ) -> None:
-    silence = Flow(lambda: [], silence_seconds=3600)
-    async with answering(lambda *_: silence) as server:
+    silence = Flow(list[bytes], silence_seconds=3600)
+    async with answering(lambda _seen, _number: silence) as server:
         backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1", "model": "m"}
         config = home.config("silent", {"id": "a", "backend": backend})
         async with home.client() as client:

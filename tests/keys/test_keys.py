@@ -141,6 +141,18 @@ async def test_an_operators_address_with_credentials_is_refused_by_the_variables
     assert not home.path.exists()
 
 
+@pytest.mark.parametrize("address", ["localhost:9", "ftp://host/v1", "sk-a-key-in-the-wrong-variable"])
+async def test_what_is_no_address_is_refused_by_the_variables_name_before_anything_starts(
+    address: str, home: TempHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with pytest.raises(MassgenError, match=r"OPENAI_BASE_URL holds no address: .* such as https://") as caught:
+        await massgen_mcp.run("q", model="openai/some-model")
+    assert address not in str(caught.value)
+    assert not home.path.exists()
+
+
 def test_an_address_with_other_parameters_is_no_credential() -> None:
     address = "https://host.example/v1?api-version=2024-10-21&region=eu"
     config = config_from_data({"agents": [lone(address)]}, "test")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import massgen_mcp
+from massgen_mcp.cli.exits import EXIT_FAILED, EXIT_USAGE
 from massgen_mcp.config.acceptances import PAIRS_VARIABLE
 from massgen_mcp.errors import MassgenError
-from tests.cli.codes import USAGE
 from tests.harness import call, expect_error
 from tests.request.scene import FOREIGN, SECRETS, Scene, agent, at_terminal, sly, tools
 
@@ -213,8 +213,8 @@ def test_the_verb_accepts_lists_and_forgets(place: Scene) -> None:
     assert place.verb("trust", "--forget", str(place.found))[0] == 1
     assert json.loads(place.verb("trust", "--list", "--json")[1]) == {"accepted": []}
     for wrong in ([], ["x", "--list"]):
-        assert place.verb("trust", *wrong)[0] == USAGE
-    assert place.verb("trust", "nowhere.yaml")[0] == 1
+        assert place.verb("trust", *wrong)[0] == EXIT_USAGE
+    assert place.verb("trust", "nowhere.yaml")[0] == EXIT_FAILED
 
 
 def test_trust_on_the_command_line_remembers_and_a_digest_does_not(place: Scene) -> None:

@@ -101,6 +101,8 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
     match given.verb:
         case "apply" if given.undo and (given.branch is not None or given.paths):
             parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "mark" if given.verdict is None and not given.undo:
+            parser.error("mark needs right or wrong, or --undo")
         case "prune" if given.run_ids and given.older_than is not None:
             parser.error("--older-than is for runs that are not named; it does not go with ID")
         case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
@@ -167,6 +169,24 @@ def make_parser() -> Parser:
     report.add_argument(
         "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
     )
+    web = verb("web", "show runs in a browser of this machine: look at them, start, steer and apply them")
+    web.add_argument(
+        "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
+    )
+    web.add_argument("--open", action="store_true", help="open it in the browser")
+    mark = about_run("mark", "note that a run's answer proved right or wrong, for the statistics")
+    mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
+    mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
+    mark.add_argument("--note", metavar="TEXT", default="", help="why")
+    mark.add_argument("--undo", action="store_true", help="take back what was noted")
+    stats = verb("stats", "tell what all ended runs come to: outcomes, money, wins and agreement of models")
+    stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
+    stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
+    stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
+    stats.add_argument("--model", metavar="MODEL", help="only runs in which this model took part")
+    meant = "write them as a page, to FILE or into the state directory, and name it"
+    stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
+    stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
@@ -238,6 +258,10 @@ def _variable(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise argparse.ArgumentTypeError("expected the name of a variable, never its value")
     return text
+
+
+def _models(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
 
 
 def _positive(text: str) -> int:

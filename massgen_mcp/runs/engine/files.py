@@ -114,7 +114,7 @@ class FileStore(Protocol):
     def of(self, row: RunRow | WorkRow) -> RunFiles: ...
 
     def making(self) -> AbstractContextManager[None]:
-        """Held while a run's files are there and its row is not: what is found then without a row is no leftover."""
+        """Held while a new run has files and no row yet. As long as it is held, no files without a row are deleted."""
         ...
 
     def pruning(self) -> AbstractContextManager[None]:

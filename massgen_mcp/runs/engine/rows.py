@@ -1,4 +1,4 @@
-"""What is known of a run beside its events: its row in the store, its request, and what is wanted of it."""
+"""What is known of a run beside its events: its row in the store, its request, and its controls."""
 
 import secrets
 from base64 import b32encode
@@ -9,6 +9,8 @@ from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Outcome
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.marks import Mark
 
 Action = Literal["cancel", "finish_now", "steer", "answer", "raise_budget"]
 """What can be asked of a run that is queued or goes on."""
@@ -84,9 +86,21 @@ class WorkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedRow:
+    """A run that has ended, as statistics see it. `digested`: its record was read; `digest` is None if it was not, or
+    if the run was never begun. `marks`: as in `CountedRun`.
+    """
+
+    row: RunRow
+    digested: bool
+    digest: RunDigest | None
+    marks: dict[str, Mark]
+
+
+@dataclass(frozen=True, slots=True)
 class Control:
-    """Something that is wanted of a run; `number` tells it from every other one. The `message` of `admit` is the id of
-    the run that is to begin.
+    """A request to act on a run, such as to cancel it; `number` is unique. The `message` of `admit` is the id of the
+    run that is to begin.
     """
 
     number: int

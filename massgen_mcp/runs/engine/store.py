@@ -7,11 +7,13 @@ from typing import Protocol
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import RunStatus
-from massgen_mcp.runs.engine.rows import Added, Control, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.runs.engine.rows import Added, Control, EndedRow, Kept, NewRun, RunRow, Wish, WorkRow
+from massgen_mcp.statistics.digest import RunDigest
+from massgen_mcp.statistics.marks import Mark
 
 
 class RunStore(Protocol):
-    """Which runs exist, whose they are, what is wanted of them, who is next.
+    """The rows of all runs: state, credentials, open controls, and the order of the queue.
 
     A row's state is an index over the run's event log. Every write is durable before the call returns, and safe among
     many processes. Methods may be called from any thread. All raise `MassgenError` disk_full or store_unavailable.
@@ -119,6 +121,24 @@ class RunStore(Protocol):
         """
         ...
 
+    def ended(
+        self, *, since: float | None = None, config: str | None = None, run_id: str | None = None
+    ) -> list[EndedRow]:
+        """Runs that have ended and that are not nested in others, oldest first, expired ones included. `since`: started
+        then or later; `config`: with a team from there; `run_id`: this run alone, nested or not.
+        """
+        ...
+
+    def keep_digests(self, digests: Mapping[int, RunDigest | None]) -> None:
+        """What was read of the records of ended runs, by number; None: nothing is left of it. `end` does it, too."""
+        ...
+
+    def mark(self, run_id: str, agent: str, mark: Mark | None) -> None:
+        """What the user says of an agent, by its id, or, with an empty one, of the run's answer; None: nothing more. It
+        outlives the run's results, without its note.
+        """
+        ...
+
     def interrupt(self, fingerprint: str, *, of_runner: str | None = None) -> list[str]:
         """Mark the running runs of lost runners, or of this one that was lost. Returns their ids."""
         ...
@@ -136,7 +156,7 @@ class RunStore(Protocol):
         ...
 
     def controls(self, run_ids: list[str]) -> list[Control]:
-        """What is wanted of these runs, oldest first. It stays wanted until it is `done`, or the run ends."""
+        """The open controls of these runs, oldest first. One stays open until it is `done`, or the run ends."""
         ...
 
     def done(self, numbers: list[int]) -> None:
@@ -166,7 +186,7 @@ class RunStore(Protocol):
         ...
 
     def keep(self, row: RunRow, kept: Kept) -> bool:
-        """Say what is kept of a run from now on; False if it goes on meanwhile, or somebody was faster.
+        """Change what is kept of a run. False, and no change, if it goes on again or another process has changed it.
 
         The idempotency key of an expired run is free again.
         """

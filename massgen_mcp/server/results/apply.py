@@ -57,6 +57,7 @@ class Applied(Reply):
     left_out: list[str] | None = None
     """Files that the run changed in directories that it was given to read only."""
     more_left_out: int | None = None
+    """How many further ones there are."""
     note: str | None = None
     """What became of an earlier apply that was cut off."""
     next_step: str

@@ -17,7 +17,6 @@ from massgen_mcp.server.build import build_server
 from massgen_mcp.server.log import start_log
 from massgen_mcp.server.start_snapshot import keep_snapshot
 
-
 LOOK_SECONDS = 1.0
 """So long `start_run` looks at most whether there are such models, imports and other callers included."""
 

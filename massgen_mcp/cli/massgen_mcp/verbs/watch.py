@@ -18,6 +18,7 @@ from massgen_mcp.views.log_text import log_line
 
 
 async def run(options: argparse.Namespace) -> int:
+    code = EXIT_OK
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_leave_in_order)
         code = await _watch(options)

@@ -1,0 +1,589 @@
+"""Writes docs/troubleshooting.md: what a person sees, why, and what to do.
+
+Every message stands in the code as it stands here, with `…` for what differs each time; one that does not is an error,
+so the page cannot go stale. What to do about reasons and codes is said by the code itself and by `docs.error_codes`.
+"""
+
+import ast
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from docs.error_codes import codes_table
+from docs.markdown import WRITTEN, table
+from massgen_mcp.cli.massgen.options import MANUAL as MANUAL_OF_MASSGEN
+from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS
+from massgen_mcp.cli.massgen_mcp.options import MANUAL as MANUAL_OF_VERBS
+from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.views.remedies import remedy
+
+PACKAGE = Path(__file__).parent.parent / "massgen_mcp"
+
+HEAD = f"""\
+# Troubleshooting
+
+{WRITTEN}
+What you may see when something goes wrong, why, and what to do. `…` stands for what differs each time.
+
+`massgen-mcp doctor` looks at keys, model servers, agent programs, the sandbox, clients and the state directory at once,
+and says for each finding what to do. `--debug` of `massgen` shows more of one run, and `massgen.log` in its directory
+has what happened, line by line.
+"""
+
+
+class Entry(NamedTuple):
+    seen: str
+    why: str
+    to_do: str
+
+
+GROUPS: Mapping[str, tuple[Entry, ...]] = {
+    "No team, no key": (
+        Entry(
+            "no team to start with: no key of a provider is set, …",
+            "Nothing was named, no config was found, no key is set and no model server answered.",
+            "Set a key in the environment that starts the program, start a model server, or write a config with "
+            "`massgen --init` ([default teams](default-teams.md)).",
+        ),
+        Entry(
+            "agent '…' needs …",
+            "The variable with its key is not set where the program runs.",
+            "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
+        ),
+        Entry(
+            "… holds no usable key: …",
+            "The value has a line break, white space, quotation marks, or is a placeholder.",
+            "Set it again, without them ([keys](keys.md)).",
+        ),
+        Entry(
+            "these keys may not go there: …",
+            "A config sends a key to a host that is not its provider's.",
+            "Correct `base_url`, or accept the pair with `massgen-mcp trust CONFIG` ([trust](trust.md)).",
+        ),
+        Entry(
+            "…: an address must not hold a user name, a password or a key, …",
+            "An address in the environment has credentials in it, and addresses are shown.",
+            "Put the key into its own variable.",
+        ),
+        Entry(
+            "model …: its provider is not clear from the name; …",
+            "Only some names tell their provider.",
+            "Write `PROVIDER/MODEL`.",
+        ),
+        Entry(
+            "claude_code is not logged in: …",
+            "The Claude Code CLI has neither key nor token here.",
+            "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
+        ),
+        Entry("ag2 needs an extra: …", "The AG2 framework is not installed.", "Install the extra that it names."),
+    ),
+    "A config is refused": (
+        Entry(
+            "unknown key; …",
+            "A key that nobody knows; perhaps a slip of the pen.",
+            "Take the one that it suggests, or look into the [reference](config.md).",
+        ),
+        Entry("required key is missing", "A key has no default.", "Add it ([reference](config.md))."),
+        Entry("unknown type; …", "There is no such `type` of a backend.", "Take one that it lists."),
+        Entry(
+            "write api_key_env: NAME; keys never belong in a file",
+            "A key stands in the config.",
+            "Put it into a variable of the environment, and the variable's name here.",
+        ),
+        Entry(
+            "duplicate key …; it is already on line …",
+            "YAML would take the last one silently.",
+            "Leave one of them out.",
+        ),
+        Entry(
+            "aliases (*name) are not supported; write the value out",
+            "Aliases can make a small file huge.",
+            "Write the value where it is needed.",
+        ),
+        Entry(
+            "no such file or directory, or it may not be read",
+            "A path of the config is not there. Relative ones begin at the project's directory.",
+            "Correct it.",
+        ),
+        Entry("agent ids must be distinct; …", "Two agents have one id.", "Give each its own."),
+        Entry(
+            "memory and plans are files, but exclude_file_operation_mcps is true for …",
+            "Two settings contradict each other.",
+            "Leave one of them out.",
+        ),
+        Entry(
+            "commands run in the agents' workspaces, but enable_filesystem is false",
+            "Commands need a workspace.",
+            "Leave `enable_filesystem: false` out, or the commands.",
+        ),
+        Entry(
+            "…: … does not offer this at …; it has …",
+            "A native tool that the provider does not have there.",
+            "Leave the flag out, or take another provider ([backends](backends.md)).",
+        ),
+        Entry("no example …; …", "There is no packaged config of this name.", "`massgen-mcp configs` lists them."),
+    ),
+    "A config needs your consent": (
+        Entry(
+            "came with this directory, and nobody accepted what it asks for",
+            "The directory's own config asks for what could harm: it came from whoever wrote the directory.",
+            "Read what it asks for, then `massgen-mcp trust PATH`, or `--trust` ([trust](trust.md)).",
+        ),
+        Entry(
+            "… came with this directory and reaches out of it; nothing was started. …",
+            "It names paths outside of its directory. Nobody can accept that for a config that was found.",
+            "If you mean it, name the config yourself with `--config`.",
+        ),
+        Entry(
+            "reaches more than the paths that this call names in context_paths, and nobody accepted that",
+            "An agent named this config over MCP, and it reads or writes more than the call did.",
+            "Name the paths in the call, or accept the config with `massgen-mcp trust PATH`.",
+        ),
+    ),
+    "At the command line": (
+        Entry(
+            "--config names a team of its own; it does not go with --model, --models or --backend",
+            "Two teams are named.",
+            "Name one.",
+        ),
+        Entry(
+            "--num-agents goes with --model, --models or --backend; a config names its own agents",
+            "The config says how many there are.",
+            "Leave the option out, or change the config.",
+        ),
+        Entry("--automation needs a QUESTION", "Programs hold no conversation.", "Add the question, or `-`."),
+        Entry("the question is empty", "There is nothing to ask.", "Write a question, or pipe one in with `-`."),
+        Entry(
+            "the question has … characters, at most … are allowed; …",
+            "It is too long for every agent to read.",
+            "Put large material into files, and name them in `context_paths`.",
+        ),
+        Entry(
+            "the question on standard input is not valid UTF-8",
+            "What is piped in is no text, or text of another encoding.",
+            "Convert it (`iconv -t utf-8`).",
+        ),
+        Entry("--init needs a terminal; …", "It asks a person.", "Write a config by hand, or copy a ready one."),
+        Entry("no editor found; set EDITOR, …", "Nothing says which editor to start.", "Set `EDITOR`."),
+        Entry("no run of this directory is interrupted", "`--resume` found nothing to go on with.", "Name its id."),
+        Entry(
+            "run … is …; only an interrupted run can be continued",
+            "The run goes on, or has ended.",
+            "`massgen-mcp watch ID` follows one that goes on; start a new one otherwise.",
+        ),
+        Entry(
+            "several runs begin with …; write more of the id",
+            "A shortened id has to fit one run only.",
+            "Write more of it; `massgen-mcp runs` lists them.",
+        ),
+        Entry(
+            "there is no run …; list_runs shows the known ones",
+            "It belongs to another state directory or user, or was never acknowledged.",
+            "`massgen-mcp runs`; check `MASSGEN_MCP_HOME`.",
+        ),
+    ),
+    "When an agent fails": (
+        Entry(
+            "… answered …: …",
+            "The provider refused the call. The number is an HTTP status: 401 and 403 are about the key, 402 about "
+            "credit, 404 about the model or the address, 429 says too many calls, 5xx are its own faults.",
+            "What the reason [below](#why-an-agent-was-dropped) says; mind the provider's region with 401.",
+        ),
+        Entry(
+            "…; it has no model …, or base_url is wrong: …",
+            "The name of the model, or the address.",
+            "Correct `model` or `base_url`.",
+        ),
+        Entry(
+            "… answered with … instead of an event stream; is base_url right?",
+            "Something else than a model's API is at this address, such as a login page or a proxy.",
+            "Correct `base_url`; often `/v1` is missing.",
+        ),
+        Entry(
+            "… answered …: redirects are not followed; correct base_url",
+            "A key is not carried on to another address.",
+            "Write the address that it redirects to.",
+        ),
+        Entry(
+            "… ended the reply before the model did",
+            "The connection, or the model server, broke off in the middle. It is tried again.",
+            "If it comes often: look at the server's log and memory.",
+        ),
+        Entry(
+            "…; check that it runs, and base_url",
+            "Nobody answers at the address.",
+            "Start the server, or correct the address.",
+        ),
+        Entry(
+            "…; start the server with a larger context …",
+            "Question, answers and files do not fit into the model.",
+            "As it says; or fewer agents, or shorter files.",
+        ),
+        Entry(
+            "…; take another model, or start the server with tool calls",
+            "The server refuses tools, and did not take the other ways either.",
+            "As it says ([local models](local-models.md)).",
+        ),
+        Entry(
+            "…; raise call_timeout_seconds in timeout_settings",
+            "One call took too long; large models that are just being loaded do.",
+            "Raise it.",
+        ),
+        Entry(
+            "circuit open: … failed … times in a row and is tried again …; last failure: …",
+            "So many calls failed that no others are sent for a while.",
+            "Mend the cause that it names; it is tried again by itself.",
+        ),
+        Entry(
+            "no accepted action in … attempts in a row",
+            "The model neither answers nor votes in a form that can be read.",
+            "Take another model; `max_enforcement_retries` allows it more tries.",
+        ),
+        Entry(
+            "no accepted action in … steps (max_steps_per_round)",
+            "The agent used its tools so long that it came to nothing.",
+            "Raise the setting, or ask a smaller question.",
+        ),
+        Entry(
+            "the final answer was cut off at the model's output limit",
+            "`max_output_tokens`, or the model's own limit.",
+            "Raise it; the winner's last answer is used meanwhile.",
+        ),
+        Entry(
+            "a further try does not fit into the budget",
+            "A call failed, and what is left of the budget is too little for another.",
+            "Raise `max_usd`.",
+        ),
+    ),
+    "Starting and steering runs": (
+        Entry(
+            "… runs are waiting already, which is the limit; …",
+            "The queue is full.",
+            "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
+        ),
+        Entry(
+            "run … of this session is …; wait for its end with wait_run, or cancel it",
+            "A conversation has one turn at a time.",
+            "Wait for it, or cancel it.",
+        ),
+        Entry(
+            "this idempotency_key was used for … request, which is run …, …; …",
+            "The key stands for another question, config or session.",
+            "Take another key.",
+        ),
+        Entry(
+            "`num_agents` needs `models`; a config names its own agents",
+            "Both were given.",
+            "Leave one of them out.",
+        ),
+        Entry("context path … …", "The path is relative, or is not there.", "Write it whole, beginning with `/`."),
+        Entry(
+            "run … is …; it hears nothing any more",
+            "It has ended, so nobody can be told anything.",
+            "Start a new run, with the same `session_id` if it is to know this one.",
+        ),
+        Entry(
+            "run … is … and asks nothing; use steer",
+            "`answer` is for a question that was asked.",
+            "Send the message with `steer`.",
+        ),
+        Entry(
+            "the run waits for its budget: use raise_budget, finish_now or cancel",
+            "It has reached `max_usd`, and `at_cap` is `ask`.",
+            "Decide with one of the three.",
+        ),
+    ),
+    "What a run changed of your files": (
+        Entry(
+            "run … has changed no files of yours",
+            "No directory was named in `context_paths`, or nothing in it was changed.",
+            "Name it, with `permission: write`.",
+        ),
+        Entry(
+            "Nothing was changed. Change these files so that they can be merged, or ….",
+            "You changed the same lines since.",
+            "Commit or move your changes, then apply again; or take other files only.",
+        ),
+        Entry(
+            "another apply is going on; try again when it has ended",
+            "Two of them at once would mix.",
+            "Try again.",
+        ),
+        Entry(
+            "the patch of run … is no longer there",
+            "The files of the run were deleted when their time was over.",
+            "Start a new run; apply sooner, or set `MASSGEN_MCP_KEEP_RESULTS_DAYS`.",
+        ),
+    ),
+    "The sandbox": (
+        Entry(
+            "no sandbox holds here (…); …",
+            "Nothing on this machine confines commands well enough, so agents get none.",
+            "Install what it names; `massgen-mcp doctor` tries it ([sandbox](commands.md)).",
+        ),
+        Entry(
+            "Agents cannot run commands: ….",
+            "The same, told at the start of a run. The run goes on without commands.",
+            "The same.",
+        ),
+        Entry(
+            "agents' commands have no container: …",
+            "The config asks for Docker, Podman or an image, and it is not to be had.",
+            "Start the daemon, or correct the name of the image.",
+        ),
+        Entry(
+            "… does not hold, so it is not used: …",
+            "`doctor` tried to break out of it and got through, or programs do not work in it.",
+            "As the line below it says.",
+        ),
+        Entry(
+            "only a container has an open network",
+            "bubblewrap, sandlock and sandbox-exec reach named hosts at most.",
+            "Name the hosts in `network`, or use `sandbox: docker`.",
+        ),
+        Entry(
+            "…: absolute paths are refused, use one relative to the workspace",
+            "An agent tried to leave its workspace. It was told so, and goes on.",
+            "Nothing; name directories that agents need in `context_paths`.",
+        ),
+        Entry(
+            "checks judge what answers change in a directory of yours; name it in context_paths, or leave checks out",
+            "There is nothing to check.",
+            "Name the directory, with or without `write`.",
+        ),
+    ),
+    "The state directory": (
+        Entry(
+            "…; free some space (`massgen-mcp prune` removes old runs)",
+            "The disk is full, or a quota is used up. Runs that go on wait.",
+            "Free some space; nothing needs a restart.",
+        ),
+        Entry(
+            "…; `massgen-mcp doctor` says which permission is missing",
+            "The directory, or a file in it, belongs to somebody else, or may only be read.",
+            "Correct the permissions, or set `MASSGEN_MCP_HOME`.",
+        ),
+        Entry(
+            "…; close other programs, or raise the limit (ulimit -n)",
+            "Too many open files.",
+            "`ulimit -n 4096` before the server is started.",
+        ),
+        Entry(
+            "the run store cannot be opened: …",
+            "`runs.sqlite3` is damaged or not readable.",
+            "Move `runs.sqlite3*` away; answers stay in `runs/*/final` ([runs](runs.md)).",
+        ),
+        Entry(
+            "… must be an absolute path, beginning with /",
+            "`MASSGEN_MCP_HOME` is relative, or begins with `~`.",
+            "Write it whole.",
+        ),
+        Entry(
+            "… was written by a newer massgen-mcp; upgrade to continue the run, which stays as it is",
+            "An earlier version is installed than the one that worked on it.",
+            "Upgrade.",
+        ),
+        Entry(
+            "the run's config.json is not what was written",
+            "The file was changed or damaged.",
+            "Start a new run; answers so far are in its directory.",
+        ),
+        Entry("cannot start a runner: …", "The background process could not be started.", "`massgen-mcp doctor`."),
+    ),
+    "Over HTTP": (
+        Entry(
+            "--host …: others can reach it, so it needs a token of yours: …",
+            "Only loopback addresses get a token that is made for them.",
+            "Give one ([over HTTP](http.md)).",
+        ),
+        Entry("cannot listen on …:…: …", "The port is taken, or needs more rights.", "Take another `--port`."),
+        Entry(
+            "--public-url: expected an https:// URL, without a query",
+            "Clients need it to be safe.",
+            "Write the address of your proxy.",
+        ),
+    ),
+}
+"""By where they come up."""
+
+CLIENT_HEAD = """
+## A client does not show the server, or its keys
+
+The words are the clients' own, so only what they mean stands here.
+
+"""
+IN_CLIENTS = (
+    Entry(
+        "the server failed to start, `ENOENT`, command not found",
+        "The client's PATH lacks the directory of `massgen-mcp`; a client that was started from a desktop rarely has "
+        "the PATH of your shell.",
+        "`massgen-mcp install CLIENT` writes the whole path into its entry.",
+    ),
+    Entry(
+        "the server is not in the list",
+        "The entry stands in the file of another scope, or the client was not started anew.",
+        "`massgen-mcp doctor` says which files know it; then see the table below.",
+    ),
+    Entry(
+        "`missing_key`, though the key is set in your shell",
+        "The client does not have the variable, because it was started elsewhere; or its entry does not pass it on.",
+        "Start it from that shell, or run `massgen-mcp install CLIENT` where the key is set.",
+    ),
+    Entry(
+        "a call is cut off after a minute",
+        "The client has a limit of its own for a call.",
+        "`wait_run` waits at most 50 s for that reason; `install` raises the limit where a client lets it.",
+    ),
+    Entry(
+        "`massgen-mcp: command not found` in a shell",
+        "The directory of the virtual environment, of `uv tool` or of `pipx` is not on PATH.",
+        "`uv tool update-shell`, `pipx ensurepath`, or activate the environment.",
+    ),
+)
+"""Not in our words."""
+AFTERWARDS_HEAD = """
+What `massgen-mcp install` leaves to you, in each client:
+
+"""
+
+REASONS_HEAD = """
+## Why an agent was dropped
+
+`degraded` of `get_result`, `error.reason` in `status.json` and the event `agent_dropped` say one of these words. The
+others go on; the agent's answers stay.
+
+"""
+ENDS_HEAD = """
+## Why a run ended
+
+`reason` of `get_result` and the event `run_failed` say one of these words. The best answer there was is kept.
+
+"""
+WHY: Mapping[FailureReason | DropReason, str] = {
+    "auth": "The provider refuses the key.",
+    "quota_exhausted": "The account at the provider has no credit left, or has reached its limit.",
+    "rate_limited": "The provider allows no more calls at the moment, and did not after all tries.",
+    "model_not_found": "The provider or server has no model of this name.",
+    "unreachable": "Nobody answers at the address.",
+    "tools_unsupported": "The server refuses tools, and the model could not do without.",
+    "context_too_small": "Question, answers and files do not fit into the model.",
+    "provider_error": "The provider failed, again and again.",
+    "bad_request": "The provider refuses the request itself.",
+    "bad_reply": "What came is nothing that the API allows, or too large.",
+    "timeout": "A call, a round or the run took too long; the message names the limit.",
+    "no_action": "The model neither answered nor voted in a form that can be read.",
+    "budget": "The next call does not fit into what is left of the budget.",
+    "internal": "A fault of this program.",
+    "no_quorum": "Too few agents were left to decide.",
+    "no_answer": "Nobody gave an answer.",
+    "sandbox_denied": "Something has to run in a sandbox, and none holds on this machine.",
+    "config_invalid": "The config cannot be carried out here.",
+    "runner_lost": "The process that worked on the run was lost too often.",
+}
+ENDS: Mapping[str, tuple[str, str]] = {
+    "timed_out": ("The run's own time limit passed.", remedy("timeout")),
+    "cancelled": ("Somebody cancelled it.", "Start a new run."),
+    "interrupted": ("Its process was lost.", remedy("runner_lost")),
+    "input_required": (
+        "It waits for a decision.",
+        "`next_step` says which call decides; `massgen-mcp answer` does, too.",
+    ),
+}
+"""States that are no failure."""
+
+CODES_HEAD = """
+## Codes of errors
+
+Every refusal begins with `ERROR CODE:`, at every door; Python has it as `code` of `MassgenError`.
+
+"""
+
+
+def page() -> str:
+    groups = [f"\n## {title}\n\n{_said(entries)}" for title, entries in GROUPS.items()]
+    installed = [[one.title, f"`massgen-mcp install {one.name}`", one.afterwards] for one in CLIENTS.values()]
+    dropped = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(DropReason)]
+    failed = [[f"`{reason}`", WHY[reason], remedy(reason)] for reason in get_args(FailureReason)]
+    others = [[f"`{state}`", why, to_do] for state, (why, to_do) in ENDS.items()]
+    return "".join(
+        [
+            *(HEAD, *groups),
+            *(CLIENT_HEAD, _table(IN_CLIENTS), AFTERWARDS_HEAD, table(["client", "command", "then"], installed)),
+            *(REASONS_HEAD, table(["reason", "meaning", "what to do"], dropped)),
+            *(ENDS_HEAD, table(["reason or state", "meaning", "what to do"], [*failed, *others])),
+            *(CODES_HEAD, codes_table(of_tools=False), _exit_codes()),
+        ]
+    )
+
+
+def _said(entries: Iterable[Entry]) -> str:
+    for entry in entries:
+        if not is_said(entry.seen):
+            raise ValueError(f"docs/troubleshooting.py: the code does not say {entry.seen!r} any more")
+    return _table(entry._replace(seen=_verbatim(entry.seen)) for entry in entries)
+
+
+def _verbatim(text: str) -> str:
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def _table(entries: Iterable[Entry]) -> str:
+    return table(["what you see", "why", "what to do"], entries)
+
+
+def _exit_codes() -> str:
+    parts = [f"\n### Of {name}\n\n{_codes_in(text)}" for name, text in _MANUALS.items()]
+    return "\n## Exit codes\n\nMore of them in [cli.md](cli.md).\n" + "".join(parts)
+
+
+_MANUALS = {"massgen": MANUAL_OF_MASSGEN, "massgen-mcp": MANUAL_OF_VERBS}
+
+
+def _codes_in(manual: str) -> str:
+    section = manual.partition("exit codes:\n")[2].partition("\n\n")[0]
+    rows = [line.split(maxsplit=1) for line in section.splitlines()]
+    return table(["code", "meaning"], rows)
+
+
+# -- what the code says -----------------------------------------------------------------------------------------------
+
+
+def is_said(message: str) -> bool:
+    """Whether some text in the code has the parts of `message`, in this order."""
+    parts = [part.strip() for part in message.split("…") if part.strip()]
+    return any(_has(text, parts) for text in _texts())
+
+
+def _has(text: str, parts: list[str]) -> bool:
+    place = 0
+    for part in parts:
+        place = text.find(part, place) + len(part)
+        if place < len(part):
+            return False
+    return True
+
+
+@cache
+def _texts() -> tuple[str, ...]:
+    """Every text in the sources of the package, docstrings excepted, with `…` for what is put in."""
+    found: list[str] = []
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings: set[ast.AST] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr):
+                docstrings.add(node.value)
+            elif node not in docstrings and (text := _text(node)):
+                found.append(text)
+    return tuple(found)
+
+
+def _text(node: ast.AST) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(str(value.value) if isinstance(value, ast.Constant) else "…" for value in values)
+        case _:
+            return ""

@@ -1,0 +1,12 @@
+"""What many runs come to, as one page that needs nothing else: see `report`."""
+
+from massgen_mcp.page.document import document
+from massgen_mcp.page.report import with_data
+from massgen_mcp.statistics.sums import Statistics
+from massgen_mcp.statistics.words import as_told
+
+
+def statistics_page(statistics: Statistics) -> bytes:
+    """The statistics as HTML, with their data in it."""
+    html = document("saved.js", style_too="statistics.css", drawing=("dom.js", "statistics.js"))
+    return with_data(html, as_told(statistics))

@@ -1,0 +1,109 @@
+"""What the statistics of many runs have to know of one: a few figures, made once from its state. Pure.
+
+Nothing that anybody wrote is in it, so it may be kept when the run's results are gone.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from massgen_mcp.errors import DropReason
+from massgen_mcp.events import Outcome
+from massgen_mcp.money.spending import Spent
+from massgen_mcp.run_state.state import RunState
+
+DIGEST_VERSION = 1
+"""Raised whenever a digest says more or something else: those of before are made anew while the run's record lasts."""
+
+
+class _Digest(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SpentDigest(_Digest):
+    """`usd` is the known part; None: calls were made, and the price of none is known."""
+
+    calls: int
+    tokens: int
+    usd: float | None
+    unpriced_calls: int
+    estimated_calls: int
+
+
+class AgentDigest(_Digest):
+    """`voted`: the camp that its vote went to in the end; `wrote`: the camp of its own last answer. See
+    `RunDigest.camp`.
+    """
+
+    id: str
+    model: str
+    answers: int
+    dropped: DropReason | None
+    voted: str | None
+    wrote: str | None
+    spent: SpentDigest
+
+
+class RunDigest(_Digest):
+    """A run that has ended. Camps are answers that say the same; a camp is called by the label of its first answer."""
+
+    seconds: float
+    attempts: int
+    outcome: Outcome | None
+    agents: tuple[AgentDigest, ...]
+    winner: str | None
+    """Id of the agent whose answer the run is completed with."""
+    camp: str | None
+    """The camp that won the vote; None where nothing was decided."""
+    first_answer: bool
+    """What won was the first answer of its author."""
+    first_ballot: bool
+    """Nobody answered again after the first ballot, and there was neither a run-off nor a further attempt."""
+    spent: SpentDigest
+    """With what nested runs spent."""
+
+
+def digest_of(run: RunState) -> RunDigest | None:
+    """None for a run that was never begun."""
+    if run.started_at is None:
+        return None
+    camps = {label: camp.answers[0] for camp in run.camps for label in camp.answers}
+    winner = run.winner
+    firsts = {agent.answers[0].label for agent in run.agents.values() if agent.answers}
+    one_answer_each = all(len(agent.answers) <= 1 for agent in run.agents.values())
+    votes = {voter: vote.label for voter, vote in {**run.votes, **run.run_off_votes}.items()}
+    return RunDigest(
+        seconds=round(run.elapsed(run.updated_at or run.started_at), 3),
+        attempts=run.attempt,
+        outcome=run.outcome,
+        agents=tuple(_agent(run, name, camps, votes.get(name)) for name in run.agents),
+        winner=run.author if run.answered_by else None,
+        camp=None if winner is None else camps.get(winner.label, winner.label),
+        first_answer=run.attempt == 1 and winner is not None and winner.label in firsts,
+        first_ballot=run.attempt == 1 and winner is not None and winner.run_off is None and one_answer_each,
+        spent=_spent(run.spent),
+    )
+
+
+def _agent(run: RunState, name: str, camps: Mapping[str, str], voted: str | None) -> AgentDigest:
+    agent = run.agents[name]
+    wrote = agent.latest_label
+    return AgentDigest(
+        id=agent.info.id,
+        model=agent.info.model,
+        answers=len(agent.answers),
+        dropped=agent.dropped.reason if agent.dropped else None,
+        voted=None if voted is None else camps.get(voted, voted),
+        wrote=None if wrote is None else camps.get(wrote, wrote),
+        spent=_spent(run.budget.spending.by_agent.get(name, Spent())),
+    )
+
+
+def _spent(spent: Spent) -> SpentDigest:
+    return SpentDigest(
+        calls=spent.calls + spent.lost_calls,
+        tokens=spent.tokens,
+        usd=spent.rounded_usd,
+        unpriced_calls=spent.unpriced_calls,
+        estimated_calls=spent.estimated_calls,
+    )

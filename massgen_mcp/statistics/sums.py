@@ -1,0 +1,322 @@
+"""What many runs come to together. Pure.
+
+A share is always told with the number that it stands on, and money of which nobody knows the amount is told as unknown.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from statistics import median
+
+from pydantic import BaseModel, ConfigDict
+
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.statistics.digest import AgentDigest, RunDigest, SpentDigest
+from massgen_mcp.statistics.marks import Mark
+
+_Z = 1.959964
+"""Of the normal distribution, for an interval of 95 %."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CountedRun(Part):
+    """A run that has ended, as the statistics count it. `config`: where its team came from; empty once it is expired.
+
+    `marks`: what the user said of it, by the id of the agent; the empty id stands for the run's own answer.
+    """
+
+    run_id: str
+    state: RunStatus
+    config: str
+    created: float
+    digest: RunDigest
+    marks: dict[str, Mark]
+
+
+class Share(Part):
+    """`count` of `of`, and between which shares it lies in truth with 95 % (Wilson); None where there is nothing."""
+
+    count: int
+    of: int
+    low: float | None
+    high: float | None
+
+
+class Money(Part):
+    """`usd`: what is known, None where nothing is. `unknown`: how many runs made calls that nobody knows a price of;
+    `estimated`: how many made calls at prices that are estimates.
+    """
+
+    usd: float | None
+    unknown: int
+    estimated: int
+
+
+class Figures(Part):
+    """Of some runs. `seconds`: of all together."""
+
+    runs: int
+    states: dict[str, int]
+    outcomes: dict[str, int]
+    """How good the agreement was, of completed runs."""
+    money: Money
+    calls: int
+    tokens: int
+    seconds: float
+    median_seconds: float
+    first_answer: Share
+    """What won the vote was the first answer of its author: of the runs in which several agents took part."""
+    first_ballot: Share
+    """The first vote decided, without newer answers, a run-off or a further attempt: of the same runs."""
+
+
+class DayFigures(Part):
+    """Of the runs that were started on one day, in UTC."""
+
+    day: str
+    states: dict[str, int]
+    money: Money
+
+
+class TeamFigures(Part):
+    """`models`: those of its agents, sorted; `name`: the same in words."""
+
+    models: tuple[str, ...]
+    name: str
+    figures: Figures
+
+
+class ModelFigures(Part):
+    """Of the agents with one model, which may be several in a run."""
+
+    model: str
+    runs: int
+    agents: int
+    answered: int
+    """Agents that gave an answer."""
+    dropped: int
+    wins: Share
+    """Runs that are completed with the answer of such an agent: of the completed ones with another model, too."""
+    with_winner: Share
+    """Votes for what won, or what says the same: of their votes in the end."""
+    dissent_right: Share
+    """Votes for something else of agents that are marked as right: of those of which a mark tells."""
+    outcomes: dict[str, int]
+    money: Money
+    tokens: int
+
+
+class Agreement(Part):
+    """How often two agents with these models voted for the same, of the times that both voted in one run."""
+
+    models: tuple[str, str]
+    agreed: Share
+
+
+class Marked(Part):
+    """What the user has said of answers."""
+
+    answers: Share
+    """Runs whose answer is marked as right: of those where it is marked."""
+    by_outcome: dict[str, Share]
+    dissent: Share
+    """Runs with a vote for something else than what won: of those in which several agents voted."""
+    dissent_right: Share
+    """Runs in which somebody who dissented is marked as right: of those with dissent of which a mark tells. An answer
+    that is marked as right tells that its dissenters were not, as long as they are not marked themselves.
+    """
+
+
+class Statistics(Part):
+    """`filters`: what was asked for, in words. `unread`: so many further runs have ended of which no record is left."""
+
+    filters: tuple[str, ...]
+    figures: Figures
+    unread: int
+    days: tuple[DayFigures, ...]
+    teams: tuple[TeamFigures, ...]
+    models: tuple[ModelFigures, ...]
+    agreement: tuple[Agreement, ...]
+    """Every pair of models that met in a vote, one with itself, too."""
+    marked: Marked
+
+
+def share(count: int, of: int) -> Share:
+    if not of:
+        return Share(count=0, of=0, low=None, high=None)
+    p, z2 = count / of, _Z * _Z
+    middle = (p + z2 / (2 * of)) / (1 + z2 / of)
+    half = _Z / (1 + z2 / of) * math.sqrt(p * (1 - p) / of + z2 / (4 * of * of))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Share(count=count, of=of, low=round(low, 4), high=round(high, 4))
+
+
+def statistics_of(runs: Sequence[CountedRun], *, filters: Sequence[str] = (), unread: int = 0) -> Statistics:
+    teams: dict[tuple[str, ...], list[CountedRun]] = {}
+    for run in runs:
+        teams.setdefault(tuple(sorted(agent.model for agent in run.digest.agents)), []).append(run)
+    models = sorted({agent.model for run in runs for agent in run.digest.agents})
+    return Statistics(
+        filters=tuple(filters),
+        figures=_figures(runs),
+        unread=unread,
+        days=tuple(_days(runs)),
+        teams=tuple(
+            TeamFigures(models=team, name=_name(team), figures=_figures(of_team))
+            for team, of_team in sorted(teams.items(), key=lambda item: (-len(item[1]), item[0]))
+        ),
+        models=_models(models, runs),
+        agreement=_agreement(runs),
+        marked=_marked(runs),
+    )
+
+
+def _name(models: Sequence[str]) -> str:
+    return ", ".join(f"{many} x {model}" if many > 1 else model for model, many in Counter(models).items())
+
+
+def _figures(runs: Sequence[CountedRun]) -> Figures:
+    voted = [run.digest for run in runs if _is_vote(run)]
+    seconds = [run.digest.seconds for run in runs]
+    return Figures(
+        runs=len(runs),
+        states=dict(Counter(run.state for run in runs)),
+        outcomes=_outcomes(runs),
+        money=_money([[run.digest.spent] for run in runs]),
+        calls=sum(run.digest.spent.calls for run in runs),
+        tokens=sum(run.digest.spent.tokens for run in runs),
+        seconds=round(sum(seconds), 3),
+        median_seconds=round(median(seconds), 3) if seconds else 0.0,
+        first_answer=share(sum(digest.first_answer for digest in voted), len(voted)),
+        first_ballot=share(sum(digest.first_ballot for digest in voted), len(voted)),
+    )
+
+
+def _is_vote(run: CountedRun) -> bool:
+    """Whether several agents took part, and something won."""
+    return len(run.digest.agents) > 1 and run.digest.camp is not None
+
+
+def _outcomes(runs: Iterable[CountedRun]) -> dict[str, int]:
+    return dict(Counter(str(run.digest.outcome) for run in runs if run.state == "completed"))
+
+
+def _money(spent: Sequence[Sequence[SpentDigest]]) -> Money:
+    """`spent`: of each run, what is counted of it."""
+    called = [one for parts in spent for one in parts if one.calls]
+    known = [one.usd for one in called if one.usd is not None]
+    return Money(
+        usd=round(sum(known), 9) if known or not called else None,
+        unknown=sum(any(one.unpriced_calls for one in parts) for parts in spent),
+        estimated=sum(any(one.estimated_calls for one in parts) for parts in spent),
+    )
+
+
+def _days(runs: Iterable[CountedRun]) -> Iterable[DayFigures]:
+    days: dict[str, list[CountedRun]] = {}
+    for run in runs:
+        days.setdefault(datetime.fromtimestamp(run.created, UTC).date().isoformat(), []).append(run)
+    for day, started in sorted(days.items()):
+        states = dict(Counter(run.state for run in started))
+        yield DayFigures(day=day, states=states, money=_money([[run.digest.spent] for run in started]))
+
+
+# -- models -----------------------------------------------------------------------------------------------------------
+
+
+def _models(models: Sequence[str], runs: Sequence[CountedRun]) -> tuple[ModelFigures, ...]:
+    took_part: dict[str, list[CountedRun]] = {model: [] for model in models}
+    for run in runs:
+        for model in {agent.model for agent in run.digest.agents}:
+            took_part[model].append(run)
+    found = [_model(model, of_model) for model, of_model in took_part.items()]
+    return tuple(sorted(found, key=lambda one: (-one.runs, one.model)))
+
+
+def _model(model: str, runs: Sequence[CountedRun]) -> ModelFigures:
+    agents = [[agent for agent in run.digest.agents if agent.model == model] for run in runs]
+    flat = [agent for of_run in agents for agent in of_run]
+    contested = [
+        run for run in runs if run.digest.winner is not None and len({agent.model for agent in run.digest.agents}) > 1
+    ]
+    won = sum(_winner(run).model == model for run in contested)
+    votes = [
+        (run, agent)
+        for run, of_run in zip(runs, agents, strict=True)
+        for agent in of_run
+        if _is_vote(run) and agent.voted is not None
+    ]
+    dissent = [(run, agent) for run, agent in votes if agent.voted != run.digest.camp and _is_known(run, agent)]
+    return ModelFigures(
+        model=model,
+        runs=len(runs),
+        agents=len(flat),
+        answered=sum(agent.answers > 0 for agent in flat),
+        dropped=sum(agent.dropped is not None for agent in flat),
+        wins=share(won, len(contested)),
+        with_winner=share(sum(agent.voted == run.digest.camp for run, agent in votes), len(votes)),
+        dissent_right=share(sum(_is_right(run, agent) for run, agent in dissent), len(dissent)),
+        outcomes=_outcomes(runs),
+        money=_money([[agent.spent for agent in of_run] for of_run in agents]),
+        tokens=sum(agent.spent.tokens for agent in flat),
+    )
+
+
+def _winner(run: CountedRun) -> AgentDigest:
+    return next(agent for agent in run.digest.agents if agent.id == run.digest.winner)
+
+
+def _agreement(runs: Iterable[CountedRun]) -> tuple[Agreement, ...]:
+    met, agreed = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for run in runs:
+        voters = [agent for agent in run.digest.agents if agent.voted is not None]
+        for one, other in combinations(voters, 2):
+            pair = (one.model, other.model) if one.model <= other.model else (other.model, one.model)
+            met[pair] += 1
+            agreed[pair] += one.voted == other.voted
+    return tuple(Agreement(models=pair, agreed=share(agreed[pair], of)) for pair, of in sorted(met.items()))
+
+
+# -- marks ------------------------------------------------------------------------------------------------------------
+
+
+def _marked(runs: Sequence[CountedRun]) -> Marked:
+    answers = [run for run in runs if "" in run.marks]
+    outcomes = sorted({str(run.digest.outcome) for run in answers})
+    voted = [run for run in runs if _is_vote(run) and any(agent.voted is not None for agent in run.digest.agents)]
+    dissent = [run for run in voted if _dissenters(run)]
+    marked = [run for run in dissent if any(_is_known(run, agent) for agent in _dissenters(run))]
+    return Marked(
+        answers=_right(answers),
+        by_outcome={
+            outcome: _right([run for run in answers if str(run.digest.outcome) == outcome]) for outcome in outcomes
+        },
+        dissent=share(len(dissent), len(voted)),
+        dissent_right=share(
+            sum(any(_is_right(run, agent) for agent in _dissenters(run)) for run in marked), len(marked)
+        ),
+    )
+
+
+def _right(runs: Sequence[CountedRun]) -> Share:
+    return share(sum(run.marks[""].verdict == "right" for run in runs), len(runs))
+
+
+def _dissenters(run: CountedRun) -> list[AgentDigest]:
+    return [agent for agent in run.digest.agents if agent.voted not in (None, run.digest.camp)]
+
+
+def _is_known(run: CountedRun, dissenter: AgentDigest) -> bool:
+    """Whether a mark tells if it was right to dissent."""
+    answer = run.marks.get("")
+    return dissenter.id in run.marks or (answer is not None and answer.verdict == "right")
+
+
+def _is_right(run: CountedRun, agent: AgentDigest) -> bool:
+    mark = run.marks.get(agent.id)
+    return mark is not None and mark.verdict == "right"
