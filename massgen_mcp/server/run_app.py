@@ -40,7 +40,7 @@ def run_app() -> Apps:
     def html() -> str:
         from massgen_mcp.page.document import document  # no server starts with it
 
-        return document("app.js").replace("@data@", "")
+        return document("app.js", style_too="app.css").replace("@data@", "")
 
     apps = Apps()
     page = FunctionResource(
