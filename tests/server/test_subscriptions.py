@@ -118,7 +118,7 @@ async def test_only_what_can_change_is_announced_and_granted(home: TempHome) -> 
         shown = client.server_capabilities.model_dump(exclude_none=True)
     assert shown == {
         "completions": {},
-        "extensions": {"io.modelcontextprotocol/tasks": {}},
+        "extensions": {"io.modelcontextprotocol/tasks": {}, "io.modelcontextprotocol/ui": {}},
         "logging": {},
         "prompts": {},
         "resources": {"list_changed": True, "subscribe": True},
