@@ -122,7 +122,9 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
 def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     path = "p/" + "x" * 4000
-    settled = Settled(Intent((), {"run_id": "run-earlier"}, "done"), Path("record"), tuple(f"{path}{n}" for n in range(1000)))
+    settled = Settled(
+        Intent((), {"run_id": "run-earlier"}, "done"), Path("record"), tuple(f"{path}{n}" for n in range(1000))
+    )
     reply = results.applied("run-x", Application("clean", left_out=(b"x" * 300,) * 100_000, settled=(settled,) * 1000))
     assert reply.size <= results.MAX_BYTES
     assert reply.left_out
