@@ -105,8 +105,8 @@ class Browser:
         self.events.append(event)
 
     @contextmanager
-    def tab(self, file: Path, **look: Any) -> Generator["Tab"]:
-        """A tab with a file in it; `look` as for `blank`."""
+    def tab(self, file: Path | str, **look: Any) -> Generator["Tab"]:
+        """A tab with a file or an address in it; `look` as for `blank`."""
         with self.blank(**look) as tab:
             tab.open(file)
             yield tab
@@ -166,11 +166,14 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
 
-    def open(self, file: Path, fragment: str = "") -> None:
-        """Open a file and wait until it is drawn."""
+    def open(self, file: Path | str, fragment: str = "") -> None:
+        """Open a file and wait until it is drawn; or an address, and wait until it is loaded."""
+        if isinstance(file, str):
+            self.call("Page.navigate", url=file)
+            return self.settled("document.readyState === 'complete' && location.protocol === 'http:'")
         self.call("Page.navigate", url=file.as_uri() + fragment)
         self.settled("document.readyState === 'complete' && location.protocol === 'file:'")
-        self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
+        return self.settled("document.querySelector('svg') !== null || document.querySelector('main') === null")
 
     def hold_frames(self) -> None:
         """Frames of other origins in this page wait from now on, before anything of theirs runs, for `held_frame`."""

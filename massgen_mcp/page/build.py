@@ -63,7 +63,12 @@ def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage
     for record in told.records:
         if record.seq <= run.seq:
             history.add(nameless.record(record) if room.redacted else record)
-    return _Builder(run, history, nested, room, depth, told.policy, Patches(told.patch_of, room)).page()
+    return page_with(told, history, nested, room, depth)
+
+
+def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
+    """The page of a run whose records, as far as its state holds them, are in `history`."""
+    return _Builder(told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room)).page()
 
 
 @dataclass

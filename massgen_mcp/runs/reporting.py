@@ -9,8 +9,9 @@ from contextlib import suppress
 from massgen_mcp.config.models import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Changes
-from massgen_mcp.page.build import Told, run_page
+from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
+from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
 from massgen_mcp.page.texts import WHOLE, Most
 from massgen_mcp.run_state.state import RunState, folded
@@ -27,7 +28,20 @@ def page_of(
     """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
     nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
+    return run_page(_told(run, state), _nested(files_of), redacted=redacted, most=most)
 
+
+def growing_page(run: RunFiles, state: RunState, files_of: FilesOf) -> GrowingPage:
+    """The page of a run that is looked at while it goes on."""
+    return GrowingPage(_told(run, state), _nested(files_of))
+
+
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
+    """Raises `MassgenError` store_unavailable, `OSError`."""
+    run.write_report(report(page_of(run, state, files_of)))
+
+
+def _nested(files_of: FilesOf | None) -> NestedRuns:
     def nested(run_id: str) -> Told | None:
         if files_of is None:
             return None
@@ -37,12 +51,7 @@ def page_of(
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
-    return run_page(_told(run, state), nested, redacted=redacted, most=most)
-
-
-def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
-    """Raises `MassgenError` store_unavailable, `OSError`."""
-    run.write_report(report(page_of(run, state, files_of)))
+    return nested
 
 
 def _told(run: RunFiles, state: RunState) -> Told:

@@ -5,7 +5,7 @@ know MCP, command lines or models.
 """
 
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +47,7 @@ from massgen_mcp.workspace.guard import safe_id
 
 if TYPE_CHECKING:
     from massgen_mcp.page.data import RunPage
+    from massgen_mcp.page.growing import GrowingPage
     from massgen_mcp.page.texts import Most
 
 Until = Literal["terminal", "phase", "change"]
@@ -55,6 +56,8 @@ LOOK_SECONDS = (0.25, 1.0)
 """How often a call that nobody tells news looks at its run: at first, and at most."""
 SAFETY_SECONDS = 30.0
 """After so long a waiting call looks at its run even if it was told nothing."""
+SEARCHED_AT_ONCE = 500
+"""So many rows are read at once where most of them may not be wanted."""
 NEAREST_OF = 1000
 """Runs among which one is looked for whose id was mistyped."""
 WATCHES = 128
@@ -302,6 +305,19 @@ class RunService:
 
         return await anyio.to_thread.run_sync(made)
 
+    async def pages(self, run_id: str) -> AsyncGenerator["RunPage"]:
+        """The page of the run as it is now, with what agents are writing, and again whenever there is something new,
+        until the run has ended or waits for somebody other than its caller. What happens between two pages is read
+        once, so whoever takes his time gets fewer pages. Raises as `look`, and `MassgenError` run_damaged.
+        """
+        from massgen_mcp.runs.reporting import growing_page  # no server starts with it
+
+        page: GrowingPage | None = None
+        async with aclosing(self.follow(run_id, past_questions=True)) as news:
+            async for view, records in news:
+                page = page or growing_page(view.directory, view.snapshot, self._files_of)
+                yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
+
     async def statistics(self, wanted: Wanted) -> Statistics:
         """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
 
@@ -339,9 +355,11 @@ class RunService:
         since: float | None = None,
         before: int | None = None,
         limit: int,
+        keep: Callable[[RunRow], bool] | None = None,
     ) -> list[RunView]:
         """Newest first; damaged and expired runs are there with what the store knows of them. `since`: seconds since
-        the epoch; `before`: the number of the last row of the page before. Raises `MassgenError` invalid_arguments.
+        the epoch; `before`: the number of the last row of the page before; `keep`: only rows for which it is true.
+        Raises `MassgenError` invalid_arguments.
         """
         if session_id is not None:
             check_text("session_id", session_id)
@@ -350,10 +368,11 @@ class RunService:
 
         def rows() -> list[RunView]:
             views, last = list[RunView](), before
+            at_once = limit if keep is None else max(limit, SEARCHED_AT_ONCE)
             while len(views) < limit and (
-                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=limit)
+                found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
             ):
-                seen = map(self._look_or_row, found)
+                seen = map(self._look_or_row, found if keep is None else filter(keep, found))
                 views += [view for view in seen if known != "running" or view.state == state]
                 last = found[-1].number
             return views[:limit]

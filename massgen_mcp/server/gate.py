@@ -39,14 +39,24 @@ class Gate:
     """Passes on the requests that name a host of ours, come from no foreign page and carry a token that is right."""
 
     def __init__(
-        self, app: ASGIApp, *, tokens: Tokens, hosts: Sequence[str], origins: Sequence[str], strangers: Strangers
+        self,
+        app: ASGIApp,
+        *,
+        tokens: Tokens,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+        strangers: Strangers,
+        guards: Callable[[str], bool] = lambda path: path.rstrip("/") == PATH,
+        public: ASGIApp | None = None,
     ) -> None:
+        """`guards`: whether a path needs a token; `public` answers on every other one."""
         self._app = app
+        self._guards = guards
         self._hosts = hosts
         self._origins = origins
         self._wrong = _WrongTokens()
         self._tokens = tokens
-        self._public = _public(tokens)
+        self._public = public or _public(tokens)
         self._guarded = _guarded(_Room(app, strangers, self._wrong), tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,7 +70,7 @@ class Gate:
             refusal = self._misdirected(header)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        if scope["path"].rstrip("/") != PATH:
+        if not self._guards(scope["path"]):
             return await self._public(scope, receive, send)
         refusal = self._foreign(header)
         if refusal is not None:

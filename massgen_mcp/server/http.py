@@ -6,7 +6,7 @@ import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -76,8 +76,8 @@ async def serve_http(
             f"--host {settings.host}: others can reach it, so it needs a token of yours: --token-file FILE, the "
             "variable MASSGEN_MCP_HTTP_TOKEN, or --oauth-issuer URL",
         )
-    with _bound(address, settings.port) as listener:
-        shown, hosts = _names(address, listener.getsockname()[1], settings)
+    with bound(address, settings.port) as listener:
+        shown, hosts = names(address, listener.getsockname()[1], settings)
         origins = _origins(hosts, settings)
         app = server.streamable_http_app(
             streamable_http_path=PATH,
@@ -90,23 +90,30 @@ async def serve_http(
         tokens = Tokens(token.value if token else None, issued, settings.public_url or f"http://{shown}{PATH}")
         gate = Gate(app, tokens=tokens, hosts=hosts, origins=origins, strangers=strangers)
         greeting = _greeting(address, shown, token, settings)
-        await _Server(LimitedConfig(gate, strangers), greeting, on_leaving).serve_until_signal(listener)
+
+        async def greet() -> None:
+            for line in greeting:
+                print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
+
+        serving = HttpServer(LimitedConfig(gate, strangers), on_ready=greet, on_leaving=on_leaving)
+        await serving.serve_until_signal(listener)
 
 
-class _Server(uvicorn.Server):
-    """Ends itself on a signal (the one of uvicorn would raise it again and die of it), and says when it is ready."""
+class HttpServer(uvicorn.Server):
+    """Ends itself on a signal (the one of uvicorn would raise it again and die of it), and tells when it is ready."""
 
-    def __init__(self, config: uvicorn.Config, greeting: Sequence[str], on_leaving: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, on_ready: Callable[[], Awaitable[None]], on_leaving: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._greeting = greeting
+        self._on_ready = on_ready
         self._on_leaving = on_leaving
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(QUEUE)  # uvicorn's backlog is both this and how many are accepted at once
-        for line in self._greeting:
-            print(f"massgen-mcp: {line}", file=sys.stderr, flush=True)  # noqa: T201 - where an operator looks
+        await self._on_ready()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -141,7 +148,7 @@ def _address(host: str) -> str:
     return str(found[0][4][0])
 
 
-def _names(address: str, port: int, settings: HttpSettings) -> tuple[str, list[str]]:
+def names(address: str, port: int, settings: HttpSettings) -> tuple[str, list[str]]:
     """How the server is shown, and every `Host` that means it."""
     own = f"[{address}]" if ":" in address else address
     local = [LOOPBACK, "localhost", "[::1]"]
@@ -175,7 +182,7 @@ def _greeting(address: str, shown: str, token: OwnToken | None, settings: HttpSe
     return lines
 
 
-def _bound(address: str, port: int) -> socket.socket:
+def bound(address: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

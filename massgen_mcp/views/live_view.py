@@ -217,7 +217,7 @@ def _cell(run: RunState, view: AgentState, doing: Activities, title: str, width:
         case "Cost":
             return Span(_cost(run, view), "dim")
         case _:
-            return Span(_now(run, view, doing, width, now), "" if view.status == "streaming" else "dim")
+            return Span(newest_words(run, view, doing, width, now), "" if view.status == "streaming" else "dim")
 
 
 def status_of(run: RunState, view: AgentState) -> tuple[str, Style]:
@@ -265,8 +265,8 @@ def _cost(run: RunState, view: AgentState) -> str:
     return cost_of(spent).removeprefix("cost ") if spent else "-"
 
 
-def _now(run: RunState, view: AgentState, doing: Activities, width: int, now: float) -> str:
-    """The end of what it writes, else what it is doing, else what it said last."""
+def newest_words(run: RunState, view: AgentState, doing: Activities, width: int, now: float = 0.0) -> str:
+    """The end of what it writes, else what it is doing, else what it said last. `now`: to tell how long it thinks."""
     at = doing.of(view.info.name)
     if view.dropped is not None:
         return preview(view.dropped.message)

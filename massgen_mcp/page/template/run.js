@@ -14,6 +14,7 @@ function pageIn(into) {
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
   const keyed = (key, element) => Object.assign(element, {key});
+  const goesOn = () => ['queued', 'running', 'input_required'].includes(run.state);
   const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
@@ -33,7 +34,7 @@ function pageIn(into) {
     return [
       run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
       h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
-        run.answer ? written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
+        run.answer ? written(run.answer) : h('p', {class: 'dim'}, goesOn() ? 'There is no final answer so far.' : 'There is no answer.'),
         run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
     ];
   }
@@ -120,7 +121,7 @@ function pageIn(into) {
     h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
-    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, 'Nobody voted.')) : null;
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, goesOn() ? 'Nobody has voted so far.' : 'Nobody voted.')) : null;
     const dissent = standing.filter(vote => vote.dissent);
     return section('Votes',
       dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,

@@ -1,0 +1,31 @@
+"""`massgen-mcp web`: runs in a browser of this machine, to look at, start, steer and apply."""
+
+import argparse
+import os
+
+from massgen_mcp.cli.exits import EXIT_OK
+from massgen_mcp.cli.output import print_error, print_line
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.home import find_home
+from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.build import build_server
+from massgen_mcp.server.log import start_log
+from massgen_mcp.server.results.reply import as_json
+from massgen_mcp.web.serve import open_browser, serve_web
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Serve until a signal. Raises `MassgenError` when it cannot begin."""
+    home = find_home(os.environ)
+    start_log(home.path)
+    service = RunService(local_engine(home), os.environ)
+    built = build_server(home, service, redactor_for(os.environ))
+
+    async def ready(address: str) -> None:
+        print_line(as_json({"url": address}) if options.json else address)
+        if options.open and not await open_browser(home, address):
+            print_error("no browser could be started")
+
+    await serve_web(built, options.web_port, ready)
+    return EXIT_OK

@@ -1,0 +1,55 @@
+"""The page of a run that is looked at while it goes on: what is new is added to what was read before."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.page.build import NestedRuns, Told, page_with
+from massgen_mcp.page.data import Doing, RunPage
+from massgen_mcp.page.history import History
+from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.live_view import newest_words, status_of
+
+NEWEST = 160
+"""Characters of what an agent is writing."""
+
+
+class GrowingPage:
+    """One run, seen again and again. From one thread at a time."""
+
+    def __init__(self, told: Told, nested: NestedRuns) -> None:
+        self._told = told
+        self._nested = nested
+        self._history = History()
+        self._doing = Activities()
+        self._coming: list[LogRecord] = []
+        """Records that the state does not hold yet."""
+        self._page: RunPage | None = None
+
+    def drawn(self, run: RunState, records: Iterable[LogRecord]) -> RunPage:
+        """The page as the run stands in `run`. `records`: what is new. Where agents only went on writing, it is the
+        page of before with the same parts, but for `doing`.
+        """
+        coming, self._coming = [*self._coming, *records], []
+        page = self._page if self._page is not None and self._page.state == run.state else None
+        for record in coming:
+            if record.seq > run.seq:
+                self._coming.append(record)
+                continue
+            self._history.add(record)
+            self._doing.apply(record)
+            page = page if isinstance(record.event, TextDelta) else None
+        if page is None:
+            page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
+        self._page = page.model_copy(update={"doing": self._what_they_do(run)})
+        return self._page
+
+    def _what_they_do(self, run: RunState) -> tuple[Doing, ...]:
+        if run.state not in ("running", "input_required"):
+            return ()
+        return tuple(
+            Doing(agent=name, what=status_of(run, agent)[0], line=newest_words(run, agent, self._doing, NEWEST))
+            for name, agent in run.agents.items()
+        )

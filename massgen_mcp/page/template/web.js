@@ -1,0 +1,248 @@
+// `massgen-mcp web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
+// the MCP tools.
+const KEY = 'massgen-token', STATES = ['queued', 'running', 'input_required', 'completed', 'failed', 'cancelled', 'timed_out', 'interrupted'];
+const place = document.getElementById('run');
+const brought = /^#token=([\w-]+)$/.exec(location.hash);
+if (brought) {
+  localStorage.setItem(KEY, brought[1]);
+  history.replaceState(null, '', location.pathname + location.search);
+}
+class Refused extends Error {}
+async function ask(path, options = {}) {
+  const answer = await fetch(path, {...options, headers: {...options.headers, Authorization: `Bearer ${localStorage.getItem(KEY) || ''}`}});
+  if (answer.status === 401) {
+    place.replaceChildren(h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+    throw new Refused('The token is missing or old.');
+  }
+  if (!answer.ok) throw new Refused((await answer.json().catch(() => ({}))).error || `The server refused (${answer.status}).`);
+  return answer;
+}
+const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
+
+const field = (label, element, kind) => h('label', {class: kind}, label, element);
+const toned = state => h('span', {class: `pill ${state === 'completed' ? 'good' : state === 'failed' || state === 'timed_out' ? 'bad' : 'busy'}`}, state.replace(/_/g, ' '));
+const told = () => h('p', {class: 'told', role: 'status'});
+const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
+const anchor = (to, words) => h('a', {href: to}, words);
+const day = seconds => new Date(seconds * 1000).toLocaleString();
+// One thing at a time: the button waits for it, and what is refused is said.
+const doing = (button, where, work) => async event => {
+  if (event) event.preventDefault();
+  button.disabled = true;
+  try { await work(); } catch (error) { say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true); }
+  button.disabled = false;
+};
+
+function list() {
+  document.title = 'Runs · massgen';
+  const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'since', 'before'];
+  const input = (name, attributes) => h('input', {name, value: query.get(name), ...attributes, oninput: later});
+  const state = h('select', {name: 'state', onchange: later}, h('option', {value: ''}, 'any state'),
+    STATES.map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
+  const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
+    field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
+    field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
+  const rows = h('ul', {class: 'runs'}), note = told();
+  const more = h('button', {type: 'button', hidden: true}, 'More');
+  let runs = [], next = null, timer = null, asked = 0;
+  function later() { clearTimeout(timer); timer = setTimeout(begin, 250); }
+  function wanted(extra) {
+    const values = new URLSearchParams(), shown = new URLSearchParams();
+    for (const name of names) {
+      const value = form.elements[name].value;
+      if (!value) continue;
+      shown.set(name, value);
+      const date = new Date(`${value}T00:00`);
+      if (name === 'before') date.setDate(date.getDate() + 1);
+      values.set(name, name === 'since' || name === 'before' ? date / 1000 : value);
+    }
+    history.replaceState(null, '', shown.size ? `?${shown}` : location.pathname);
+    for (const [name, value] of Object.entries(extra)) values.set(name, value);
+    return `/api/runs?${values}`;
+  }
+  async function load(extra, keep) {
+    const mine = ++asked, got = await (await ask(wanted(extra))).json();
+    if (mine !== asked) return;
+    runs = [...keep, ...got.runs];
+    next = got.next_cursor || null;
+    more.hidden = !next;
+    say(note, runs.length ? '' : 'No run is like that.');
+    merge(rows, runs.map(run => h('li', {key: run.run_id}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
+      h('div', {class: 'facts'}, toned(run.status), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
+        run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
+        run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
+  }
+  const begin = doing(more, note, () => load({limit: Math.min(100, Math.max(30, runs.length))}, []));
+  more.addEventListener('click', doing(more, note, () => load({cursor: next}, runs)));
+  place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form), h('section', {}, rows, note, more));
+  begin();
+  setInterval(() => { if (!document.hidden && runs.length <= 100) begin(); }, 5000);
+}
+
+function start() {
+  document.title = 'Start a run · massgen';
+  const one = (name, label, attributes, kind) => field(label, h('input', {name, ...attributes}), kind);
+  const many = (name, label, rows) => field(label, h('textarea', {name, rows}), 'whole');
+  const teams = h('datalist', {id: 'teams'});
+  const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
+  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6), 
+    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}),
+    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: 10}),
+    many('models', 'Or models, one in each line, as backend/model', 2),
+    many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
+    h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
+    many('checks', 'Commands that judge what answers change there, one in each line', 2),
+    one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
+    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: 100}), plan, go, teams);
+  const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
+  function given() {
+    const permission = form.elements.write.checked ? 'write' : 'read', args = {question: form.elements.question.value};
+    if (value('config')) args.config = value('config');
+    for (const name of ['models', 'checks']) if (rows(name).length) args[name] = rows(name);
+    if (rows('context_paths').length) args.context_paths = rows('context_paths').map(path => ({path, permission}));
+    for (const name of ['num_agents', 'max_usd', 'max_seconds', 'max_answers']) if (value(name)) args[name] = Number(value(name));
+    return args;
+  }
+  plan.addEventListener('click', doing(plan, note, async () => {
+    const made = await tool('start_run', {...given(), dry_run: true});
+    say(note, [`Team: ${Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ')}`, made.source, made.reach, made.estimate, made.ignored, made.note,
+      made.missing_keys ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
+  }));
+  form.addEventListener('submit', doing(go, note, async () => {
+    location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
+  }));
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Start a run'), h('section', {}, form, note));
+  tool('list_configs', {}).then(known => teams.append(...Object.entries(known.configs).map(([name, one]) =>
+    h('option', {value: name}, one.missing ? `${one.missing.join(', ')} missing` : one.models)))).catch(() => {});
+}
+
+function one(id) {
+  let run = null;
+  const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div'), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
+  const apply = h('div'), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: 20000});
+  place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), anchor('/new', 'Start a run'), line), controls, into, heard);
+
+  const act = (label, action, more = {}) => {
+    const button = h('button', {type: 'button', class: more.main ? 'main' : null}, label);
+    button.addEventListener('click', doing(button, note, async () => {
+      if (more.sure && button.textContent === label) { button.textContent = more.sure; return; }
+      const args = more.args ? more.args() : {};
+      if (!args) return;
+      await tool('control_run', {run_id: id, action, ...args});
+      if (more.args) message.value = usd.value = '';
+      say(note, more.done);
+      wake();
+    }));
+    if (more.sure) button.addEventListener('blur', () => { button.textContent = label; });
+    return button;
+  };
+  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', placeholder: '$', class: 'short'});
+  const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
+  const steer = [act('Tell the team', 'steer', {args: written, done: 'The team is told.'})];
+  const answer = [act('Answer', 'answer', {main: true, args: written, done: 'The run has your answer.'})];
+  const running = [usd, act('Raise the budget', 'raise_budget', {args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
+    act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
+    act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})];
+  const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[3]];
+  const look = h('button', {type: 'button'}, 'Look at the changes in files');
+  look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
+
+  let shown = null;
+  function control() {
+    if (run.state === shown) return;
+    shown = run.state;
+    const told = run.state === 'input_required' ? [field('Your answer', message, 'whole'), answer, running]
+      : run.state === 'running' || run.state === 'queued' ? [field('To the whole team', message, 'whole'), steer, running]
+      : run.state === 'interrupted' ? [resume] : run.state === 'completed' ? [look] : [];
+    merge(controls, [h('div', {class: 'controls', own: true, key: 'controls'}), note, apply]);
+    controls.firstChild.replaceChildren(...told.flat());
+    controls.hidden = !told.length;
+  }
+  function time() {
+    const goes = run && run.started_at !== null && ['running', 'input_required'].includes(run.state);
+    line.textContent = goes ? clock(Date.now() / 1000 - run.started_at) : '';
+  }
+  setInterval(time, 1000);
+  const hear = (kind, data) => {
+    if (kind === 'fault') return say(note, data.error, true);
+    if (kind !== 'page' && (kind !== 'change' || !run)) return;
+    run = kind === 'page' ? data : {...run, ...data};
+    draw(run, into);
+    control();
+    time();
+    const tells = `${run.headline}: ${run.answers.length} answers, ${run.votes.filter(vote => vote.stands).length} votes`;
+    if (heard.textContent !== tells) heard.textContent = tells;
+  };
+  const wake = follow(`/api/runs/${encodeURIComponent(id)}`, hear, (text, bad) => {
+    if (!run) merge(into, [h('p', {role: 'status', class: bad ? 'bad' : 'dim'}, visible(text))]);
+    else if (text) say(note, text, bad);
+  });
+}
+
+// The events of a run while somebody looks: a page in the background lets go of its connection, as browsers have few.
+// Returns what has to be called when something was done that may make an ended stream go on.
+function follow(path, hear, tell) {
+  let stop = null, over = false, wait = 0;
+  async function read() {
+    if (stop || document.hidden) return;
+    stop = new AbortController();
+    try {
+      const reader = (await ask(path, {signal: stop.signal})).body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let rest = ''; ;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        const events = (rest + value).split('\n\n');
+        rest = events.pop();
+        for (const event of events) {
+          const [, kind, data] = /^event: (\w+)\ndata: (.*)$/.exec(event) || [];
+          wait = 0;
+          if (kind === 'end' || kind === 'fault') over = true;
+          if (kind) hear(kind, JSON.parse(data));
+        }
+      }
+    } catch (error) {
+      if (error instanceof Refused) { over = true; tell(error.message, true); }
+      else if (error.name !== 'AbortError') tell('The server cannot be reached; trying again.', true);
+    }
+    stop = null;
+    if (!over && !document.hidden) setTimeout(read, wait = Math.min(10000, wait + 1000));
+  }
+  document.addEventListener('visibilitychange', () => { if (document.hidden) stop && stop.abort(); else if (!over) read(); });
+  read();
+  return () => { over = false; read(); };
+}
+
+// What the run changed in files: shown first, with what stands in its way; then, if somebody says so, done.
+async function changes(id, into, note) {
+  const plan = await tool('apply_result', {run_id: id});
+  let text = '', offset = 0;
+  while (offset !== undefined) {
+    const page = await tool('get_result', {run_id: id, view: 'diff', offset});
+    text += page.answer || '';
+    offset = page.next_offset;
+  }
+  const boxes = plan.files.map(file => h('input', {type: 'checkbox', checked: plan.status === 'clean', value: file.path, disabled: plan.status !== 'clean'}));
+  const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files');
+  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
+  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Not applicable: these files have been changed meanwhile. Nothing was changed.',
+    unchanged: 'The files have these changes already.'};
+  go.addEventListener('click', doing(go, note, async () => {
+    const paths = boxes.filter(box => box.checked).map(box => box.value);
+    if (!paths.length) return say(note, 'No file is chosen.', true);
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length || plan.more_files ? {paths} : {})});
+    say(note, `${done.status}: ${done.next_step}`, done.status === 'conflicts');
+    if (done.status === 'applied') into.replaceChildren();
+  }));
+  into.replaceChildren(...[h('h2', {}, 'Changes in files'), h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
+    h('div', {class: 'files'}, plan.files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
+    plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
+    (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
+    (plan.left_out || []).map(path => h('p', {class: 'note'}, 'given to read only: ', bdi(path))),
+    plan.status === 'clean' ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
+  say(note, '');
+}
+
+const named = /^\/runs\/(.+)$/.exec(location.pathname);
+if (named) one(decodeURIComponent(named[1]));
+else if (location.pathname === '/new') start();
+else list();

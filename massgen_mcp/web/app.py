@@ -1,0 +1,149 @@
+"""What a browser can ask for. What it does is a call of the MCP tools, with their checks, limits and words; what it
+sees besides comes from the run service. Whoever gets here has shown the token (see `serve`).
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, Implementation, TextContent
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from massgen_mcp import __version__
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.page.document import document
+from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.engine.rows import RunRow
+from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.build import BuiltServer
+from massgen_mcp.server.limits import MAX_BODY_BYTES
+from massgen_mcp.server.results import run_list
+from massgen_mcp.web.feeds import Feeds
+
+API = "/api"
+"""Everything below it needs the token; the pages themselves hold nothing."""
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Wanted(BaseModel):
+    """Which runs are listed. Texts are found in any case; times are seconds since the epoch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: str = ""
+    """In the question, as far as the store keeps it, or the beginning of the id."""
+    team: str = ""
+    state: RunStatus | None = None
+    since: float | None = None
+    before: float | None = None
+    cursor: int | None = Field(None, ge=1)
+    limit: int = Field(30, ge=1, le=100)
+
+    def fits(self, row: RunRow) -> bool:
+        text, team = self.text.strip().casefold(), self.team.strip().casefold()
+        return (
+            (text in row.question.casefold() or row.run_id.removeprefix("run-").startswith(text.removeprefix("run-")))
+            and team in row.config.casefold()
+            and (self.before is None or row.created < self.before)
+        )
+
+
+def pages() -> Starlette:
+    """The pages, which are the same for everybody and hold no data."""
+    html = document("web.js", "; connect-src 'self'", "web.css").replace("@data@", "null")
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(html, headers=HEADERS)
+
+    return Starlette(routes=[Route(path, page, methods=["GET"]) for path in ("/", "/new", "/runs/{run_id}")])
+
+
+@asynccontextmanager
+async def api(built: BuiltServer) -> AsyncGenerator[Starlette]:
+    """What the pages ask for; runs are followed until the end of the block."""
+    us = Implementation(name="massgen-mcp web", version=__version__)
+    async with anyio.create_task_group() as tasks, Client(built.server, client_info=us) as client:
+        yield _api(built.service, client, Feeds(built.service, tasks))
+        tasks.cancel_scope.cancel()
+
+
+def _api(service: RunService, client: Client, feeds: Feeds) -> Starlette:
+    async def runs(request: Request) -> Response:
+        wanted = Wanted.model_validate(dict(request.query_params))
+        views = await service.recent(
+            state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
+        )
+        return _json(run_list(views, wanted.limit, None).structured())
+
+    async def watch(request: Request) -> Response:
+        run_id = request.path_params["run_id"]
+        await service.look(run_id)
+        return StreamingResponse(feeds.watch(run_id), media_type="text/event-stream", headers=HEADERS)
+
+    async def tool(request: Request) -> Response:
+        reply = await client.call_tool(request.path_params["name"], await _arguments(request))
+        return _json(reply.structured_content or {}) if not reply.is_error else _refused(_told(reply))
+
+    return Starlette(
+        routes=[
+            Route(f"{API}/runs", runs, methods=["GET"]),
+            Route(f"{API}/runs/{{run_id}}", watch, methods=["GET"]),
+            Route(f"{API}/tools/{{name}}", tool, methods=["POST"]),
+        ],
+        exception_handlers={MassgenError: _refusal, ValidationError: _refusal, MCPError: _refusal},
+    )
+
+
+async def _arguments(request: Request) -> dict[str, Any]:
+    """Raises `MassgenError` invalid_arguments."""
+    if Headers(scope=request.scope).get("content-type", "").partition(";")[0] != "application/json":
+        raise MassgenError("invalid_arguments", "expected JSON")
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            raise MassgenError("invalid_arguments", "that is too much")
+    try:
+        arguments: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise MassgenError("invalid_arguments", "expected a JSON object")
+    return cast("dict[str, Any]", arguments)
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    if isinstance(error, MassgenError):
+        return _refused(f"ERROR {error.code}: {error}", 404 if error.code in ("unknown_run", "expired") else 400)
+    if isinstance(error, ValidationError):
+        wrong = error.errors()[0]
+        return _refused(f"ERROR invalid_arguments: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
+    return _refused(f"ERROR invalid_arguments: {error}")
+
+
+def _told(reply: CallToolResult) -> str:
+    return "\n".join(block.text for block in reply.content if isinstance(block, TextContent))
+
+
+def _refused(told: str, status: int = 400) -> Response:
+    return _json({"error": told}, status)
+
+
+def _json(value: dict[str, Any], status: int = 200) -> Response:
+    return JSONResponse(value, status, HEADERS)

@@ -1,0 +1,71 @@
+"""The pages on a port of this machine: for whoever has the address with its token, and for nobody else.
+
+The token is made anew for each process. It stands in the fragment of the address, which browsers send to nobody, and
+the page shows it with every request in a header. There is no cookie, because browsers give those of one port to every
+other port of this machine, too. So no other page can make a browser ask for anything in this one's name.
+"""
+
+import os
+import secrets
+import webbrowser
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import anyio.to_thread
+from starlette.types import ASGIApp
+
+from massgen_mcp.home import Home
+from massgen_mcp.server.build import BuiltServer
+from massgen_mcp.server.connections import LimitedConfig, Strangers
+from massgen_mcp.server.gate import Gate
+from massgen_mcp.server.http import LOOPBACK, HttpServer, HttpSettings, bound, names
+from massgen_mcp.server.tokens import Tokens
+from massgen_mcp.web.app import API, api, pages
+
+OPENER = "web-address.html"
+
+
+async def serve_web(built: BuiltServer, port: int, on_ready: Callable[[str], Awaitable[None]]) -> None:
+    """Serve until a signal, on which the process ends here. `on_ready` is told the address. Raises `MassgenError`
+    invalid_arguments for a port that is taken.
+    """
+    token = secrets.token_urlsafe(32)
+    with bound(LOOPBACK, port) as listener:
+        shown, hosts = names(LOOPBACK, listener.getsockname()[1], HttpSettings())
+        strangers = Strangers()
+        async with api(built) as app:
+            server = HttpServer(
+                LimitedConfig(web_gate(app, token, hosts, strangers), strangers),
+                on_ready=lambda: on_ready(f"http://{shown}/#token={token}"),
+                on_leaving=built.stop_waiting,
+            )
+            await server.serve_until_signal(listener)
+
+
+def web_gate(app: ASGIApp, token: str, hosts: Sequence[str], strangers: Strangers) -> Gate:
+    """The pages for everybody who names one of these hosts, and `app` below them for who shows the token."""
+    return Gate(
+        app,
+        tokens=Tokens(token.encode(), None, f"http://{hosts[0]}{API}"),
+        hosts=hosts,
+        origins=[f"http://{host}" for host in hosts],
+        strangers=strangers,
+        guards=lambda path: path == API or path.startswith(f"{API}/"),
+        public=pages(),
+    )
+
+
+async def open_browser(home: Home, address: str) -> bool:
+    """Show the page. The address goes through a file of this user alone, because everybody on the machine sees the
+    command line of a browser. False: no browser could be started.
+    """
+    file = home.path / OPENER
+    html = f'<!doctype html><title>massgen</title><meta http-equiv="refresh" content="0;url={address}">'
+
+    def opened() -> bool:
+        file.unlink(missing_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
+            written.write(html)
+        return webbrowser.open(Path(file).as_uri())
+
+    return await anyio.to_thread.run_sync(opened)

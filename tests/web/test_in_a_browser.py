@@ -1,0 +1,187 @@
+"""`massgen-mcp web` as a person meets it: in a real browser."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from tests.browser import Browser, Tab
+from tests.harness import TempHome, agent, happened, poll_until
+from tests.needs import needs
+from tests.page.samples import HOSTILE
+from tests.server.test_asking import asking
+from tests.web.pages import pages
+
+pytestmark = needs("chromium")
+
+READER = """
+  window.opened = [...document.querySelectorAll('details')].find(one => one.innerText.includes('agent1.1'));
+  opened.open = true;
+  opened.querySelector('summary').focus();
+  const text = opened.querySelector('.written, .md').firstChild;
+  getSelection().selectAllChildren(text);
+  const slide = document.querySelector('input[type=range]');
+  slide.value = 1;
+  slide.dispatchEvent(new Event('input'));
+  document.querySelector('textarea').value = 'half a word';
+  scrollTo(0, 300);
+"""
+"""What a reader does before something new comes."""
+LEFT_ALONE = """({
+  open: opened.isConnected && opened.open, focus: document.activeElement === opened.querySelector('summary'),
+  selected: getSelection().toString(), moment: document.querySelector('input[type=range]').value,
+  typed: document.querySelector('textarea').value, scrolled: scrollY
+})"""
+
+
+def state(tab: Tab, words: str) -> None:
+    """Wait until the page says so of the run."""
+    tab.settled(f"(document.querySelector('header .pill') || {{}}).innerText === {json.dumps(words)}")
+
+
+def press(tab: Tab, label: str) -> None:
+    """Press the button with this label, once it is there and nothing else is under way."""
+    tab.settled(
+        f"window.pressed = [...document.querySelectorAll('button')].find(one => one.innerText === {json.dumps(label)}"
+        " && !one.disabled)"
+    )
+    tab.js("pressed.focus(); pressed.click()")
+
+
+def told(tab: Tab, words: str) -> None:
+    tab.settled(f"[...document.querySelectorAll('.told')].some(one => one.innerText.includes({json.dumps(words)}))")
+
+
+def fill(tab: Tab, **fields: str) -> None:
+    for name, text in fields.items():
+        field = f"document.querySelector('form').elements[{json.dumps(name)}]"
+        tab.js(f"{field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input'))")
+
+
+def rows(tab: Tab, *questions: str) -> None:
+    """Wait until these runs are listed, and no others."""
+    tab.settled(
+        f"[...document.querySelectorAll('.runs a')].map(one => one.innerText).join('|') === '{'|'.join(questions)}'"
+    )
+
+
+def arrived(tab: Tab) -> None:
+    """Wait until the browser has gone to the page of a run."""
+
+    def there() -> bool:
+        with suppress(AssertionError):  # the page that was asked is gone
+            return bool(tab.js("location.pathname.startsWith('/runs/') && document.readyState === 'complete'"))
+        return False
+
+    poll_until(there)
+
+
+def fine(tab: Tab) -> None:
+    """Whatever is shown is for everybody, asked nobody else for anything and ran nothing of anybody's."""
+    assert tab.violations_of_accessibility() == []
+    assert (tab.complaints(), tab.js("executed")) == ([], [])
+
+
+def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_something_and_finishes_it(
+    browser: Browser, home: TempHome
+) -> None:
+    waits: dict[str, Any] = {"say": "Hm.", "delay_seconds": 1}
+    config = home.config(
+        "team",
+        agent("ada", {"answer": "Rewrite it."}, {"hang": True}),
+        agent("bo", {"answer": "Mend it."}, {"hang": True}),
+        agent("cleo", *[waits] * 2, {"answer": "Leave it."}, {"hang": True}),
+    )
+    with pages(home) as served, browser.tab(served.address) as tab:
+        told(tab, "No run is like that.")
+        assert served.token not in str(tab.js("location.href"))
+        tab.open(f"{served.base}/new")
+        fill(tab, question="Rewrite it, or mend it?", config=config, max_seconds="500")
+        fine(tab)
+        press(tab, "Show the plan")
+        told(tab, "no hosts, no keys")
+        press(tab, "Start")
+        arrived(tab)
+        tab.settled("document.querySelectorAll('g.go').length === 2")
+        run = home.run_directory(str(tab.js("location.pathname.split('/').at(-1)")))
+        tab.js(READER)
+        before = tab.js(LEFT_ALONE)
+        assert [before[name] for name in ("open", "focus", "selected", "moment")] == [True, True, "Rewrite it.", "1"]
+        served.tool("control_run", run_id=run.name, action="steer", message="Mind the cost.")
+        tab.settled("document.querySelectorAll('g.go').length > 2")
+        tab.settled("document.body.innerText.includes('Steering'.toUpperCase())")
+        assert tab.js(LEFT_ALONE) == before
+        assert "cleo" in str(tab.js("document.querySelector('.doing').innerText"))
+        fine(tab)
+        tab.js("document.querySelector('textarea').value = 'Be <b>brief</b>.'")
+        press(tab, "Tell the team")
+        told(tab, "The team is told.")
+        tab.settled("document.body.innerText.includes('Be <b>brief</b>.')")
+        press(tab, "Finish now")
+        tab.settled("document.querySelector('header .pill.good') !== null")
+        assert happened(run, "finish_requested")
+        assert tab.js("opened.isConnected && opened.open")
+        assert tab.js("document.querySelector('.doing').innerText") == ""
+
+
+def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_hostile_is_text(
+    browser: Browser, home: TempHome
+) -> None:
+    (home.work / "project").mkdir()
+    (home.work / "project" / "code").write_text("one\n<script>alert(1)</script>\n")
+    write = {"path": "project/code", "content": "two\n<script>alert(1)</script>\n<img src=x onerror=alert(2)>\n"}
+    changing = home.config(
+        "changing", agent("solo", {"call": "write_file", "arguments": write}, {"answer": HOSTILE[0]})
+    )
+    stuck = home.config("stuck", agent("ada", {"hang": True}))
+    paths = [{"path": str(home.work / "project"), "permission": "write"}]
+    with pages(home) as served, browser.tab(served.address) as tab:
+        asked = served.tool("start_run", question="How long?", config=asking(home))["run_id"]
+        hostile = served.tool("start_run", question="\n".join(HOSTILE)[:5000], config=stuck)["run_id"]
+        served.tool("start_run", question="Count", config=changing, context_paths=paths, wait_seconds=50)
+        tab.open(f"{served.base}/?state=completed")
+        rows(tab, "Count")
+        fill(tab, state="", text="HOW")
+        rows(tab, "How long?")
+        fill(tab, text="", team="stuck")
+        tab.settled("document.querySelectorAll('.runs a').length === 1")
+        fine(tab)
+        fill(tab, team="", since="2200-01-01")
+        told(tab, "No run is like that.")
+
+        tab.open(f"{served.base}/runs/{hostile}")
+        state(tab, "running")
+        fine(tab)
+        press(tab, "Cancel")
+        press(tab, "Press again to cancel")
+        state(tab, "cancelled")
+
+        tab.open(f"{served.base}/runs/{asked}")
+        state(tab, "input required")
+        assert "Metres or feet?" in tab.text()
+        tab.js("document.querySelector('textarea').value = 'Metres.'")
+        press(tab, "Answer")
+        tab.settled("document.querySelector('header .pill.good') !== null")
+
+        tab.open(f"{served.base}/?text=Count")
+        rows(tab, "Count")
+        tab.js("document.querySelector('.runs a').click()")
+        arrived(tab)
+        press(tab, "Look at the changes in files")
+        tab.settled("document.querySelector('.files ~ .diff, .files ~ * .diff') !== null")
+        assert "<img src=x onerror=alert(2)>" in tab.text()
+        assert (home.work / "project" / "code").read_text().startswith("one")
+        fine(tab)
+        press(tab, "Apply to the files")
+        told(tab, "applied")
+        assert (home.work / "project" / "code").read_text() == write["content"]
+        assert [one for one in tab.network() if not one.startswith((f"{served.base}/", "data:image/"))] == []
+
+
+def test_nobody_is_let_in_by_the_address_alone(browser: Browser, home: TempHome) -> None:
+    with pages(home, "--port", "0") as served:
+        for address in (f"{served.base}/", f"{served.base}/new#token=x", f"{served.base}/runs/..%3Cscript%3E"):
+            with browser.tab(address) as tab:
+                tab.js("localStorage.clear()")
+                tab.open(address.partition("#")[0])
+                tab.settled("document.body.innerText.includes('massgen-mcp web') || document.querySelector('form')")
+                assert tab.js("fetch('/api/runs').then(answer => answer.status)") == 401
