@@ -16,8 +16,8 @@ __all__ = ["home"]
 EVERY = "12"
 """One of so many steps of each kind; `python -m tests.changes.table` tries all."""
 MARKED_AS_DONE, LOOKED_AT = "5", "4"
-"""So that the sixth fsync is among them, by which a change is marked as done; and the ninth opening, with which a taking
-back looks at the file that is saved.
+"""The sixth fsync is among these, by which a change is marked as done; and the ninth opening, with which a taking back
+looks at the file that is saved.
 """
 
 
