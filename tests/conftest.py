@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from tests.planted import PLANTED, SEARCH, searched_outputs
@@ -24,6 +25,20 @@ settings.load_profile("repeatable")
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def not_counted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Coverage costs more than the test itself where one goes through the same lines thousands of times. Such tests
+    are marked `uncounted`; others go through their lines, too.
+    """
+    counting = Coverage.current() if request.node.get_closest_marker("uncounted") else None
+    if counting is None:
+        yield
+        return
+    counting.stop()
+    yield
+    counting.start()
 
 
 @pytest.fixture(autouse=True)

@@ -174,13 +174,13 @@ def test_the_schema_for_editors_takes_the_teams_that_load_and_marks_a_wrong_key(
     schema = json.loads(printed.stdout)
     assert schema == config_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    editor = jsonschema.Draft202012Validator(schema)
     ours = [path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "ag2"]
     for text in [*(section.example for section in SECTIONS), *(path.read_text() for path in ours)]:
-        assert [error.message for error in editor.iter_errors(yaml.safe_load(text))] == []
+        jsonschema.validate(yaml.safe_load(text), schema, jsonschema.Draft202012Validator)
     wrong = yaml.safe_load(SECTIONS[0].example)
     wrong["orchestrator"]["max_new_answer_per_agent"] = 3
-    assert "max_new_answer_per_agent" in next(error.message for error in editor.iter_errors(wrong))
+    with pytest.raises(jsonschema.ValidationError, match="max_new_answer_per_agent"):
+        jsonschema.validate(wrong, schema, jsonschema.Draft202012Validator)
     for part in [schema, *schema["$defs"].values()]:
         assert all(member.get("description") for member in part.get("properties", {}).values()), part["title"]
 

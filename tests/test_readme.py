@@ -115,7 +115,7 @@ def test_what_it_says_first_installs_both_commands_shows_a_run_and_enters_a_clie
         "GIT_CONFIG_KEY_0": f"url.{ROOT.as_uri()}.insteadOf",
         "GIT_CONFIG_VALUE_0": ADDRESS,
     }
-    printed = stranger.types(INSTALLED)
+    printed = stranger.types(INSTALLED.replace("sk-...", KEY))
     assert (ROOT / "pyproject.toml").read_text().count(f'"{ADDRESS}"') == 2
 
     command, promised = CONSOLE[0].split("\n", 1)
@@ -124,6 +124,7 @@ def test_what_it_says_first_installs_both_commands_shows_a_run_and_enters_a_clie
     assert matches("\n" + printed, re.sub(r"in 1\.\d\d s", "in ... s", promised))
     entry = json.loads(Path(stranger.environ["HOME"], ".claude.json").read_text())["mcpServers"]["massgen"]
     assert Path(entry["command"]) == Path(stranger.environ["HOME"], ".local/bin/massgen-mcp")
+    assert list(entry["env"]) == ["OPENAI_API_KEY"]
 
 
 @pytest.fixture
@@ -150,8 +151,8 @@ def test_the_first_question_is_answered_and_the_run_can_be_looked_at(equipped: S
             "response": {"toolCalls": [{"name": "new_answer", "arguments": {"content": "Postgres, it is there."}}]},
         },
     )
-    equipped.environ["OPENAI_BASE_URL"] = f"{aimock.url}/v1"
-    assert "Postgres." in equipped.types(ASKED.replace("sk-...", KEY))
+    equipped.environ |= {"OPENAI_BASE_URL": f"{aimock.url}/v1", "OPENAI_API_KEY": KEY}
+    assert "Postgres." in equipped.types(ASKED)
     assert {request.headers["authorization"] for request in aimock.requests} == {f"Bearer {KEY}"}
 
     run_id = json.loads(equipped.types("massgen-mcp runs --json"))["runs"][0]["run_id"]

@@ -15,6 +15,8 @@ from massgen_mcp.coordination.state import Rules
 
 SEED = "test"
 
+pytestmark = pytest.mark.uncounted
+
 
 def jury(agents: int, p: float, choices: int = 2, c: float = 0.0, rho: float = 0.0) -> Cell:
     return Cell(World(p, choices, c, rho), agents, Majority())

@@ -50,7 +50,7 @@ def test_every_block_is_run_a_file_or_said_to_be_neither(language: str) -> None:
 
 
 async def test_a_reader_sees_what_the_tutorial_shows(home: TempHome, tmp_path: Path) -> None:
-    async with tutorial_providers() as (_, variables):
+    async with tutorial_providers() as variables:
         reader = Reader(with_commands(home, tmp_path).with_variables(**variables))
         for language, file, text in BLOCKS:
             if file:

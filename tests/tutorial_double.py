@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import anyio
 
-from tests.raw_double import RawDouble, Seen, answering, reply
+from tests.raw_double import Seen, answering, reply
 from tests.wires.dialects import Dialect, Gemini, Messages, Responses
 
 MODELS = ("gpt-6.1-sol", "claude-opus-5-5", "gemini-4-argon")
@@ -88,8 +88,7 @@ def respond(seen: Seen, number: int) -> bytes:
             json.dumps({"object": "list", "data": listed, "models": listed}).encode(), media_type="application/json"
         )
     who, dialect = _provider(seen.path)
-    told = _texts(seen.body)
-    asked = "\n".join(told)
+    asked = "\n".join(_texts(seen.body))
     talk = MEAN if MEAN.about in asked else QUEUE
     side, offered = talk.sides[who], _texts(seen.body.get("tools", []))
     if "new_answer" not in offered and "vote" not in offered:
@@ -100,27 +99,24 @@ def respond(seen: Seen, number: int) -> bytes:
         same = [ballot[talk.sides["openai"].answer]] if chosen == "claude" else []
         choice = {"agent_id": ballot[talk.sides[chosen].answer], "same_as": same, "reason": side.reason}
         return _called(dialect, who, asked, "vote", choice)
-    if side.edit and not any("edit_file" in text and "\n" not in text for text in _texts(_talk_of(seen.body))):
+    if side.edit and "edit_file" not in _texts(_messages(seen.body)):
         old, new = side.edit
         return _called(dialect, who, asked, "edit_file", {"path": "shop/stats.py", "old": old, "new": new})
     return _called(dialect, who, asked, "new_answer", {"content": side.answer})
 
 
 @asynccontextmanager
-async def tutorial_providers() -> AsyncGenerator[tuple[RawDouble, dict[str, str]]]:
-    """The server, and the variables of somebody who has keys of all three providers."""
+async def tutorial_providers() -> AsyncGenerator[dict[str, str]]:
+    """Serve them; gives the variables of somebody who has keys of all three."""
     async with answering(respond) as double:
-        yield (
-            double,
-            {
-                "OPENAI_API_KEY": "sk-test-of-the-tutorial-1",
-                "ANTHROPIC_API_KEY": "sk-ant-test-of-the-tutorial-2",
-                "GOOGLE_API_KEY": "AIza-test-of-the-tutorial-3",
-                "OPENAI_BASE_URL": f"{double.url}/v1",
-                "ANTHROPIC_BASE_URL": double.url,
-                "MASSGEN_GEMINI_BASE_URL": f"{double.url}/v1beta",
-            },
-        )
+        yield {
+            "OPENAI_API_KEY": "sk-test-of-the-tutorial-1",
+            "ANTHROPIC_API_KEY": "sk-ant-test-of-the-tutorial-2",
+            "GOOGLE_API_KEY": "AIza-test-of-the-tutorial-3",
+            "OPENAI_BASE_URL": f"{double.url}/v1",
+            "ANTHROPIC_BASE_URL": double.url,
+            "MASSGEN_GEMINI_BASE_URL": f"{double.url}/v1beta",
+        }
 
 
 def _provider(path: str) -> tuple[str, Dialect]:
@@ -129,8 +125,7 @@ def _provider(path: str) -> tuple[str, Dialect]:
     return ("claude", Messages()) if "messages" in path else ("gemini", Gemini())
 
 
-def _talk_of(body: dict[str, Any]) -> Any:
-    """The messages of a request."""
+def _messages(body: dict[str, Any]) -> Any:
     return body.get("input") or body.get("messages") or body.get("contents")
 
 
@@ -162,7 +157,7 @@ def _texts(part: Any) -> list[str]:
 
 
 async def _serve() -> None:
-    async with tutorial_providers() as (_, variables):
+    async with tutorial_providers() as variables:
         for name, value in variables.items():
             print(f"export {name}={value}", flush=True)
         await anyio.sleep_forever()

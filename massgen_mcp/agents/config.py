@@ -118,7 +118,7 @@ class AgentConfig:
     ) -> "AgentConfig":
         """Any server that speaks like OpenAI's Chat Completions; `base_url` among `kwargs` says where.
 
-        The two switches ask for the tools of whoever is there, in that provider's own way: OpenAI's through its
+        The two switches ask for the tools of the provider at that address, in its own way: OpenAI's through its
         Responses API, which it is without a `base_url`. A host without such tools is refused when the config is used.
         """
         tools = {"enable_web_search": enable_web_search, "enable_code_interpreter": enable_code_interpreter}

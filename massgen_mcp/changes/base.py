@@ -148,9 +148,8 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
 
 def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
     """The ignored directories, and the repositories inside, as far as agents can name them."""
-    ignored = [path.removesuffix(b"/") for path in written.ignored if path.endswith(b"/")]
     found = 0
-    for path in sorted({*ignored, *written.left_out.repositories}):
+    for path in sorted({*written.ignored, *written.left_out.repositories}):
         try:
             name = path.decode()
         except UnicodeDecodeError:

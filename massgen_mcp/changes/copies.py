@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from massgen_mcp.changes.base import Base, BaseDirectory
@@ -57,7 +57,7 @@ class Copies:
         if name not in self._files:
             self._files[name] = self._repository.files(tree)
         first = self._first.get(name)
-        if first is not None and _cloned(first, into):
+        if first is not None and (command := _clone_command(into.parent)) and cloned([*command, first, into], into):
             return
         self._repository.check_out(tree, into)
         copy_ignored(directory, into)
@@ -86,20 +86,18 @@ def place_in(copy: Path, below: str) -> Path | None:
     return place
 
 
-def _cloned(source: Path, target: Path) -> bool:
-    """Copy a directory so that both share their blocks on disk, if that can be done here."""
-    command = _clone_command(target.parent)
-    if command is None:
-        return False
-    done = subprocess.run(  # noqa: S603 - a program of the system, no shell
-        [*command, source, target], capture_output=True, timeout=MAX_SECONDS, check=False
-    )
-    if done.returncode:
+def cloned(command: Sequence[str | Path], target: Path, seconds: float = MAX_SECONDS) -> bool:
+    """Whether this command made the target in so many seconds; what it made otherwise is removed."""
+    try:
+        subprocess.run(command, capture_output=True, timeout=seconds, check=True)  # noqa: S603 - no shell
+    except (OSError, subprocess.SubprocessError):
         remove_tree(target)
-    return not done.returncode
+        return False
+    return True
 
 
 def _clone_command(directory: Path) -> list[str] | None:
+    """What copies a directory so that both share their blocks on disk, if that can be done here."""
     if sys.platform == "darwin":
         return ["/bin/cp", "-c", "-R", "-p"]
     program = shutil.which("cp")
@@ -140,12 +138,11 @@ def _left_out(directory: str, names: list[str]) -> list[str]:
 def _may_copy(place: Path) -> bool:
     try:
         kind = place.lstat().st_mode
-        if stat.S_ISREG(kind) and (credential := secret_files.credential_in(place.parts)) is not None:
+        if secret_files.is_secret(place.parts):
+            return False
+        if stat.S_ISREG(kind) and secret_files.depends_on_content(place.parts):
             with place.open("rb") as file:
-                content = file.read(secret_files.MAX_EXAMINED_BYTES + 1)
-            if len(content) > secret_files.MAX_EXAMINED_BYTES or credential.search(content):
-                return False
+                return not secret_files.holds_credential(place.parts, file.read(secret_files.EXAMINED_BYTES))
     except OSError:
         return False
-    plain = stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)
-    return plain and not secret_files.is_secret(place.parts)
+    return stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)

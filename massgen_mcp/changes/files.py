@@ -212,14 +212,13 @@ class _Reader:
 
     def _is_secret(self, path: bytes, status: os.stat_result, content: bytes) -> bool:
         """Whether it holds a credential where its name makes that matter, or is also called like a secret."""
-        credential = secrets.credential_in((*self._above, *(os.fsdecode(name) for name in path.split(b"/"))))
-        if credential is not None and (len(content) > secrets.MAX_EXAMINED_BYTES or credential.search(content)):
+        if secrets.holds_credential((*self._above, *(os.fsdecode(name) for name in path.split(b"/"))), content):
             return True
         if status.st_nlink == 1:
             return False
         if self._concealed is None:
             with Root.open(self._directory, "", above=self._above) as root:
-                self._concealed = frozenset(root.concealed(_MAX_LOOKED_AT)[0])
+                self._concealed = frozenset(root.concealed()[0])
         return os.fsdecode(path) in self._concealed
 
     def _counted(self, found: Found, size: int) -> Found:
@@ -256,7 +255,24 @@ class _Reader:
 
 
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EMLINK})
-_MAX_LOOKED_AT = 200_000
+
+
+def small_file(name: str | Path, directory: int | None = None, most: int = MIB) -> bytes:
+    """A small file, and nothing that only looks like one: anybody may have put it there. Raises `OSError`."""
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)
+    with openat.closing(fd):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            raise OSError(errno.EFBIG, "no small file", str(name))
+        return os.read(fd, most)
+
+
+def parents(path: bytes) -> Iterator[bytes]:
+    """The directories above a path of a tree, outermost first."""
+    end = path.find(b"/")
+    while end != -1:
+        yield path[:end]
+        end = path.find(b"/", end + 1)
 
 
 def is_git_name(name: str) -> bool:

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -143,34 +142,6 @@ class Git:
             except subprocess.CalledProcessError as error:
                 raise GitFailed(f"git {_named(arguments)} failed: {told(error.stderr)}") from error
             return file.tell()
-
-    def listed(self, *arguments: str | bytes | Path, most: int, index: Path, work_tree: Path) -> list[bytes] | None:
-        """The records that git printed, each with a NUL at its end; None if there are more than `most`: then it is
-        ended before it has printed all. Raises `GitFailed`.
-        """
-        command, records, rest = self.command(*arguments), list[bytes](), b""
-        with (
-            tempfile.TemporaryFile() as errors,
-            subprocess.Popen(  # noqa: S603 - a program of our own choice, no shell
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                cwd=work_tree,
-                env=self.environ(index=index, work_tree=work_tree),
-            ) as process,
-            limited(process),
-        ):
-            while process.stdout is not None and (part := process.stdout.read(1 << 16)):
-                *whole, rest = (rest + part).split(b"\0")
-                records += whole
-                if len(records) > most:
-                    process.kill()
-                    return None
-            if process.wait():
-                errors.seek(0)
-                raise GitFailed(f"git {_named(arguments)} failed: {told(errors.read()) or 'it took too long'}")
-        return records
 
     def command(self, *arguments: str | bytes | Path) -> list[str | bytes | Path]:
         """The command line of a call. Raises `GitUnusable`."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from massgen_mcp.changes import attributes
 from massgen_mcp.changes.files import EXECUTABLE, LINK, REGULAR, TreeFile, blob_id
 from massgen_mcp.workspace import openat
 
@@ -92,46 +93,65 @@ class HeldDirectory:
             if error.errno not in _ABSENT:
                 raise
 
-    def make_directory(self, path: str, permissions: int, by: str) -> None:
-        """It appears with its permissions, and with the owner of the directory above. `by`: where it is made first;
-        what was left there goes.
+    def make_directory(self, path: str, by: str) -> None:
+        """It appears with the permissions, the owner and the access list that the directory above gives it. `by`: where
+        it is made first; what was left there goes.
         """
         self.remove(by)
         self.make_private_directory(by)
         with self._at(by) as made, self._above(path) as (directory, _):
-            _own_as(made, os.fstat(directory))
-            os.fchmod(made, permissions)
+            attributes.inherit(directory, made)
+            os.fchmod(made, stat.S_IMODE(os.fstat(directory).st_mode))
         self.move(by, path)
 
-    def remove_directory(self, path: str) -> bool:
-        """False if it is not empty, or none."""
+    def remove_directory(self, path: str) -> None:
+        """Unless it is not empty, or none."""
         try:
             with self._above(path) as (directory, name):
                 os.rmdir(name, dir_fd=directory)
         except OSError as error:
-            if error.errno in {*_ABSENT, errno.ENOTEMPTY, errno.EEXIST}:
-                return False
-            raise
-        return True
+            if error.errno not in {*_ABSENT, errno.ENOTEMPTY, errno.EEXIST}:
+                raise
 
     def entries(self, path: str) -> list[tuple[str, bool]]:
         """The names in a directory, and which of them are directories."""
         with self._at(path) as fd, os.scandir(fd) as found:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
 
-    def permissions(self, path: str) -> int:
-        """Of a directory; "." is this one."""
-        with self._at(path) as fd:
-            return stat.S_IMODE(os.fstat(fd).st_mode)
+    def not_kept(self, path: str) -> str:
+        """What of a file a new one in its place cannot have; empty if it can have all, or if that shows only when it is
+        made. Tried on a file without a name.
+        """
+        with openat.closing(self._opener(self._fd, path, _READING)) as source:
+            if attributes.privileges(source):
+                return "runs with rights of its own (setuid, setgid, capabilities), which changed content must not have"
+            if (unnamed := getattr(os, "O_TMPFILE", None)) is None:
+                return ""
+            try:
+                tried = os.open(".", unnamed | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=self._fd)
+            except OSError:  # this file system has no such files
+                return ""
+            with openat.closing(tried):
+                try:
+                    attributes.take_over(source, tried, path)
+                except attributes.NotKept as lost:
+                    return lost.strerror or ""
+        return ""
 
-    def make_file(self, path: str, permissions: int, like: os.stat_result | None = None) -> int:
-        """A new file, open for writing, that belongs to the owner of `like`."""
+    def make_file(self, path: str, permissions: int, like: str | None = None) -> int:
+        """A new file, open for writing. `like`: the file that it will replace, whose owner, access list and attributes
+        it takes over, or the directory that it will come into. Raises `attributes.NotKept`.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._above(path) as (directory, name):
             fd = os.open(name, flags, 0o600, dir_fd=directory)
         try:
             if like is not None:
-                _own_as(fd, like)
+                with openat.closing(self._opener(self._fd, like, _READING)) as source:
+                    if stat.S_ISDIR(os.fstat(source).st_mode):
+                        attributes.inherit(source, fd)
+                    else:
+                        attributes.take_over(source, fd, like)
             os.fchmod(fd, permissions)
         except OSError:
             os.close(fd)
@@ -139,12 +159,29 @@ class HeldDirectory:
         return fd
 
     def make_private_directory(self, path: str) -> None:
+        """What is made in it takes nothing over from the directories above."""
         with self._above(path) as (directory, name):
             os.mkdir(name, 0o700, dir_fd=directory)
+        with self._at(path) as made:
+            attributes.hand_nothing_down(made)
 
-    def make_link(self, path: str, target: bytes) -> None:
+    def make_link(self, path: str, target: bytes, like: str) -> None:
+        """It belongs to the owner of what lies at `like`, if that can be."""
+        found = self.status(like)
         with self._above(path) as (directory, name):
             os.symlink(target, name, dir_fd=directory)
+            if os.geteuid() == 0 and found is not None:
+                os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
+
+    def is_directory(self, path: str) -> bool:
+        """And no link to one."""
+        found = self.status(path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def permissions(self, path: str) -> int:
+        """Of a directory; "." is this one."""
+        with self._at(path) as fd:
+            return stat.S_IMODE(os.fstat(fd).st_mode)
 
     def is_on_same_file_system(self, path: str) -> bool:
         """Whether a directory is on that of this one."""
@@ -163,9 +200,3 @@ def mode_of(status: os.stat_result) -> str | None:
     if stat.S_ISREG(status.st_mode):
         return EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
     return None
-
-
-def _own_as(fd: int, like: os.stat_result) -> None:
-    """What the superuser makes for a person belongs to the person."""
-    if os.geteuid() == 0:
-        os.fchown(fd, like.st_uid, like.st_gid)

@@ -15,6 +15,8 @@ from massgen_mcp.home import write_durably
 
 STAGING = ".massgen-apply-"
 """How the directory is called that lies beside the files while they are changed; git ignores it."""
+STAGED = ("old", "new", "taken", "left")
+"""The directories in it: see `Part`."""
 INTENT_VERSION = 1
 
 Phase = Literal["staging", "changing", "done"]
@@ -24,7 +26,7 @@ Phase = Literal["staging", "changing", "done"]
 @dataclass(frozen=True, slots=True)
 class Part:
     """What is done in one directory. `make`: directories to be made, outermost first. `emptied`: directories that are
-    removed where nothing is left in them, outermost first, with their permissions.
+    removed where nothing is left in them, outermost first.
     """
 
     name: str
@@ -32,13 +34,29 @@ class Part:
     root: str
     steps: tuple[Step, ...]
     make: tuple[str, ...] = ()
-    emptied: tuple[tuple[str, int], ...] = ()
+    emptied: tuple[str, ...] = ()
     staging: str = ""
 
     @property
     def making(self) -> str:
         """Where a directory is made before it comes to its place."""
         return f"{self.staging}/made"
+
+    def new(self, number: int) -> str:
+        """Where the new file of a step lies before it comes to its place."""
+        return f"{self.staging}/new/{number}"
+
+    def old(self, number: int) -> str:
+        """Where the earlier file of a step lies from then on."""
+        return f"{self.staging}/old/{number}"
+
+    def taken(self, number: int) -> str:
+        """Where a new file is looked at that is taken back."""
+        return f"{self.staging}/taken/{number}"
+
+    def left(self, number: int) -> str:
+        """Where a directory lies that was emptied."""
+        return f"{self.staging}/left/{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +74,7 @@ def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
         ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
         removed = {step.path for step in ordered if step.new is None}
         above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
-        above_removed = {parent for path in removed for parent in parents_of(path)} - above_made
-        emptied = tuple((path, held.permissions(path)) for path in sorted(above_removed))
+        emptied = tuple(sorted({parent for path in removed for parent in parents_of(path)} - above_made))
         make = tuple(path for path in sorted(above_made) if path in removed or held.status(path) is None)
     return Part(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
 
@@ -94,6 +111,6 @@ def _part(document: dict[str, Any]) -> Part:
         document["root"],
         tuple(map(of_row, document["steps"])),
         tuple(document["make"]),
-        tuple((path, permissions) for path, permissions in document["emptied"]),
+        tuple(document["emptied"]),
         document["staging"],
     )

@@ -77,9 +77,14 @@ class _Looking:
 
     def _reason_not_replaced(self, step: Step) -> str:
         found = self._held.status(step.path)
-        if found is None or (stat.S_ISREG(found.st_mode) and _writable(found)) or stat.S_ISLNK(found.st_mode):
+        if found is None or stat.S_ISLNK(found.st_mode):
             return ""
-        return "is read-only" if stat.S_ISREG(found.st_mode) else "is no regular file"
+        if not stat.S_ISREG(found.st_mode):
+            return "is no regular file"
+        if not _writable(found):
+            return "is read-only"
+        replaced = step.new is not None and step.new.mode != LINK
+        return self._held.not_kept(step.path) if replaced else ""
 
     def _reason_not_made(self, step: Step) -> str:
         if step.path in self._absent:

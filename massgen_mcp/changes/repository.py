@@ -7,7 +7,7 @@ was taken. Every method blocks; call them from a worker thread. They may run at 
 import os
 import re
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,16 @@ from typing import NewType
 from massgen_mcp.changes.contents import reading, store
 from massgen_mcp.changes.differences import FileChange, parse_changes
 from massgen_mcp.changes.files import (
-    REGULAR,
     USUAL_LIMITS,
     Found,
     KnownFiles,
     LeftOut,
-    TooLarge,
     TreeFile,
     TreeLimits,
     read_files,
 )
 from massgen_mcp.changes.git import Git
+from massgen_mcp.changes.untracked import untracked
 
 TreeId = NewType("TreeId", str)
 """What git calls a tree."""
@@ -37,7 +36,6 @@ _CONFLICT = re.compile(r"CONFLICT \((.+?)\)")
 _MOVED_ASIDE = re.compile(rb"~[0-9a-f]{40}(_\d+)?$")
 """What git adds to the name of a file that something else has taken the place of."""
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
-_EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Written:
     files: int
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
-    """What git ignores, as paths of files and of whole directories, these with a slash at the end."""
+    """Directories that git ignores, or in which it ignores all there is."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 
@@ -106,19 +104,16 @@ class PrivateRepository:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
         left_out = LeftOut()
-        others, ignored = self._others(directory, named, ignore, limits.files)
-        for path in others:
-            if path.endswith(b"/"):
-                left_out.repositories.append(path.removesuffix(b"/"))
-        wanted = [*named, *(path for path in others if not path.endswith(b"/"))]
-        found = read_files(directory, wanted, left_out, limits=limits, known=known, above=above)
+        others = untracked(self._git, directory, named, ignore, limits.files)
+        left_out.repositories += others.repositories
+        found = read_files(directory, [*named, *others.files], left_out, limits=limits, known=known, above=above)
         passing = _Passing(found)
         files = store(self._git, passing)
         for path in (*left_out.unreadable, *left_out.too_large):
             if path in before:
                 files[path] = before[path]
         pointers = tuple(passing.lfs_pointers)
-        return Written(self.tree_of(files), len(files), left_out, tuple(ignored), pointers)
+        return Written(self.tree_of(files), len(files), left_out, tuple(others.ignored), pointers)
 
     def tree_of(self, files: Mapping[bytes, TreeFile]) -> TreeId:
         """The tree of these files, whose contents are there."""
@@ -215,25 +210,6 @@ class PrivateRepository:
     def _commit(self, tree: TreeId, *parents: str) -> str:
         of = [argument for parent in parents for argument in ("-p", parent)]
         return _id(self._git.run("commit-tree", tree, *of, "-m", "massgen"))
-
-    def _others(
-        self, directory: Path, named: Collection[bytes], ignore: bytes, most: int
-    ) -> tuple[list[bytes], list[bytes]]:
-        """What lies in a directory beside the files that are named: what git would not ignore, and what it ignores.
-        Raises `TooLarge` if there is more than `most` of either.
-        """
-        with self._temporary_index() as index:
-            # Git lists what is in no index; of what is in it only the names matter here.
-            self._fill(index, dict.fromkeys(named, TreeFile(REGULAR, _EMPTY_BLOB)))
-            rules = index.with_name("ignore")
-            rules.write_bytes(ignore)
-            options = ("ls-files", "-z", "--others", "--exclude-per-directory=.gitignore", "-X", rules)
-            others = self._git.listed(*options, most=most, index=index, work_tree=directory)
-            folded = (*options, "--ignored", "--directory")
-            ignored = self._git.listed(*folded, most=most, index=index, work_tree=directory)
-        if others is None or ignored is None:
-            raise TooLarge(f"holds more than {most:,} files")
-        return others, ignored
 
     @contextmanager
     def _temporary_index(self) -> Generator[Path]:

@@ -3,7 +3,6 @@
 """
 
 import os
-import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,7 +83,8 @@ class RunChanges:
         for directory in base.directories:
             before = repository.part(base.id, directory.name)
             place = workspace / directory.name
-            _require_plain(place, directory.name)
+            if place.is_symlink() or not place.is_dir():
+                raise GitFailed(f"{directory.name} is no directory any more")
             try:
                 written = repository.write_tree(
                     place,
@@ -131,17 +131,6 @@ class RunChanges:
         wanted = {change.path: change.after for change in differing if change.after is not None}
         if wanted:
             repository.check_out(repository.tree_of(wanted), workspace)
-
-
-def _require_plain(copy: Path, name: str) -> None:
-    """Git follows a link in place of the copy, and waits for ever for a pipe in place of a `.gitignore`. Raises
-    `GitFailed`.
-    """
-    if copy.is_symlink() or not copy.is_dir():
-        raise GitFailed(f"{name} is no directory any more")
-    for place, _, names in os.walk(copy):
-        if ".gitignore" in names and not stat.S_ISREG(os.lstat(os.path.join(place, ".gitignore")).st_mode):  # noqa: PTH118 - of os.walk
-            raise GitFailed(f"a .gitignore in {name} is no file")
 
 
 def _remove(root: int, path: str) -> None:

@@ -10,33 +10,46 @@ changed since is theirs: it stays as it is, and is told.
 
 import os
 import stat
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import Intent, Part, read_intent, write_intent
+from massgen_mcp.changes.intent import STAGED, Intent, Part, Phase, read_intent, write_intent
 from massgen_mcp.changes.steps import Step, parents_of
+from massgen_mcp.changes.taking_back import left_beside, take_back
 from massgen_mcp.workspace import openat
 
 Contents: TypeAlias = Callable[[TreeFile], bytes]
 """Reads the content of a file, or where a link leads."""
+Held: TypeAlias = list[tuple[Part, HeldDirectory]]
+"""The parts of an intent, each with its directory."""
+
+_UNSETTLED: dict[Phase, str] = {
+    "staging": "nothing is changed, but what lies beside the files could not be removed",
+    "changing": "the files are half changed and could not be put back",
+    "done": "the files are changed, but that could not be written down",
+}
+_NAMED = 5
+"""So many files a message names."""
 
 
 class ChangedMeanwhile(Exception):
-    """A file is no longer what it was when the change was planned."""
+    """A file is no longer what it was when the change was planned. `kept` as in `Settled`."""
 
-    def __init__(self, part: Part, path: str) -> None:
-        super().__init__("changed while this was being applied")
-        self.path = f"{part.name}/{path}"
+    def __init__(self, path: str, kept: tuple[str, ...] = ()) -> None:
+        stay = f"; these stay as others have left them: {_listed(kept)}" if kept else ""
+        super().__init__(f"changed while this was being applied{stay}")
+        self.path = path
 
 
 class Unsettled(Exception):
-    """The operating system kept a change from being taken back, or from being written down. The message says which of
-    the two; the next one to settle it tries again.
+    """A change could not be taken back, or not be written down. The message says which of the two, and where; the next
+    one to settle it tries again.
     """
 
 
@@ -44,7 +57,24 @@ class DirectoryMissing(FileNotFoundError):
     """One of the directories is not there, or is none."""
 
 
-def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[[Intent], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are, and
+    the earlier ones where they lie aside. `lost`: files that cannot be put back, as what they held before is not where
+    it was laid, or directories that are not there; then it stays unsettled, and `record` says what each file held.
+    """
+
+    intent: Intent
+    record: Path
+    kept: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def happened(self) -> bool:
+        return self.intent.phase == "done"
+
+
+def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[[Intent], None]) -> Settled | None:
     """Do all of it, or nothing. `file`: where the intent is kept meanwhile; nobody else uses it. `when_done` is called
     once it has happened, and again if the process ends before that is known.
 
@@ -54,77 +84,102 @@ def perform(intent: Intent, file: Path, contents: Contents, when_done: Callable[
     write_intent(file, intent)
     try:
         with _held(intent) as held:
-            for part, directory in held:
-                _stage(part, directory, contents)
-                directory.sync()
-            write_intent(file, replace(intent, phase="changing"))
-            for part, directory in held:
-                _change(part, directory)
-                directory.sync()
-            write_intent(file, replace(intent, phase="done"))
-    finally:
-        try:
-            settle(file, when_done)
-        except OSError as error:
-            raise Unsettled(f"{_half_done(file)} ({error.strerror}: {error.filename})") from error
+            _carry_out(intent, held, file, contents)
+    except BaseException as error:
+        settled = settle(file, when_done)
+        if settled is None or not isinstance(error, Exception):
+            raise
+        if settled.lost:
+            raise Unsettled(f"{_UNSETTLED['changing']}: {_listed(settled.lost)}") from error
+        if settled.happened and isinstance(error, OSError):
+            return settled  # it is written down by now that it has happened; a first try to do that failed
+        if settled.kept and isinstance(error, ChangedMeanwhile):
+            raise ChangedMeanwhile(error.path, settled.kept) from error
+        if settled.kept:
+            raise Unsettled(
+                f"it was taken back, but these stay as others have left them: {_listed(settled.kept)}"
+            ) from error
+        raise
+    return settle(file, when_done)
 
 
-def _half_done(file: Path) -> str:
-    left = read_intent(file)
-    if left is not None and left.phase == "done":
-        return "the files are changed, but that could not be written down; the next apply does it"
-    return "the files are half changed and could not be put back; the next apply tries again"
+def _carry_out(intent: Intent, held: Held, file: Path, contents: Contents) -> None:
+    for part, directory in held:
+        _stage(part, directory, contents)
+        directory.sync()
+    write_intent(file, replace(intent, phase="changing"))
+    for part, directory in held:
+        _change(part, directory)
+        directory.sync()
+    write_intent(file, replace(intent, phase="done"))
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are, and
-    the earlier ones where they lie aside.
-    """
-
-    intent: Intent
-    kept: tuple[str, ...] = ()
-
-    @property
-    def happened(self) -> bool:
-        return self.intent.phase == "done"
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(path_text(os.fsencode(path)) for path in paths[:_NAMED]) + more
 
 
 def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
     """Finish what a process left behind: take back a change that has not happened, clean up after one that has.
-    None: there is nothing to settle, or one of its directories is not there now. Safe to repeat.
+    None: there is nothing to settle, or nothing is changed and the directory is not there now. Safe to repeat.
 
-    Raises `OSError` if it cannot be settled now, `MassgenError` for an intent that cannot be read.
+    Raises `Unsettled`, `MassgenError` for an intent that cannot be read.
     """
     intent = read_intent(file)
     if intent is None:
         return None
+    phase = intent.phase
     kept = list[str]()
     try:
         with _held(intent) as held:
-            if intent.phase == "changing":
-                for part, directory in reversed(held):  # one may lie in another: the last is undone first
-                    kept += [f"{part.root}/{path}" for path in _take_back(part, directory)]
-                    directory.sync()
-                with suppress(OSError):  # it is only better to have it: what is left is to remove what lies beside
-                    write_intent(file, replace(intent, phase="staging"))
-            if intent.phase == "done":
+            if phase == "changing":
+                kept, lost = _taken_back(held)
+                if lost:
+                    return Settled(intent, file, tuple(kept), tuple(lost))
+                phase = "staging"
+                write_intent(file, replace(intent, phase=phase))
+            if phase == "done":
                 when_done(intent)
             for part, directory in held:
-                if intent.phase == "changing" and (aside := _left_aside(part, directory)):
-                    kept += [f"{part.root}/{place}" for place in aside]
-                else:
-                    directory.remove(part.staging)
-    except DirectoryMissing:
-        return None
-    file.unlink()
-    return Settled(intent, tuple(sorted(kept)))
+                kept += (f"{part.root}/{place}" for place in _cleaned_up(part, directory, happened=phase == "done"))
+        file.unlink()
+    except DirectoryMissing as missing:
+        return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise Unsettled(f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})") from error
+    return Settled(intent, file, tuple(sorted(kept)))
+
+
+def _cleaned_up(part: Part, directory: HeldDirectory, *, happened: bool) -> list[str]:
+    """Remove what lies beside the files, without what is a person's alone. Returns the places of that."""
+    beside = left_beside(part, directory, happened=happened)
+    if not beside:
+        directory.remove(part.staging)
+        return []
+    for kind in STAGED:
+        places = [f"{part.staging}/{kind}/{name}" for name, _ in directory.entries(f"{part.staging}/{kind}")]
+        for place in places:
+            if place not in beside:
+                directory.remove(place)
+    return beside
+
+
+def _taken_back(held: Held) -> tuple[list[str], list[str]]:
+    """The files that others have changed since, and those that cannot be put back."""
+    kept, lost = list[str](), list[str]()
+    for part, directory in reversed(held):  # one may lie in another: the last is undone first
+        found = take_back(part, directory)
+        directory.sync()
+        kept += (f"{part.root}/{path}" for path in found.kept)
+        lost += (f"{part.root}/{path}" for path in found.lost)
+    return kept, lost
 
 
 @contextmanager
-def _held(intent: Intent) -> Generator[list[tuple[Part, HeldDirectory]]]:
+def _held(intent: Intent) -> Generator[Held]:
     with ExitStack() as opened:
-        held = list[tuple[Part, HeldDirectory]]()
+        held = Held()
         for part in intent.parts:
             try:
                 held.append((part, opened.enter_context(HeldDirectory.open(Path(part.root)))))
@@ -138,17 +193,16 @@ def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
     directory.make_private_directory(part.staging)
     with openat.closing(directory.make_file(f"{part.staging}/.gitignore", 0o600)) as fd:
         os.write(fd, b"*\n")
-    for name in ("old", "new"):
-        directory.make_private_directory(f"{part.staging}/{name}")
+    for kind in STAGED:
+        directory.make_private_directory(f"{part.staging}/{kind}")
     for number, step in enumerate(part.steps):
         if step.new is None:
             continue
-        place = f"{part.staging}/new/{number}"
-        if step.new.mode == LINK:
-            directory.make_link(place, contents(step.new))
-            continue
         permissions, like = _looks(part, directory, step)
-        with openat.closing(directory.make_file(place, permissions, like)) as fd:
+        if step.new.mode == LINK:
+            directory.make_link(part.new(number), contents(step.new), like)
+            continue
+        with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
             _write_all(fd, contents(step.new))
 
 
@@ -158,24 +212,24 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, os.stat_result]:
-    """The permissions of the new file, and what its owner is taken from: the file that it replaces, else the directory
+def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, str]:
+    """The permissions of the new file, and what the rest is taken from: the file that it replaces, else the directory
     that it comes into.
     """
     found = directory.status(step.path) if step.old is not None else None
     if step.old is not None and found is None:
-        raise ChangedMeanwhile(part, step.path)
+        raise _changed(part, step.path)
     if found is not None and stat.S_ISREG(found.st_mode):
-        permissions = found.st_mode & 0o777
+        like, permissions = step.path, found.st_mode & 0o777
     else:
-        found = next(filter(None, map(directory.status, [*reversed(parents_of(step.path)), "."])))
-        permissions = found.st_mode & 0o666
+        like = next(filter(directory.is_directory, reversed(parents_of(step.path))), ".")
+        permissions = directory.permissions(like) & 0o666
     if step.permissions is not None:
         permissions = step.permissions
     executable = step.new is not None and step.new.mode == EXECUTABLE
     if executable == bool(permissions & stat.S_IXUSR):
-        return permissions, found
-    return (permissions | (permissions & 0o444) >> 2 if executable else permissions & 0o666), found
+        return permissions, like
+    return (permissions | (permissions & 0o444) >> 2 if executable else permissions & 0o666), like
 
 
 def _change(part: Part, directory: HeldDirectory) -> None:
@@ -183,24 +237,34 @@ def _change(part: Part, directory: HeldDirectory) -> None:
     made = [(number, step) for number, step in enumerate(part.steps) if step.new is not None]
     for number, step in removed:
         _set_aside(part, directory, number, step)
-    for path, _ in reversed(part.emptied):
-        directory.remove_directory(path)
+    for number, path in reversed(list(enumerate(part.emptied))):
+        _leave(part, directory, number, path)
     for path in part.make:
         with _meanwhile(part, path):
-            directory.make_directory(path, directory.permissions(path.rpartition("/")[0] or "."), part.making)
+            directory.make_directory(path, part.making)
     for number, step in made:
         if step.old is not None:
             _set_aside(part, directory, number, step)
         with _meanwhile(part, step.path):
-            directory.move(f"{part.staging}/new/{number}", step.path)
+            directory.move(part.new(number), step.path)
     for number, step in enumerate(part.steps):
-        if step.old is not None and not directory.holds(f"{part.staging}/old/{number}", step.old):
-            raise ChangedMeanwhile(part, step.path)
+        if step.old is not None and not directory.holds(part.old(number), step.old):
+            raise _changed(part, step.path)
 
 
 def _set_aside(part: Part, directory: HeldDirectory, number: int, step: Step) -> None:
     with _meanwhile(part, step.path):
-        directory.move(step.path, f"{part.staging}/old/{number}")
+        directory.move(step.path, part.old(number))
+
+
+def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None:
+    """Set a directory aside in which nothing is left."""
+    if not directory.is_directory(path) or directory.entries(path):
+        return
+    with _meanwhile(part, path):
+        directory.move(path, part.left(number))
+    if directory.entries(part.left(number)):
+        raise _changed(part, path)
 
 
 @contextmanager
@@ -209,49 +273,8 @@ def _meanwhile(part: Part, path: str) -> Generator[None]:
     try:
         yield
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
-        raise ChangedMeanwhile(part, path) from error
+        raise _changed(part, path) from error
 
 
-def _take_back(part: Part, directory: HeldDirectory) -> list[str]:
-    """As if it had never begun, from wherever it stands; returns the paths that others have changed since."""
-    if directory.status(part.staging) is None:
-        return []
-    kept = {step.path for number, step in enumerate(part.steps) if not _taken_out(part, directory, number, step)}
-    for path in reversed(part.make):
-        directory.remove_directory(path)
-    for number, step in enumerate(part.steps):
-        if step.path not in kept and not _put_back(part, directory, number, step):
-            kept.add(step.path)
-    return sorted(kept)
-
-
-def _left_aside(part: Part, directory: HeldDirectory) -> list[str]:
-    """Where files of the person's lie that could not be put back, because others are in their places."""
-    places = [f"{part.staging}/old/{number}" for number in range(len(part.steps))]
-    return [place for place in places if directory.status(place) is not None]
-
-
-def _taken_out(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
-    """False if what was put there is not what is there now."""
-    if step.new is None or directory.status(f"{part.staging}/new/{number}") is not None:
-        return True
-    if step.old is not None and directory.status(f"{part.staging}/old/{number}") is None:
-        return True  # by somebody who was cut off in this as well
-    if directory.holds(step.path, step.new):
-        directory.remove(step.path)
-    return directory.status(step.path) is None
-
-
-def _put_back(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
-    """False if something else has come there since, or its directory has gone."""
-    aside = f"{part.staging}/old/{number}"
-    if directory.status(aside) is None:
-        return True
-    try:
-        for path, permissions in part.emptied:
-            if step.path.startswith(f"{path}/") and directory.status(path) is None:
-                directory.make_directory(path, permissions, part.making)
-        directory.move(aside, step.path)
-    except (FileExistsError, FileNotFoundError, NotADirectoryError):
-        return False
-    return True
+def _changed(part: Part, path: str) -> ChangedMeanwhile:
+    return ChangedMeanwhile(f"{part.name}/{path}")

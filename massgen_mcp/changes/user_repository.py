@@ -3,7 +3,6 @@
 Its files are read; git itself never works in it, so none of its settings, hooks and filters has a chance.
 """
 
-import errno
 import os
 import re
 import shutil
@@ -16,11 +15,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from massgen_mcp.changes.files import small_file
 from massgen_mcp.changes.git import Git
-from massgen_mcp.workspace import openat
 
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
-_MAX_READ_BYTES = 1024 * 1024
 _SUBMODULE = b"160000"
 
 
@@ -49,7 +47,7 @@ class UserRepository:
             if git_dir is not None:
                 common = git_dir
                 with suppress(OSError):
-                    common = (git_dir / os.fsdecode(_read(git_dir / "commondir")).strip()).resolve()
+                    common = (git_dir / os.fsdecode(small_file(git_dir / "commondir")).strip()).resolve()
                 return cls(place, git_dir, common)
         return None
 
@@ -104,7 +102,7 @@ class UserRepository:
     def _object_format(self) -> str:
         config = b""
         with suppress(OSError):
-            config = _read(self.common_dir / "config")
+            config = small_file(self.common_dir / "config")
         return "sha256" if _SHA256.search(config) else "sha1"
 
 
@@ -112,7 +110,7 @@ def _git_dir(found: Path) -> Path | None:
     if found.is_dir():
         return found if (found / "HEAD").exists() else None
     try:
-        first = _read(found).decode("utf-8", "surrogateescape")
+        first = small_file(found).decode("utf-8", "surrogateescape")
     except OSError:
         return None
     if not first.startswith("gitdir:"):
@@ -121,20 +119,10 @@ def _git_dir(found: Path) -> Path | None:
     return named if named.is_dir() else None
 
 
-def _read(file: Path) -> bytes:
-    """A small file, and nothing that only looks like one: anybody may have put it there. Raises `OSError`."""
-    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with openat.closing(fd):
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_READ_BYTES:
-            raise OSError(errno.EFBIG, "no small file", str(file))
-        return os.read(fd, _MAX_READ_BYTES)
-
-
 def _rerooted(file: Path, parts: Sequence[str]) -> Iterator[bytes]:
     """The rules of a file for what lies below the directory `parts`, as the same rules are written there."""
     try:
-        text = _read(file).decode("utf-8", "surrogateescape")
+        text = small_file(file).decode("utf-8", "surrogateescape")
     except OSError:
         return
     for line in text.splitlines():

@@ -5,6 +5,7 @@
     outcome = await judge.check(subject.tree, "make test")  # on a fresh check-out, in the sandbox
 
 - `protected`: which files are judged as they are in the base, so that no answer weakens what judges it. Pure.
+- `scripts`, `recipes`, `followed`: which files a command runs, itself or by way of `make`, `npm` and the like. Pure.
 - `excerpt`: which lines of what a check printed tell why it failed. Pure.
 - `judge`: lays the files out and runs a check on them.
 - `proposals`: which checks a directory seems to have. Reads, and runs nothing.

@@ -116,10 +116,11 @@ class FileJudge:
         repository = self._repository
         base, answer = _parts(repository.files(self._base.id)), _parts(repository.files(own))
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
-        for name in {*base, *answer}:
-            files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}))
-            judged |= {name + b"/" + path: file for path, file in files.items()}
-            restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
+        with repository.reading() as content:
+            for name in {*base, *answer}:
+                files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}), content)
+                judged |= {name + b"/" + path: file for path, file in files.items()}
+                restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
         if not restored:
             return Subject(own, own)
         return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))

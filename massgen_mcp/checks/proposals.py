@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-MAX_READ_BYTES = 256 * 1024
+from massgen_mcp.changes.files import small_file
+
 TARGETS = ("check", "test", "tests", "lint")
 """Names of targets and scripts that judge files, as people call them."""
 SCRIPTS = ("test", "lint", "typecheck", "type-check", "check")
@@ -39,8 +40,8 @@ _OF_FILES = {"Cargo.toml": "cargo test --offline", "go.mod": "go test ./...", "t
 
 
 def _text(directory: Path, name: str) -> str:
-    with suppress(OSError), (directory / name).open("rb") as file:
-        return file.read(MAX_READ_BYTES).decode(errors="replace")
+    with suppress(OSError):
+        return small_file(directory / name).decode(errors="replace")
     return ""
 
 

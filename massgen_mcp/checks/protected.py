@@ -8,31 +8,49 @@ characters within a name.
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from massgen_mcp.checks.scripts import scripts_of
+from massgen_mcp.changes.files import parents
+from massgen_mcp.checks.followed import files_run_by
 
 FileT = TypeVar("FileT")
+MAX_READ_BYTES = 1024 * 1024
+"""Of a file that says what a check runs."""
 
 TESTS = (
     *("test/", "tests/", "spec/", "specs/", "__tests__/", "testdata/"),
     *("test_*.py", "*_test.py", "*_test.go", "*.test.*", "*.spec.*", "*_spec.rb", "*Test.java", "*Tests.java"),
-    *("*Test.kt", "*Tests.cs", "*Test.php"),
+    *("*Test.kt", "*Tests.cs", "*Test.php", "*Test.swift", "*Tests.swift", "*_test.dart", "*.bats"),
 )
 """Put back where the base has them. New ones stay: an answer may add tests."""
 
 RUNNERS = (
     *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "tox.toml", "setup.cfg"),
     *("pyproject.toml", "noxfile.py", "sitecustomize.py", "usercustomize.py", "*.pth", ".coveragerc", "mypy.ini"),
-    *(".mypy.ini", "ruff.toml", ".ruff.toml", "pyrightconfig.json", ".flake8", ".pylintrc"),
-    *("Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml"),
+    *(".mypy.ini", "ruff.toml", ".ruff.toml", "pyrightconfig.json", ".flake8", ".pylintrc", "pylintrc", ".bandit"),
+    *("setup.py", ".pre-commit-config.yaml", "dodo.py"),
+    *("Makefile", "makefile", "GNUmakefile", "*.mk", "justfile", ".justfile", "Justfile"),
+    *("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
     *("package.json", ".npmrc", "jest.config.*", "jest.setup.*", "vitest.config.*", "vitest.setup.*", "vite.config.*"),
     *("vitest.workspace.*", "karma.conf.*", ".mocharc*", "playwright.config.*", "cypress.config.*", ".eslintrc*"),
     *("eslint.config.*", "babel.config.*", ".babelrc*", "node_modules/", "phpunit.xml*", ".rspec", "Rakefile"),
-    *(".cargo/", "venv/", ".venv/"),
+    *(
+        "ava.config.*",
+        "wdio.conf.*",
+        "nightwatch.conf.*",
+        ".nycrc*",
+        ".c8rc*",
+        ".swcrc",
+        "tsconfig*.json",
+        "biome.json*",
+    ),
+    *("deno.json*", "bunfig.toml", "nx.json", "turbo.json", ".yarnrc*", ".pnp.*", "gulpfile.*", "Gruntfile.*"),
+    *("Cargo.toml", "build.rs", ".cargo/", "clippy.toml", ".clippy.toml", "rust-toolchain*", "go.mod", "go.work"),
+    *(".golangci.*", "pom.xml", "mvnw", ".mvn/", "build.gradle*", "settings.gradle*", "gradle.properties", "gradlew"),
+    *("gradle/", "Directory.Build.*", ".rubocop.yml", "phpstan.neon*", "psalm.xml*", "venv/", ".venv/"),
 )
 """Settings and plugins of what runs checks. Put back where the base has them; new ones are left out."""
 
@@ -48,23 +66,27 @@ class Protection:
     commands: tuple[str, ...]
 
     def judged(
-        self, base: Mapping[bytes, FileT], answer: Mapping[bytes, FileT]
+        self, base: Mapping[bytes, FileT], answer: Mapping[bytes, FileT], content: Callable[[FileT], bytes]
     ) -> tuple[dict[bytes, FileT], list[bytes]]:
         """The files of an answer as they are judged, and the paths in which they differ from it, sorted. Paths are from
         the directory that is checked.
         """
-        kept, new_kept = self._of_base(base), self._left_out
+        kept, new_kept = self._of_base(base, content), self._left_out
         files = {path: file for path, file in answer.items() if path in base or not new_kept(_text(path))}
-        directories = {parent for path in files for parent in _parents(path)}
+        directories = {parent for path in files for parent in parents(path)}
         for path in kept:
             for other in _in_the_way(path, files, directories):
                 del files[other]
             files[path] = base[path]
         return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
-    def _of_base(self, base: Mapping[bytes, FileT]) -> list[bytes]:
+    def _of_base(self, base: Mapping[bytes, FileT], content: Callable[[FileT], bytes]) -> list[bytes]:
+        def read(path: str) -> str | None:
+            file = base.get(os.fsencode(path))
+            return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")
+
         patterns = (*TESTS, *RUNNERS) if self.patterns is None else self.patterns
-        scripts = {script for command in self.commands for script in scripts_of(command)}
+        scripts = files_run_by(self.commands, read)
         return [path for path in base if (text := _text(path)) in scripts or matches(text, patterns)]
 
     def _left_out(self, path: str) -> bool:
@@ -103,15 +125,8 @@ def _shadows(path: str) -> bool:
 
 def _in_the_way(path: bytes, files: Collection[bytes], directories: Collection[bytes]) -> list[bytes]:
     """Files where `path` has a directory, and files in a directory where it is a file."""
-    parents = [parent for parent in _parents(path) if parent in files]
-    return parents + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
-
-
-def _parents(path: bytes) -> Iterator[bytes]:
-    end = path.find(b"/")
-    while end != -1:
-        yield path[:end]
-        end = path.find(b"/", end + 1)
+    above = [parent for parent in parents(path) if parent in files]
+    return above + ([one for one in files if one.startswith(path + b"/")] if path in directories else [])
 
 
 def _text(path: bytes) -> str:

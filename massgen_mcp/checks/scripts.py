@@ -1,4 +1,5 @@
-"""Which files a command may run, or takes its settings from. Pure: whether there is such a file, is for others to say.
+"""Which programs a command calls, and which files these run or take their settings from. Pure: whether there is such a
+file, is for others to say.
 
 What a command is given to look at (`ruff check src`) is none of these.
 """
@@ -6,6 +7,7 @@ What a command is given to look at (`ruff check src`) is none of these.
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from posixpath import basename, join, normpath
 
@@ -17,10 +19,28 @@ WRAPPERS = ("env", "time", "timeout", "nice", "exec", "xvfb-run", "uv", "poetry"
 _OF_WRAPPERS = re.compile(r"-.*|run|[\d.]+[smhd]?")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _OPERATORS = "();<>|&\n"
+_KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
+_LEADING_VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\}|\([^)]*\))/")
 
 
-def scripts_of(command: str) -> Iterator[str]:
-    """Relative paths, as seen from the directory that the command begins in."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A program with its arguments, without what only runs it. `directory`: where, from where the command begins."""
+
+    directory: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return basename(self.words[0]) if self.words else ""
+
+    def scripts(self) -> Iterator[str]:
+        """Relative paths, as seen from where the command begins."""
+        return (normpath(join(self.directory, _LEADING_VARIABLE.sub("", name))) for name in _of_simple(self.words))
+
+
+def calls_of(command: str) -> Iterator[Call]:
+    """All calls in a command, also in one that a shell is given in it."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=_OPERATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
@@ -38,8 +58,16 @@ def scripts_of(command: str) -> Iterator[str]:
             case ["cd", where, *_]:
                 directory = join(directory, where)
             case _:
-                yield from (normpath(join(directory, name)) for name in _of_simple(simple))
+                yield from _calls_of_simple(directory, simple)
         simple = []
+
+
+def _calls_of_simple(directory: str, words: Sequence[str]) -> Iterator[Call]:
+    call = Call(directory, tuple(_without_wrappers(words)))
+    yield call
+    if SHELLS.fullmatch(call.program) and "-c" in call.words[1:-1]:
+        for inner in calls_of(call.words[call.words.index("-c", 1) + 1]):
+            yield Call(join(directory, inner.directory), inner.words)
 
 
 def _of_simple(words: Sequence[str]) -> Iterator[str]:
@@ -48,16 +76,20 @@ def _of_simple(words: Sequence[str]) -> Iterator[str]:
         name, equals, value = word.partition("=")
         if name in SETTINGS:
             yield value if equals else following
-    program, *arguments = _without_wrappers(words) or [""]
+    program, *arguments = words or [""]
     yield program
-    if SHELLS.fullmatch(basename(program)) and "-c" in arguments[:-1]:
-        yield from scripts_of(arguments[arguments.index("-c") + 1])
+    if program in (".", "source"):
+        yield from arguments[:1]
+    elif SHELLS.fullmatch(basename(program)) and "-c" in arguments[:-1]:
+        return
     elif SHELLS.fullmatch(basename(program)) or INTERPRETERS.fullmatch(basename(program)):
         yield from _interpreted(arguments)
 
 
 def _without_wrappers(words: Sequence[str]) -> list[str]:
     rest, wrapped = list(words), False
+    while rest and rest[0] in _KEYWORDS:
+        del rest[0]
     while rest and (
         _ASSIGNMENT.fullmatch(rest[0]) or rest[0] in WRAPPERS or (wrapped and _OF_WRAPPERS.fullmatch(rest[0]))
     ):

@@ -52,7 +52,8 @@ State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 class Application:
     """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
     patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
-    without the changes and with them. `settled`: what was found half-done before.
+    without the changes and with them. `settled`: what was found half-done before. `kept`: where files lie that others
+    have changed while they were replaced.
     """
 
     state: State
@@ -64,25 +65,37 @@ class Application:
     branch: str | None = None
     commit: str | None = None
     settled: tuple[Settled, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def note(self) -> str | None:
-        """What was found half-done, and what became of it, in words."""
-        return _note_on(self.settled)
+        """What was found half-done, and what became of it, and what others have changed meanwhile, in words."""
+        changed = (
+            f"Others changed files while they were replaced; theirs lie in {_listed(self.kept)}." if self.kept else ""
+        )
+        return " ".join(filter(None, (_note_on(self.settled), changed))) or None
 
 
 def _note_on(settled: Sequence[Settled]) -> str | None:
     told: list[str] = []
     for one in settled[:MAX_SETTLED]:
         what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
+        if one.lost:
+            what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
         told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
+        if one.lost:
+            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.record} says what each held.")
         if one.kept:
-            kept = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in one.kept[:MAX_KEPT]]
-            more = f" and {len(one.kept) - MAX_KEPT} more" if len(one.kept) > MAX_KEPT else ""
-            told.append(f"These were changed since and stay as they are: {', '.join(kept)}{more}.")
+            told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
     if len(settled) > MAX_SETTLED:
         told.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
     return " ".join(told) or None
+
+
+def _listed(paths: Sequence[str]) -> str:
+    shown = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in paths[:MAX_KEPT]]
+    more = f" and {len(paths) - MAX_KEPT} more" if len(paths) > MAX_KEPT else ""
+    return f"{', '.join(shown)}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +241,11 @@ def _carried_out(
     }
     try:
         with made.changes.repository.reading() as contents:
-            perform(Intent(parts, told), _intents(home) / f"{secrets.token_hex(8)}.json", contents, _note)
+            file = _intents(home) / f"{secrets.token_hex(8)}.json"
+            settled = perform(Intent(parts, told), file, contents, _note)
     except ChangedMeanwhile as error:
         return replace(done, state="conflicts", changes=(), refused=(Obstacle(error.path, str(error)),))
-    return done
+    return replace(done, kept=settled.kept) if settled is not None else done
 
 
 def _note(intent: Intent) -> None:

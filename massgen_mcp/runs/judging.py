@@ -18,8 +18,6 @@ from massgen_mcp.sandbox import Image, LevelName, Shown
 from massgen_mcp.workspace.guard import PathRefused, Root
 from massgen_mcp.workspace.snapshot import remove_tree
 
-MAX_LOOKED_AT = 200_000
-"""Entries of a directory in the search for what must be hidden in it."""
 NO_COPIES = "agents have no copies of the context paths, so there is nothing to check"
 
 
@@ -77,7 +75,7 @@ def _secrets_in(directory: Path) -> list[Path] | None:
     """Files that commonly hold secrets; None if not all of them can be found, so that it must not be shown."""
     try:
         with Root.open(directory, "", above=directory.parts) as root:
-            found, whole = root.concealed(MAX_LOOKED_AT)
+            found, whole = root.concealed()
     except PathRefused:
         return None
     return [directory / path for path in found] if whole else None

@@ -97,10 +97,12 @@ def add_run_page(server: "MassgenServer", service: RunService) -> None:
     ) -> CallToolResult:
         """Return what the page of a run draws, or only its `version` if that is drawn already."""
         view = await service.look(run_id)
-        told: Json = {"version": f"{view.snapshot.seq}-{view.state}", "goes_on": not view.ended and not view.damage}
+        note = str(view.damage or view.held_up_by or "")
+        told: Json = {"version": f"{view.snapshot.seq}-{view.state}{'-noted' if note else ''}"}
+        told["goes_on"] = not view.ended and view.damage is None
         if told["version"] != seen:
             told["page"] = await _drawn(service, view)
-            told["note"] = str(view.damage or view.held_up_by or "")
+            told["note"] = note
             told["ending"] = _ending(view) if view.ended else ""
         return CallToolResult(content=[], structured_content=told)
 

@@ -36,8 +36,6 @@ from massgen_mcp.workspace.guard import PathRefused
 from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
 MAX_IN_BACKGROUND = 8
-MAX_LOOKED_AT = 200_000
-"""Entries of a person's directory in the search for what must be hidden in it."""
 MAX_SHOWN = 200
 MAX_RULE = 4_000
 """Characters of a rule for commands as an agent reads it."""
@@ -345,7 +343,7 @@ def _concealed(mount: Mount) -> list[Path] | None:
     """The host paths below a mount that a command must not see; None if they cannot all be found."""
     if mount.file is not None:
         return []
-    found, whole = mount.root.concealed(MAX_LOOKED_AT)
+    found, whole = mount.root.concealed()
     return [mount.host / path for path in found] if whole else None
 
 

@@ -243,9 +243,9 @@ class Root:
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
         return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
 
-    def concealed(self, limit: int) -> tuple[tuple[str, ...], bool]:
+    def concealed(self) -> tuple[tuple[str, ...], bool]:
         """The paths of everything hidden below the root, and of its sockets, for whoever shows it in another way; and
-        whether that is all: what lies in a directory with more than `limit` entries in all is not looked at.
+        whether that is all: no more than `_MAX_LOOKED_AT` entries are looked at.
         """
         found: list[str] = []
         pending: deque[list[str]] = deque([[]])
@@ -255,7 +255,7 @@ class Root:
             with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
                 for item in items:
                     seen += 1
-                    if seen > limit:
+                    if seen > _MAX_LOOKED_AT:
                         return tuple(found), False
                     path = [*parts, item.name]
                     if self._conceals(path, item):
@@ -336,7 +336,7 @@ class Root:
         whole = (*self._above, *parts)
         if rule.is_secret(whole):
             return True
-        if not content or rule.credential_in(whole) is None:
+        if not content or not rule.depends_on_content(whole):
             return False
         try:
             self.open_file("/".join(parts)).close()
@@ -351,11 +351,9 @@ class Root:
 
     def _is_secret_file(self, fd: int, parts: Sequence[str]) -> bool:
         """Whether an open file holds a credential where its name makes that matter, or is also called like a secret."""
-        credential = rule.credential_in((*(self._above or ()), *parts))
-        if credential is not None:
-            data = os.pread(fd, rule.MAX_EXAMINED_BYTES + 1, 0)
-            if len(data) > rule.MAX_EXAMINED_BYTES or credential.search(data):
-                return True
+        whole = (*(self._above or ()), *parts)
+        if rule.depends_on_content(whole) and rule.holds_credential(whole, os.pread(fd, rule.EXAMINED_BYTES, 0)):
+            return True
         found = os.fstat(fd)
         return found.st_nlink > 1 and (found.st_dev, found.st_ino) in self._other_names()
 
@@ -417,8 +415,8 @@ class Root:
 
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_MAX_LOOKED_AT = 100_000
-"""Entries of a directory in the search for hard links."""
+_MAX_LOOKED_AT = 200_000
+"""Entries of a directory, in a search for all that is hidden in it."""
 _WHY_NOT_WRITABLE: dict[EntryKind, str] = {
     "directory": "is a directory",
     "link": "is a symbolic link, these are not followed",

@@ -41,8 +41,10 @@ _BY_CONTENT: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     (".gitmodules", _URL_CREDENTIAL),
     (".gitconfig", _URL_CREDENTIAL),
 )
-MAX_EXAMINED_BYTES = 256 * 1024
+_MAX_EXAMINED_BYTES = 256 * 1024
 """A file that is judged by its content is hidden when it is larger."""
+EXAMINED_BYTES = _MAX_EXAMINED_BYTES + 1
+"""So much of a file is to be looked at."""
 
 WHY = (
     "is hidden, such files commonly hold secrets; continue without it (the caller can allow it by naming this "
@@ -63,7 +65,20 @@ def is_secret(parts: Sequence[str]) -> bool:
     )
 
 
-def credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
+def depends_on_content(parts: Sequence[str]) -> bool:
+    """Whether a path of these components is hidden or not by what stands in the file."""
+    return _credential_in(parts) is not None
+
+
+def holds_credential(parts: Sequence[str], content: bytes) -> bool:
+    """Whether the file at a path of these components is hidden for what stands in it, which is all of it or its first
+    `EXAMINED_BYTES`.
+    """
+    credential = _credential_in(parts)
+    return credential is not None and (len(content) > _MAX_EXAMINED_BYTES or credential.search(content) is not None)
+
+
+def _credential_in(parts: Sequence[str]) -> re.Pattern[bytes] | None:
     """What hides a path of these components if it stands in the file; None where the content does not matter."""
     if not parts:
         return None

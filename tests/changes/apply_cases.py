@@ -4,6 +4,7 @@ Each is a few lines of shell: what the directory is when the run begins (`before
 (`team`), what the person does meanwhile (`person`), and what comes of it.
 """
 
+import sys
 from dataclasses import dataclass, field
 
 Held = dict[str, str | None]
@@ -61,6 +62,15 @@ git checkout -qb other; echo o > docs/alone.txt; git commit -qam o
 git checkout -q main; echo m > docs/alone.txt; git commit -qam m; git merge -q other >/dev/null || true
 """
 SAME_LINES = "changed the same lines"
+ATTRIBUTES = f"""
+{sys.executable} -IS - <<'END'
+import os, struct
+entries = (1, 6, -1), (2, 4, 1), (4, 4, -1), (16, 4, -1), (32, 0, -1)
+os.setxattr("lines.txt", "system.posix_acl_access", struct.pack("<I" + 5 * "HHi", 2, *sum(entries, ())))
+os.setxattr("lines.txt", "user.origin", b"a person")
+END
+"""
+"""`lines.txt` has an access list, by which another user may read it, and an attribute of the person's."""
 
 
 CASES = (
@@ -178,6 +188,13 @@ CASES = (
         holds={"lines.txt": f"0755 {LINES.replace('1', 'first', 1)}"},
     ),
     Case("executable bit taken away", "chmod -x tool.sh", holds={"tool.sh": "0644 ..."}),
+    Case("attributes and access lists are kept", LAST, before=ATTRIBUTES, holds={"lines.txt": THEIRS}),
+    Case(
+        "what runs with rights of its own",
+        "echo team >> tool.sh",
+        before="chmod 4755 tool.sh",
+        refused={"tool.sh": "rights of its own"},
+    ),
     Case("permissions are kept", LAST, before="chmod 640 lines.txt", holds={"lines.txt": f"0640 {THEIRS}"}),
     Case("symlink added", "ln -s src/a.txt new", holds={"new": "-> src/a.txt"}),
     Case("symlink turned", "ln -sfn src/a.txt link", holds={"link": "-> src/a.txt"}),

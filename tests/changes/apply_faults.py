@@ -18,11 +18,12 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
-from tests.changes.apply_cases import Case
+from tests.changes.apply_cases import ATTRIBUTES, Case
 from tests.changes.apply_play import Stage, everything_in, prepared
 from tests.faults import can_mount, no_larger_files_than
 
@@ -41,6 +42,7 @@ CASE = Case(
     "sed -i 's/^9$/last/' lines.txt; rm -r docs; echo x > docs; rm link; mkdir link; echo x > link/x; "
     "chmod +x open.txt; ln -s lines.txt new; mv src/a.txt moved.txt; rm src/deep/only.txt",
     person="sed -i 's/^1$/first/' lines.txt; git add lines.txt; echo mine > mine",
+    before=f"{ATTRIBUTES}",
 )
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
 POLL_SECONDS = 0.001
@@ -72,11 +74,15 @@ def every_fault(kind: str, directory: Path, every: int = 1) -> Found:
     for call in CALLS:
         for k in itertools.count(1, every):
             if kind == TWICE:
-                assert under_fault(lambda: apply(stage), "renameat2", "signal=KILL:when=12")
+                assert under_fault(partial(apply, stage), "renameat2", "signal=KILL:when=12")
             do = partial(apply, stage, dry_run=kind == TWICE)
-            if not under_fault(do, call, FAULTS[kind].format(k=k)):
+            state = under_fault(do, call, FAULTS[kind].format(k=k))
+            if state is None:
                 break
             found.tried += 1
+            now = everything_in(stage.root.parent)
+            if (state == "refused" and now != before) or (state == "applied" and now != after):
+                found.bad.append(f"{call} {k}: told {state}, which is not so")
             apply(stage, dry_run=True)  # the next command
             now = everything_in(stage.root.parent)
             applied = bool(AppliedRecords(stage.patch.changes.directory).read())
@@ -101,7 +107,7 @@ def meanwhile(directory: Path) -> str:
     stage = prepared(CASE, directory)
     before = everything_in(stage.root.parent)
     child = Child(partial(apply, stage))
-    with child.stopped_at_its_first_move(directory):
+    with child.stopped_at("renameat2", 1, directory):
         (stage.root / "lines.txt").write_text("mine\n")
     state = child.state()
     now = everything_in(stage.root.parent)
@@ -135,7 +141,7 @@ def two_at_once(directory: Path) -> str:
     """What comes of two applies of the same patch, the second of which begins in the middle of the first."""
     stage = prepared(CASE, directory)
     first = Child(partial(apply, stage))
-    with first.stopped_at_its_first_move(directory):
+    with first.stopped_at("renameat2", 1, directory):
         second = Child(partial(apply, stage))
         second.go()
     return (
@@ -173,7 +179,8 @@ def apply(stage: Stage, *, dry_run: bool = False) -> Application:
     return apply_patch(stage.home, stage.patch, dry_run=dry_run)
 
 
-STATES = ("applied", "clean", "unchanged", "conflicts", "refused")
+STATES = ("applied", "clean", "unchanged", "conflicts", "refused", "unsettled")
+"""`refused`: with the words that nothing was changed."""
 
 
 class Child:
@@ -188,29 +195,31 @@ class Child:
             os.read(ready, 1)
             try:
                 state = do().state
-            except MassgenError:
-                state = "refused"
+            except MassgenError as error:
+                state = "refused" if str(error).startswith("nothing was changed") else "unsettled"
             os._exit(STATES.index(state))
         os.close(ready)
 
     @contextmanager
     def traced(self, call: str, fault: str, log: str = "/dev/null") -> Generator[None]:
         """With this fault in these system calls. It is not told to begin yet."""
-        options = ["-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{fault}"]
+        options = ["-q", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{fault}"]
         with subprocess.Popen(["strace", *options, "-p", str(self.pid)], stderr=subprocess.DEVNULL) as strace:
             while not self._is_traced() and strace.poll() is None:
                 time.sleep(POLL_SECONDS)
             yield
 
     @contextmanager
-    def stopped_at_its_first_move(self, directory: Path) -> Generator[None]:
-        """It stands still while this is open, and goes on then."""
+    def stopped_at(self, call: str, k: int, directory: Path) -> Generator[bool]:
+        """It stands still while this is open, after the k-th of these system calls, and goes on then; False if it ended
+        before that.
+        """
         log = directory / "log"
-        with self.traced("renameat2", "signal=STOP:when=1", str(log)):
+        with self.traced(call, f"signal=STOP:when={k}", str(log)):
             self.go()
-            while "stopped by SIGSTOP" not in log.read_text():
+            while not (stopped := "stopped by SIGSTOP" in log.read_text()) and "exited with" not in log.read_text():
                 time.sleep(POLL_SECONDS)
-            yield
+            yield stopped
             os.kill(self.pid, signal.SIGCONT)
 
     def go(self) -> None:
@@ -226,13 +235,14 @@ class Child:
         return "TracerPid:\t0\n" not in Path(f"/proc/{self.pid}/status").read_text()
 
 
-def under_fault(do: Callable[[], Application], call: str, fault: str) -> bool:
-    """Whether the fault came to pass: the process died, or something was refused."""
+def under_fault(do: Callable[[], Application], call: str, fault: str) -> str | None:
+    """What came of it; None if there was no such step."""
     child = Child(do)
-    with child.traced(call, fault):
-        child.go()
-        state = child.state()
-    return state in ("killed", "refused")
+    with NamedTemporaryFile() as log:
+        with child.traced(call, fault, log.name):
+            child.go()
+            state = child.state()
+        return state if state == "killed" or b"(INJECTED)" in Path(log.name).read_bytes() else None
 
 
 def main() -> None:

@@ -119,7 +119,7 @@ def template() -> Path:
 
 
 def everything_in(directory: Path) -> dict[str, str]:
-    """Kind, permissions and content of all that lies there, git's own files included."""
+    """Kind, permissions, owner, attributes and content of all that lies there, git's own files included."""
     found: dict[str, str] = {}
     for above, names, files in os.walk(directory):
         for name in (*names, *files):
@@ -131,7 +131,10 @@ def everything_in(directory: Path) -> dict[str, str]:
                 content = hashlib.sha256(path.read_bytes()).hexdigest()
             else:
                 content = ""
-            found[str(path.relative_to(directory))] = f"{status.st_mode:o} {content}"
+            named = os.listxattr(path, follow_symlinks=False)
+            attributes = {one: os.getxattr(path, one, follow_symlinks=False) for one in sorted(named)}
+            told = f"{status.st_mode:o} {status.st_uid}:{status.st_gid} {attributes or ''} {content}"
+            found[str(path.relative_to(directory))] = told
     return found
 
 

@@ -2,6 +2,7 @@
 off; or those rows whose name has the word in it.
 """
 
+import os
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,12 @@ from tests.changes.apply_faults import (
     two_at_once,
 )
 from tests.changes.apply_play import Sizes, play, undone
+from tests.changes.apply_races import (
+    an_editor_saves,
+    another_directory_is_in_its_place,
+    files_of_others,
+    laid_aside_files_are_gone,
+)
 from tests.changes.test_apply_cases import check
 
 FULL = Sizes(huge=200_000_000, many=50_000, some=10_000)
@@ -33,6 +40,11 @@ def rows() -> dict[str, Callable[[Path], str]]:
         **{f"at every step: {kind}": partial(told_of_faults, kind) for kind in FAULTS},
         "a file is changed while it is being replaced": meanwhile,
         "files are changed after a kill in the middle": changed_after_a_kill,
+        "an editor saves at every step": partial(an_editor_saves, taking_back=False),
+        "an editor saves at every step of a taking back": partial(an_editor_saves, taking_back=True),
+        "what was laid aside is moved away, or deleted": laid_aside_files_are_gone,
+        "another directory is in its place, or none": another_directory_is_in_its_place,
+        **({"files of others, by an ordinary user": files_of_others} if os.geteuid() == 0 else {}),
         "two applies at once": two_at_once,
         "the disk is full: a tmpfs of 2 MB": on_a_small_disk,
     }

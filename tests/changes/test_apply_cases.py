@@ -24,6 +24,11 @@ def is_file(what: str | None) -> bool:
     return what is not None and not what.startswith("4")
 
 
+def attributes_of(what: str | None) -> str:
+    """Owner, group, access list and the like."""
+    return (what or "").partition(" ")[2].rpartition(" ")[0]
+
+
 def paths_of(change: FileChange) -> set[str]:
     root = PERSON if change.path.startswith(PERSON.encode()) else f"{PERSON}/src"  # what the run was given
     named = (os.fsdecode(path).partition("/")[2] for path in (change.path, change.earlier_path) if path is not None)
@@ -43,6 +48,9 @@ def check(case: Case, played: Played) -> None:
     assert application.state == ("unchanged" if case.unchanged else "applied"), application.refused
     assert files_of_git(played.after) == files_of_git(played.before), "index, references and objects are as they were"
     assert changed_files(played) == {path for one in application.changes for path in paths_of(one)}
+    for path, what in played.before.items():
+        if is_file(what) and is_file(now := played.after.get(path)):
+            assert attributes_of(now) == attributes_of(what), path
     assert case.changes in (-1, len(application.changes))
     assert bool(application.changes) != case.unchanged
     for path, content in case.holds.items():

@@ -1,5 +1,6 @@
 """An apply that is cut off, wherever and however: nothing is changed in the end, or everything (see `apply_faults`)."""
 
+import os
 import re
 from pathlib import Path
 
@@ -16,12 +17,12 @@ EVERY = "12"
 """One of so many steps of each kind; `python -m tests.changes.table` tries all."""
 
 
-def told(home: TempHome, directory: Path, *arguments: str) -> str:
-    return run_command(home, "tests.changes.apply_faults", str(directory), *arguments).stdout.strip()
+def told(home: TempHome, directory: Path, *arguments: str, program: str = "apply_faults") -> str:
+    return run_command(home, f"tests.changes.{program}", str(directory), *arguments).stdout.strip()
 
 
 @needs("strace")
-@pytest.mark.parametrize("kind", ["kill", TWICE])
+@pytest.mark.parametrize("kind", ["kill", TWICE, "broken"])
 def test_a_fault_at_any_step_leaves_all_or_nothing(home: TempHome, tmp_path: Path, kind: str) -> None:
     found = told(home, tmp_path, kind, EVERY)
     assert found.endswith("0 bad []"), found
@@ -49,3 +50,37 @@ def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path
 
 def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:
     assert on_a_small_disk(tmp_path) == "disk_full; byte-identical: True"
+
+
+@needs("strace")
+@pytest.mark.parametrize("kind", ["saves", "saves while it is taken back"])
+def test_what_an_editor_saves_at_any_moment_stays(home: TempHome, tmp_path: Path, kind: str) -> None:
+    found = told(home, tmp_path, kind, EVERY, program="apply_races")
+    assert found.endswith("0 bad []"), found
+    assert int(re.findall(r"\d+", found)[0]) > 4, found
+
+
+@needs("strace")
+def test_files_that_were_laid_aside_and_are_gone_are_named_until_all_is_as_before(
+    home: TempHome, tmp_path: Path
+) -> None:
+    lost = "lost ['docs/alone.txt', 'lines.txt', 'new']"
+    settled = "settled, as before: True"
+    assert told(home, tmp_path, "gone", program="apply_races") == "; ".join((lost, lost, settled, settled))
+
+
+@needs("strace")
+def test_where_another_directory_or_none_is_in_the_place_of_the_persons_nothing_is_given_up(
+    home: TempHome, tmp_path: Path
+) -> None:
+    found = told(home, tmp_path, "another", program="apply_races")
+    assert found == "lost ['.']; lost ['docs/alone.txt', 'lines.txt', 'src/a.txt']; settled, as before: True"
+
+
+if os.geteuid() == 0:
+
+    def test_files_that_would_change_hands_are_refused_by_name(home: TempHome, tmp_path: Path) -> None:
+        assert told(home, tmp_path, "others", program="apply_races") == (
+            "[('person/lines.txt', 'belongs to another user, and a changed file would be yours'), ('person/src/a.txt', "
+            "'belongs to a group that you are not in, and a changed file would not')]; applied [4242, 65534]"
+        )

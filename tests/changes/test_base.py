@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.changes.base import Base, ContextDirectory
+from massgen_mcp.changes.copies import cloned
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.workspace.snapshot import remove_tree
 from tests.changes.conftest import Repository
@@ -185,6 +186,40 @@ def test_unusual_repositories_are_taken_or_refused_with_a_reason(
     _, _, workspace = taken(tmp_path, place)
     assert sorted(files_in(workspace / place.name)) == [".gitignore", "file", "local.log"]
     assert Repository(place).fingerprint() == before
+
+
+def test_pipes_in_the_place_of_files_that_git_reads_keep_nobody_waiting(tmp_path: Path, repository: Repository) -> None:
+    repository.commit(**{"kept": "k", ".gitignore": "*.log\n", "sub/.gitignore": "*.tmp\n"})
+    os.mkfifo(repository.path / "pipe")
+    (repository.path / "sub" / "deep").mkdir()
+    os.mkfifo(repository.path / "sub" / "deep" / ".gitignore")
+    changes, base, workspace = taken(tmp_path, repository.path)
+
+    for place in (workspace / "project", workspace / "project" / "nested" / ".git"):
+        place.mkdir(exist_ok=True, parents=True)
+        (place / ".gitignore").unlink(missing_ok=True)
+        for name in ("HEAD", "config", ".gitignore"):
+            os.mkfifo(place / name)
+    for name in ("objects", "refs"):
+        (workspace / "project" / "nested" / ".git" / name).mkdir()
+    for name in ("a.log", "sub/a.log", "sub/a.tmp"):
+        (workspace / "project" / name).write_text("x")
+    outcome = changes.outcome(base, workspace)
+
+    assert [(change.path, change.kind) for change in outcome.files] == [
+        (b"project/.gitignore", "deleted"),
+        (b"project/a.log", "added"),
+        (b"project/sub/a.log", "added"),
+    ]
+    assert outcome.notes == ("left out of project as repositories of their own: nested",)
+
+
+@pytest.mark.parametrize("command", [["sleep", "60"], ["false"], ["/nonexistent/cp"]])
+def test_a_copy_that_cannot_share_blocks_in_time_leaves_nothing_behind(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "half").write_text("x")
+    assert not cloned(command, tmp_path / "copy", seconds=0.1)
+    assert not (tmp_path / "copy").exists()
 
 
 HOSTILE = """\

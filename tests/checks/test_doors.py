@@ -58,11 +58,16 @@ async def test_a_dry_run_proposes_the_checks_that_a_directory_has_and_runs_none(
     async with home.client() as client:
         planned = await call(client, "start_run", **asked)
         chosen = await call(client, "start_run", **asked, checks=["make test"])
+        (project / "Makefile").unlink()
+        os.mkfifo(project / "Makefile")
+        os.truncate(project / "pyproject.toml", 2 << 20)
+        odd = await call(client, "start_run", **asked)
     assert (
         "Possible checks, none of which has run: `make test`, `make lint`, `npm test`, `python -m pytest -q`, "
         "`ruff check .`." in planned["note"]
     )
     assert "Possible checks" not in chosen["note"]
+    assert "Possible checks, none of which has run: `npm test`." in odd["note"], "nothing is waited for or read whole"
     assert not (project / "ran").exists()
     assert home.runs == []
 

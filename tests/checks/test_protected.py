@@ -1,5 +1,7 @@
 """Which files judge an answer, and what of a check's output tells why it failed. Both are pure."""
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 
 from massgen_mcp.checks.excerpt import MAX_CHARACTERS, excerpt_of
@@ -7,12 +9,19 @@ from massgen_mcp.checks.protected import Protection
 
 
 def judged(
-    base: list[str], answer: list[str], *commands: str, patterns: tuple[str, ...] | None = None
+    base: Iterable[str],
+    answer: Iterable[str],
+    *commands: str,
+    patterns: tuple[str, ...] | None = None,
+    texts: Mapping[str, str] = {},
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The judged files, each with whose it is, and which of them differ from the answer's."""
+    """The judged files, each with whose it is, and which of them differ from the answer's. `texts`: what stands in some
+    files of the base.
+    """
     files, restored = Protection(patterns, commands).judged(
         {name.encode(): f"{name} of the base" for name in base},
         {name.encode(): f"{name} of the answer" for name in answer},
+        lambda file: texts.get(file.partition(" ")[0], "").encode(),
     )
     whose = {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}
     return whose, tuple(path.decode() for path in restored)
@@ -59,6 +68,58 @@ def test_what_a_check_runs_and_takes_its_settings_from_is_judged_as_in_the_base(
 )
 def test_what_a_check_looks_at_is_judged_as_the_answer_has_it(command: str) -> None:
     assert judged(["a"], ["a"], command)[1] == ()
+
+
+PROJECT = {
+    "Makefile": "PY ?= python3\nexport A = 1\ninclude ci/more.mk\n.PHONY: test\n"
+    "all: test\ntest lint: prepare | dirs\n\t@$(PY) -u ci/run.py --all \\\n\t\t--more\n\t-$(MAKE) -C sub check\n"
+    "run:\n\tpython src/app.py\nprepare: ; $(NODE) ci/prepare.js\n",
+    "ci/more.mk": "dirs:\n\tsh ci/dirs.sh\n",
+    "ci/dirs.sh": '# don\'t\nset -e\nif ./ci/deep; then\n  . "$(dirname "$0")/common"\nfi\n"$ROOT"/ci/last.sh\n',
+    "sub/Makefile": "check:\n\t./judge\n",
+    "package.json": '{"scripts": {"test": "node js/run.js && npm run -s lint", "pretest": "js/pre.sh", '
+    '"lint": "eslint . && bash js/lint", "start": "node src/app.js"}}',
+    "justfile": "py := 'python'\ntest: build\n    @{{py}} just/run.py\nbuild:\n    just/build\nrun:\n    src/app.py\n",
+    "Taskfile.yml": "version: '3'\ntasks:\n  test:\n    deps: [build]\n    cmds: [task/run, {task: lint}]\n"
+    "  build: [sh task/build]\n  lint: {cmd: python task/lint.py}\n  run: [src/app.py]\n",
+    "tox.ini": "[testenv]\ncommands =\n    python {toxinidir}/tox/run.py {posargs}\n    pytest\n",
+    "noxfile.py": "import nox\n@nox.session\ndef tests(session):\n"
+    "    session.run('python', 'nox/run.py', *session.posargs)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "judging"),
+    [
+        ("make test", {"ci/run.py", "ci/prepare.js", "ci/dirs.sh", "sub/judge", "ci/deep", "ci/common", "ci/last.sh"}),
+        ("make -j2", {"ci/run.py", "ci/prepare.js", "ci/dirs.sh", "sub/judge", "ci/deep", "ci/common", "ci/last.sh"}),
+        ("cd sub && make check", {"sub/judge"}),
+        ("npm test", {"js/run.js", "js/pre.sh", "js/lint"}),
+        ("yarn run lint", {"js/lint"}),
+        ("just test", {"just/run.py", "just/build"}),
+        ("task test", {"task/run", "task/build", "task/lint.py"}),
+        ("uv run tox -q", {"tox/run.py"}),
+        ("nox", {"nox/run.py"}),
+    ],
+)
+def test_what_runs_by_way_of_a_recipe_is_judged_as_in_the_base_and_what_other_recipes_run_is_not(
+    command: str, judging: set[str]
+) -> None:
+    others = {"src/app.py", "src/app.js"}
+    scripts = {
+        *("ci/run.py", "ci/prepare.js", "ci/dirs.sh", "ci/deep", "ci/common", "ci/last.sh", "sub/judge"),
+        *("js/run.js", "js/pre.sh", "js/lint", "just/run.py", "just/build", "task/run", "task/build", "task/lint.py"),
+        *("tox/run.py", "nox/run.py"),
+    }
+    files = [*PROJECT, *scripts, *others]
+    assert set(judged(files, files, command, patterns=(), texts=PROJECT)[1]) == judging
+
+
+@pytest.mark.parametrize(
+    "text", ["a: a\n\tmake a\n", "a:\n\tmake -f x a\ninclude Makefile x\n", "\t'\n:", "a: $(A)\nA = $(A)$(A)"]
+)
+def test_recipes_that_call_themselves_or_are_broken_come_to_an_end(text: str) -> None:
+    assert judged(["Makefile", "x"], [], "make a", texts={"Makefile": text, "x": text})[0]["Makefile"] == "base"
 
 
 def test_a_module_that_a_check_runs_is_judged_as_in_the_base() -> None:

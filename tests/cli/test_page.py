@@ -16,7 +16,8 @@ from tests.harness import COMMAND_MODULE, ROOT, TempHome
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
-VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h", "CLIENT": "codex"}
+VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h"}
+VALUES |= {"CLIENT": "codex", "VERDICT": "right"}
 """What stands for the words in capitals that are not any text."""
 
 

@@ -27,6 +27,8 @@ from massgen_mcp.events import (
 
 SEEDS = 10_000
 
+pytestmark = pytest.mark.uncounted
+
 
 def most_actions(agents: int, answers: int) -> int:
     """Accepted actions of a coordination at most: every answer that may be given, and after each of them that completes

@@ -1,5 +1,6 @@
 """The run store: a run is started once, worked on by one, and forgotten only when that was said."""
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -9,10 +10,11 @@ from typing import TypeVar
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord, RunCompleted, WinnerChosen
+from massgen_mcp.events import AgentInfo, LogRecord, RunCompleted, RunStarted, WinnerChosen
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id
+from massgen_mcp.statistics.marks import Mark
 from tests.engine.machine import Machine
 
 ResultT = TypeVar("ResultT")
@@ -649,3 +651,38 @@ def test_a_look_leaves_a_store_as_a_killed_process_left_it(machine: Machine) -> 
     before, looking = machine.contents(), machine.open().store
     assert ([row.run_id for row in looking.overview()], looking.examine()) == ([run_id], None)
     assert machine.contents() == before
+
+
+# -- statistics -------------------------------------------------------------------------------------------------------
+
+
+def test_what_statistics_need_of_a_run_is_there_when_it_ends_and_stays_when_its_results_go(engine: Engine) -> None:
+    store = engine.store
+    outer, going, unread = added(store, 3)
+    inner = store.add(replace(new(), parent=outer)).row.run_id
+    start = RunStarted(run_id=outer, question="q", agents=(AgentInfo(name="agent_a", id="a", backend="b", model="m"),))
+    end = RunCompleted(winner="agent_a", outcome="single", answer="42")
+    claimed(store)
+    for run_id in (inner, outer):
+        store.end(
+            run_id, folded(LogRecord(seq=seq, time=1.0, event=event) for seq, event in enumerate((start, end), 1))
+        )
+    store.end(unread, completed())
+    found = {ended.row.run_id: ended for ended in store.ended()}
+    assert found.keys() == {outer, unread}, "neither what goes on nor what is nested"
+    assert [ended.row.run_id for ended in store.ended(run_id=inner)] == [inner]
+    assert store.ended(since=time.time() + 60) == store.ended(config="another") == store.ended(run_id=going) == []
+    digest = found[outer].digest
+    assert digest is not None
+    assert [agent.model for agent in digest.agents] == ["m"]
+    assert (found[unread].digested, found[unread].digest) == (True, None)
+    store.mark(outer, "", Mark(verdict="wrong", note="first", at=1.0))
+    store.mark(outer, "", Mark(verdict="right", note="a name", at=2.0))
+    store.mark(outer, "a", Mark(verdict="right", note="", at=3.0))
+    store.mark(outer, "a", None)
+    assert store.keep(store.get(outer), "losing_results")
+    (left,) = store.ended(run_id=outer)
+    assert (left.digest, left.row.config) == (digest, "")
+    assert left.marks == {"": Mark(verdict="right", note="", at=2.0)}
+    store.keep_digests({left.row.number: None})
+    assert store.ended(run_id=outer)[0].digest is None

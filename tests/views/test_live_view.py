@@ -81,7 +81,8 @@ async def test_the_phases_and_states_follow_each_other(tmp_path: Path) -> None:
 
 async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
     told = list[str]()
-    for run, doing, _ in moments(await run_team(tmp_path, team(*CHANGED_MIND))):
+    ended = await run_team(tmp_path, team(*CHANGED_MIND))
+    for run, doing, _ in moments(ended):
         sentence = re.sub(r"agent[12] is still writing", "one is still writing", story(run, doing))
         told += [sentence] if told[-1:] != [sentence] else []
     lost = "; agent3 failed (auth)."
@@ -98,6 +99,7 @@ async def test_the_story_is_told_in_plain_words(tmp_path: Path) -> None:
     assert [sentence for sentence in wanted if sentence not in told] == [], told
     at = [told.index(sentence) for sentence in wanted]
     assert at == sorted(at)
+    assert "2 of 2 votes" in text_of(outcome_line(ended.snapshot)), "it counts as the story does"
 
 
 async def test_a_row_has_the_end_of_what_is_written_tokens_cost_and_the_seconds_to_the_first_token(

@@ -87,8 +87,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     answer_shell(parser)
     options = parser.parse(arguments)
     options.verb = options.verb or "serve"
-    if options.verb == "mark" and options.verdict is None and not options.undo:
-        parser.error("mark needs right or wrong, or --undo")
     if options.verb == "serve" and options.transport == "stdio":
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
@@ -103,6 +101,8 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
     match given.verb:
         case "apply" if given.undo and (given.branch is not None or given.paths):
             parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
+        case "mark" if given.verdict is None and not given.undo:
+            parser.error("mark needs right or wrong, or --undo")
         case "prune" if given.run_ids and given.older_than is not None:
             parser.error("--older-than is for runs that are not named; it does not go with ID")
         case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:

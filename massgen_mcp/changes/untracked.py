@@ -1,0 +1,132 @@
+"""What lies in a directory beside the files that are known by name, and what of it git would ignore.
+
+Git never works in the directory, where it would wait for ever for a pipe that somebody puts in the place of a file that
+it reads. It is asked about names, in an empty image of the directory that holds copies of the `.gitignore` files.
+"""
+
+import os
+import tempfile
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from massgen_mcp.changes.files import TooLarge, parents, small_file
+from massgen_mcp.changes.git import Git
+from massgen_mcp.workspace import openat
+
+_RULES = ".gitignore"
+_OWN = ".git"
+
+
+@dataclass(frozen=True, slots=True)
+class Untracked:
+    """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
+    `ignored`: directories that git ignores, or in which it ignores all there is.
+    """
+
+    files: list[bytes]
+    repositories: list[bytes]
+    ignored: list[bytes]
+
+
+def untracked(git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int) -> Untracked:
+    """`named`: the files that are known, ignored or not. `ignore`: lines as in a `.gitignore`, of lower rank than those
+    in the directory. Raises `TooLarge` if there is more than `most`, `GitFailed`, `OSError`.
+    """
+    with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as image:
+        root = os.open(directory, openat.DIRECTORY_FLAGS)
+        with openat.closing(root):
+            return _Walk(git, root, Path(image), frozenset(named), most).walked(ignore)
+
+
+class _Walk:
+    def __init__(self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int) -> None:
+        self._git = git
+        self._root = root
+        self._image = image
+        self._named = named
+        self._leading = {parent for path in named for parent in parents(path)}
+        self._most = most
+        self._files: list[bytes] = []
+        self._repositories: list[bytes] = []
+        self._ignored: list[tuple[bytes, bool]] = []
+
+    def walked(self, ignore: bytes) -> Untracked:
+        level = self._looked_into([b""], ignore + b"\n")
+        while level:
+            asked = {path: is_directory for path, is_directory in level if path not in self._named or is_directory}
+            ignored = self._ignored_of(asked)
+            entered = list[bytes]()
+            for path, is_directory in asked.items():
+                if path in ignored and path not in self._leading:
+                    self._ignored.append((path, is_directory))
+                elif not is_directory:
+                    self._files.append(path)
+                elif self._is_repository(path):
+                    self._repositories.append(path)
+                else:
+                    entered.append(path)
+            if max(len(self._files), len(self._ignored)) > self._most:
+                raise TooLarge(f"holds more than {self._most:,} files")
+            level = self._looked_into(entered)
+        return Untracked(self._files, self._repositories, self._ignored_directories())
+
+    def _ignored_directories(self) -> list[bytes]:
+        """The outermost of them."""
+        others = {parent for path in (*self._files, *self._repositories) for parent in parents(path)}
+        whole = {parent for path, _ in self._ignored for parent in parents(path)} - others - self._leading
+        found = {*whole, *(path for path, is_directory in self._ignored if is_directory)}
+        return sorted(path for path in found if whole.isdisjoint(parents(path)))
+
+    def _looked_into(self, directories: list[bytes], ignore: bytes = b"") -> list[tuple[bytes, bool]]:
+        """The files, links and directories right in these directories, and which of them are directories."""
+        found: list[tuple[bytes, bool]] = []
+        for directory in directories:
+            entries: list[tuple[bytes, bool]] = []
+            rules = ignore
+            with suppress(OSError), self._opened(directory) as fd:  # what cannot be entered is passed over
+                entries = list(_entries(fd, directory + b"/" if directory else b""))
+                rules += _rules(fd)
+            if rules:
+                (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
+            for path, is_directory in entries:
+                if is_directory:
+                    (self._image / os.fsdecode(path)).mkdir()
+            found += entries
+        return found
+
+    def _ignored_of(self, paths: Collection[bytes]) -> frozenset[bytes]:
+        if not paths:
+            return frozenset()
+        given = b"".join(b"./%b\0" % path for path in paths)  # else a colon at the beginning has a meaning of its own
+        asked = ("--no-literal-pathspecs", "check-ignore", "--no-index", "-z", "--stdin")
+        said = self._git.run(*asked, given=given, accepted=(0, 1), work_tree=self._image)
+        return frozenset(path.removeprefix(b"./") for path in said.split(b"\0"))
+
+    def _is_repository(self, directory: bytes) -> bool:
+        with suppress(OSError), self._opened(directory) as fd:
+            os.stat(_OWN, dir_fd=fd, follow_symlinks=False)
+            return True
+        return False
+
+    @contextmanager
+    def _opened(self, directory: bytes) -> Generator[int]:
+        opened = openat.best_opener()(self._root, os.fsdecode(directory) or ".", openat.DIRECTORY_FLAGS)
+        with openat.closing(opened) as fd:
+            yield fd
+
+
+def _entries(directory: int, above: bytes) -> Iterator[tuple[bytes, bool]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if entry.name != _OWN and (is_directory or entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                yield above + os.fsencode(entry.name), is_directory
+
+
+def _rules(directory: int) -> bytes:
+    try:
+        return small_file(_RULES, directory)
+    except OSError:
+        return b""

@@ -1,0 +1,251 @@
+"""What a call of a runner runs in turn: recipes of `make`, `just` and `task`, scripts of `package.json`, commands of
+`tox` and `nox`. Pure.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from configparser import ConfigParser, Error
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from posixpath import join, normpath
+from shlex import quote
+from typing import TypeAlias, cast
+
+from massgen_mcp.checks.scripts import INTERPRETERS, SHELLS, Call
+from massgen_mcp.config.yaml_reader import read_yaml
+from massgen_mcp.errors import MassgenError
+
+Read: TypeAlias = Callable[[str], str | None]
+"""The text of a file by its path; None where there is none."""
+
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+JUSTFILES = ("justfile", ".justfile", "Justfile")
+TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
+PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
+SEVERAL_SCRIPTS = ("run-s", "run-p", "npm-run-all")
+MAX_INCLUDED = 20
+_MAX_SUBSTITUTIONS = 5
+
+_RULE = re.compile(r"([^\s:#=][^:=#]*?)\s*::?(?![=:])\s*([^;]*)(?:;(.*))?")
+_SET = re.compile(r"(?:export\s+|override\s+)*([\w.-]+)\s*[:?+]{0,3}=\s*(.*)")
+_INCLUDED = re.compile(r"[-s]?include\s+(.*)")
+_VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]|\{\{\s*([\w-]+)\s*\}\}")
+_FUNCTION = re.compile(r"\$\([^()]*\)|\{\{[^}]*\}\}")
+_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)[^:=]*:(?!=)(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """`needs`: recipes that run before or with it."""
+
+    commands: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+
+def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
+    """Commands that this call runs, each with the directory that it begins in."""
+    arguments = call.words[1:]
+    match call.program:
+        case "make" | "gmake":
+            place = _directory(call, "-C", "--directory")
+            name = _value(arguments, "-f", "--file", "--makefile") or _first(place, MAKEFILES, read)
+            yield from _chosen(_of_makefile(_included(place, name, read)), _names(arguments), place)
+        case "just":
+            place = _directory(call, "-d", "--working-directory")
+            text = _text(place, _value(arguments, "-f", "--justfile") or _first(place, JUSTFILES, read), read)
+            yield from _chosen(_of_justfile(text), _names(arguments), place)
+        case "task":
+            place = _directory(call, "-d", "--dir")
+            text = _text(place, _value(arguments, "-t", "--taskfile") or _first(place, TASKFILES, read), read)
+            yield from _chosen(_of_taskfile(text), _names(arguments) or ["default"], place)
+        case program if program in PACKAGE_RUNNERS or program in SEVERAL_SCRIPTS:
+            place = _directory(call, "-C", "--prefix", "--cwd", "--dir")
+            names = [{"t": "test", "tst": "test"}.get(name, name) for name in _names(arguments)]
+            recipes = _of_package(_text(place, "package.json", read))
+            wanted = [kind + name for name in names for kind in ("pre", "", "post") if name in recipes]
+            yield from _chosen(recipes, [name for name in wanted if name in recipes], place, default=False)
+        case "tox":
+            text = _text(call.directory, _value(arguments, "-c", "--conf") or "tox.ini", read)
+            yield from ((call.directory, command) for command in _of_tox(text))
+        case "nox":
+            text = _text(call.directory, _value(arguments, "-f", "--noxfile") or "noxfile.py", read)
+            yield from ((call.directory, command) for command in _of_nox(text))
+        case _:
+            return
+
+
+def _chosen(
+    recipes: dict[str, Recipe], names: Iterable[str], place: str, *, default: bool = True
+) -> Iterator[tuple[str, str]]:
+    """The commands of these recipes, else of the first one, and of all that they need."""
+    pending = [name for name in names if name in recipes]
+    if not pending and default:
+        pending = list(recipes)[:1]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in seen and name in recipes:
+            seen.add(name)
+            pending += recipes[name].needs
+            yield from ((place, command) for command in recipes[name].commands)
+
+
+# -- where, and what of it --------------------------------------------------------------------------------------------
+
+
+def _directory(call: Call, *options: str) -> str:
+    return normpath(join(call.directory, _value(call.words[1:], *options) or "."))
+
+
+def _value(arguments: Iterable[str], *options: str) -> str | None:
+    for word, following in pairwise([*arguments, ""]):
+        name, equals, value = word.partition("=")
+        if name in options:
+            return value if equals else following
+        if name[:2] in options and len(name) > 2 and not name.startswith("--"):
+            return word[2:]
+    return None
+
+
+def _names(arguments: Iterable[str]) -> list[str]:
+    return [word for word in arguments if not word.startswith("-") and "=" not in word]
+
+
+def _first(place: str, names: Iterable[str], read: Read) -> str:
+    return next((name for name in names if read(normpath(join(place, name))) is not None), "")
+
+
+def _text(place: str, name: str, read: Read) -> str:
+    return (read(normpath(join(place, name))) or "") if name else ""
+
+
+def _included(place: str, name: str, read: Read) -> str:
+    """The text of a makefile with those that it includes, as far as they are named."""
+    texts: list[str] = []
+    pending = [name]
+    while pending and len(texts) < MAX_INCLUDED:
+        text = _text(place, pending.pop(), read).replace("\\\n", " ")
+        texts.append(text)
+        pending += [one for line in text.splitlines() if (found := _INCLUDED.match(line)) for one in found[1].split()]
+    return "\n".join(texts)
+
+
+def _replaced(text: str, known: dict[str, str]) -> str:
+    """With the values of variables. One that is not known is taken for a program of its name: `$(PYTHON)`."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        usual = name.lower()
+        is_program = usual in ("make", "npm", "npx", "yarn") or INTERPRETERS.fullmatch(usual) or SHELLS.fullmatch(usual)
+        return known.get(name, usual if is_program else "")
+
+    for _ in range(_MAX_SUBSTITUTIONS):
+        if (replaced := _VARIABLE.sub(value, text)) == text:
+            break
+        text = replaced[:10_000]
+    return _FUNCTION.sub("", text).replace("$$", "$")
+
+
+# -- the files --------------------------------------------------------------------------------------------------------
+
+
+def _of_makefile(text: str) -> dict[str, Recipe]:
+    known = {found[1]: found[2].strip() for line in text.splitlines() if (found := _SET.match(line))}
+    recipes: dict[str, Recipe] = {}
+    targets: list[str] = []
+    for line in text.splitlines():
+        commands: list[str] = []
+        needs: list[str] = []
+        if line.startswith("\t"):
+            commands = [line.strip()]
+        elif not _SET.match(line) and (rule := _RULE.match(line)):
+            targets = [one for one in _replaced(rule[1], known).split() if not one.startswith(".")]
+            needs = _replaced(rule[2], known).replace("|", " ").split()
+            commands = [rule[3].strip()] if rule[3] else []
+        commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]
+        for target in targets:
+            before = recipes.get(target, Recipe(()))
+            recipes[target] = Recipe((*before.commands, *commands), (*before.needs, *needs))
+    return recipes
+
+
+def _of_justfile(text: str) -> dict[str, Recipe]:
+    known = {found[1]: found[2].strip("\"' ") for line in text.splitlines() if (found := _SET.match(line))}
+    recipes: dict[str, Recipe] = {}
+    name = ""
+    for line in text.splitlines():
+        if name and line[:1] in (" ", "\t") and line.strip():
+            command = _replaced(line.strip().lstrip("@-"), known)
+            recipes[name] = Recipe((*recipes[name].commands, command), recipes[name].needs)
+        elif not _SET.match(line) and (found := _RECIPE.match(line)):
+            name = found[1]
+            recipes[name] = Recipe((), tuple(re.findall(r"[A-Za-z_][\w-]*", found[2])))
+        elif line.strip() and not line.startswith("#"):
+            name = ""
+    return recipes
+
+
+def _of_taskfile(text: str) -> dict[str, Recipe]:
+    document: object = None
+    with suppress(MassgenError):
+        document = read_yaml(text, "Taskfile").data
+    tasks = _member(document, "tasks")
+    return {name: _task(tasks[name]) for name in tasks}
+
+
+def _task(task: object) -> Recipe:
+    members = cast("dict[str, object]", task) if isinstance(task, dict) else {"cmds": task}
+    run = [one for key in ("cmds", "cmd") for one in _listed(members.get(key))]
+    commands = [one if isinstance(one, str) else _member_text(one, "cmd") for one in run]
+    needs = [one for one in _listed(members.get("deps")) if isinstance(one, str)]
+    needs += [_member_text(one, "task") for one in (*run, *_listed(members.get("deps")))]
+    return Recipe(tuple(_FUNCTION.sub("", command) for command in commands), tuple(needs))
+
+
+def _of_package(text: str) -> dict[str, Recipe]:
+    document: object = None
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+    scripts = _member(document, "scripts")
+    return {name: Recipe((command,)) for name, command in scripts.items() if isinstance(command, str)}
+
+
+def _of_tox(text: str) -> Iterator[str]:
+    parser = ConfigParser(interpolation=None, strict=False, allow_no_value=True)
+    with suppress(Error):
+        parser.read_string(text)
+    for section in parser.values():
+        for key, value in section.items():
+            if key.startswith("commands"):
+                plain = re.sub(r"\{(?:toxinidir|tox_root)\}/", "", str(value or "")).replace("\\\n", " ")
+                yield from (re.sub(r"\{[^{}]*\}", "", line).strip().lstrip("-! ") for line in plain.splitlines())
+
+
+def _of_nox(text: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("run"):
+            words = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            yield " ".join(map(quote, words))
+
+
+def _member(document: object, name: str) -> dict[str, object]:
+    found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _member_text(document: object, name: str) -> str:
+    found = cast("dict[str, object]", document).get(name) if isinstance(document, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _listed(value: object) -> list[object]:
+    if value is None:
+        return []
+    return cast("list[object]", value) if isinstance(value, list) else [value]
