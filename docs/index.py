@@ -15,7 +15,7 @@ PAGE = DOCS / "README.md"
 GROUPS: Mapping[str, Sequence[str]] = {
     "The first hour": ("tutorial", "clients", "default-teams", "local-models", "keys", "troubleshooting"),
     "Using it": (
-        *("cli", "interactive", "run-page", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
+        *("cli", "interactive", "run-page", "stats", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
         *("mcp-servers", "nested-runs", "claude-code", "ag2", "acp", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),

@@ -154,8 +154,7 @@ class Front:
         if given.keys() - {"_meta", *(["notifications"] if method == LISTEN else [])} or not isinstance(meta, dict):
             return None
         about = cast("Json", meta)
-        capabilities = about.get(CLIENT_CAPABILITIES)
-        if PROTOCOL_VERSION in about and not (isinstance(capabilities, dict) and _flags(capabilities)):
+        if PROTOCOL_VERSION in about and not _all_flags(about.get(CLIENT_CAPABILITIES)):
             return None  # also a client that shows Apps: its lists are longer
         version = about.get(PROTOCOL_VERSION, self._version)
         known = self._snapshot.get(str(version), {}).get(str(method))
@@ -188,20 +187,23 @@ def _usual(params: Json) -> bool:
     """Whether the server would take this handshake, too."""
     if params.keys() - {"protocolVersion", "capabilities", "clientInfo"}:
         return False
-    client, capabilities = params.get("clientInfo"), params.get("capabilities")
-    if not isinstance(client, dict) or not isinstance(capabilities, dict):
+    client = params.get("clientInfo")
+    if not isinstance(client, dict):
         return False
     named = cast("Json", client)
     return (
         isinstance(named.get("name"), str)
         and isinstance(named.get("version"), str)
         and all(isinstance(value, str) for value in named.values())
-        and all(_flags(value) for value in cast("Json", capabilities).values())
+        and _all_flags(params.get("capabilities"))
     )
 
 
-def _flags(value: object) -> bool:
-    return isinstance(value, bool) or (isinstance(value, dict) and all(map(_flags, cast("Json", value).values())))
+def _all_flags(value: object) -> bool:
+    """Whether it is an object of nothing but flags and such objects."""
+    return isinstance(value, dict) and all(
+        isinstance(one, bool) or _all_flags(one) for one in cast("Json", value).values()
+    )
 
 
 def _parsed(line: bytes) -> Json | None:

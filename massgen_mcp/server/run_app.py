@@ -1,7 +1,7 @@
 """The page of a run inside an MCP host: an MCP App (`io.modelcontextprotocol/ui`) that the results of some tools open.
 
-Clients that do not declare the extension are listed nothing of it. The page brings no data along: it asks for them, with
-a tool for itself that no model is shown.
+Clients that do not declare the extension are listed nothing of it. The page brings no data along: it asks for them, by a
+tool that is for itself and that no model is shown.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any

@@ -55,7 +55,9 @@ async def test_what_was_cut_off_before_is_told_whatever_this_call_comes_to(
     (repository.path / "code").chmod(0o444)
     cut_off(home, repository.path)
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
-    assert re.search(rf"^NOT_APPLIED: your files are untouched; .*does it later\. {CUT_OFF}$", done.stdout, re.MULTILINE)
+    assert re.search(
+        rf"^NOT_APPLIED: your files are untouched; .*does it later\. {CUT_OFF}$", done.stdout, re.MULTILINE
+    )
 
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)
@@ -94,7 +96,9 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
     team = home.config("team", agent("solo", {"answer": "done"}))
     both = home.config("both", agent("solo"), orchestrator={"context_paths": given(inner, repository.path)})
-    within = f"{inner} lies in {repository.path}, and both are given with permission write; give {repository.path} alone"
+    within = (
+        f"{inner} lies in {repository.path}, and both are given with permission write; give {repository.path} alone"
+    )
     async with home.client() as client:
         for paths, told in (
             ((repository.path, inner), within),
@@ -118,10 +122,10 @@ async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_nam
 
 def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     path = "p/" + "x" * 4000
-    settled = Settled(Intent((), {"run_id": "run-earlier"}, "done"), tuple(f"{path}{n}" for n in range(1000)))
-    reply = results.applied(
-        "run-x", Application("clean", left_out=(b"x" * 300,) * 100_000, settled=(settled,) * 1000)
+    settled = Settled(
+        Intent((), {"run_id": "run-earlier"}, "done"), Path("record"), tuple(f"{path}{n}" for n in range(1000))
     )
+    reply = results.applied("run-x", Application("clean", left_out=(b"x" * 300,) * 100_000, settled=(settled,) * 1000))
     assert reply.size <= results.MAX_BYTES
     assert reply.left_out
     assert len(reply.left_out) + (reply.more_left_out or 0) == 100_000

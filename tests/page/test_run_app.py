@@ -143,7 +143,7 @@ def test_it_looks_like_its_host_is_open_to_everybody_and_lets_no_text_do_anythin
     context = {"theme": "dark", "styles": {"variables": DARK}, "displayMode": "inline", "availableDisplayModes": modes}
     frame = stage.show(result, context=context, args={"run_id": run_id})
     frame.settled("document.querySelector('svg') !== null")
-    paint = "(({backgroundColor, color, fontFamily}) => [backgroundColor, color, fontFamily])(getComputedStyle(document.body))"
+    paint = "['backgroundColor', 'color', 'fontFamily'].map(one => getComputedStyle(document.body)[one])"
     assert frame.js(paint) == [*(DARK[f"--color-{what}-primary"] for what in ("background", "text")), "serif"]
     assert "Show less" not in frame.js("document.body.innerText")
     assert frame.violations_of_accessibility() == []

@@ -53,8 +53,13 @@ async def test_the_page_is_offered_to_hosts_that_show_apps_and_nobody_else_hears
 
     tools, resources = await told(home, era, SHOWS_APPS, *lists)
     shown = {tool["name"]: tool.get("_meta", {}).get("ui") for tool in tools["tools"]}
-    opens = dict.fromkeys(("start_run", "get_result"), {"resourceUri": URI})
-    assert shown == {**dict.fromkeys(TOOLS), **opens, DATA_TOOL: {"visibility": ["app"]}}
+    opens = {"resourceUri": URI}
+    assert shown == {
+        **dict.fromkeys(TOOLS),
+        "start_run": opens,
+        "get_result": opens,
+        DATA_TOOL: {"visibility": ["app"]},
+    }
     for_models = [without_ui(tool) for tool in tools["tools"] if tool["name"] != DATA_TOOL]
     assert for_models == [without_ui(tool) for tool in silent[0]["tools"]], "to a model the tools are the same"
     assert [one["mimeType"] for one in resources["resources"] if one["uri"] == URI] == ["text/html;profile=mcp-app"]

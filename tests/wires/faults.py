@@ -241,9 +241,13 @@ def _failed(status: str, headers: dict[str, str] | None = None) -> bytes:
     return reply(body, status=status, media_type="application/json", headers=headers)
 
 
-def _comments(pause_seconds: float, times: int = 1) -> Callable[[Scene], Flow]:
+def _comments(pause_seconds: float, size: int = 1, length: int = 1) -> Callable[[Scene], Flow]:
+    """Comments for ever, about `size` bytes of them at once; one says `length` times what it usually says."""
+
     def flow(scene: Scene) -> Flow:
-        return Flow(lambda: chain((_head(), scene.dialect.body()), repeat(scene.row.comment * times)), pause_seconds)
+        comment = scene.row.comment.replace(b"keep-alive", b"keep-alive" * length)
+        comments = comment * max(1, size // len(comment))
+        return Flow(lambda: chain((_head(), scene.dialect.body()), repeat(comments)), pause_seconds)
 
     return flow
 
@@ -295,8 +299,8 @@ FAULTS = (
     Fault("reply of 10 MB", lambda scene: scene.whole(FALSE + "x" * 10_000_000), BAD, BAD),
     Fault("gzip bomb of 1 GiB", bomb(1024**3), BAD, BAD),
     Fault("2,000 deltas of one character", _tiny_deltas, FINE, FINE),
-    # Its size ends it, however slow the machine is.
-    Fault("endless comments", _comments(0, 4096), BAD, BAD, call_seconds=600),
+    # Its size ends it, however slow the machine is; long ones are read sooner.
+    Fault("endless comments", _comments(0, 65536, 100), BAD, BAD, call_seconds=600),
     Fault(
         "a comment now and then, for ever",
         _comments(0.02),
