@@ -12,6 +12,8 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.live_view import newest_words, status_of
 
+GROWS_SECONDS = 1.0
+"""So often the bars of calls grow while agents only go on writing."""
 NEWEST = 160
 """Characters of what an agent is writing."""
 
@@ -27,10 +29,11 @@ class GrowingPage:
         self._coming: list[LogRecord] = []
         """Records that the state does not hold yet."""
         self._page: RunPage | None = None
+        self._drawn_to = 0.0
 
     def drawn(self, run: RunState, records: Iterable[LogRecord]) -> RunPage:
-        """The page as the run stands in `run`. `records`: what is new. Where agents only went on writing, it is the
-        page of before with the same parts, but for `doing`.
+        """The page as the run stands in `run`. `records`: what is new. Where agents only went on writing, and not for
+        long, it is the page of before with the same parts, but for `doing`.
         """
         coming, self._coming = [*self._coming, *records], []
         page = self._page if self._page is not None and self._page.state == run.state else None
@@ -40,8 +43,10 @@ class GrowingPage:
                 continue
             self._history.add(record)
             self._doing.apply(record)
-            page = page if isinstance(record.event, TextDelta) else None
+            if not isinstance(record.event, TextDelta) or record.time >= self._drawn_to + GROWS_SECONDS:
+                page = None
         if page is None:
+            self._drawn_to = self._history.last
             page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
         self._page = page.model_copy(update={"doing": self._what_they_do(run)})
         return self._page

@@ -124,6 +124,7 @@ class History:
     def add(self, record: LogRecord) -> None:
         event = record.event
         if isinstance(event, events.TextDelta):
+            self.last = max(self.last, record.time)
             return
         if isinstance(event, events.RunResumed):
             for call_id in list(self._open_calls):

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -373,9 +374,10 @@ class RunService:
                 found := self._store.recent(state=known, session_id=session_id, since=since, before=last, limit=at_once)
             ):
                 seen = map(self._look_or_row, found if keep is None else filter(keep, found))
-                views += [view for view in seen if known != "running" or view.state == state]
+                wanted = (view for view in seen if known != "running" or view.state == state)
+                views += islice(wanted, limit - len(views))
                 last = found[-1].number
-            return views[:limit]
+            return views
 
         return await anyio.to_thread.run_sync(rows)
 

@@ -50,8 +50,8 @@ class Wanted(BaseModel):
     """In the question, as far as the store keeps it, or the beginning of the id."""
     team: str = ""
     state: RunStatus | None = None
-    since: float | None = None
-    before: float | None = None
+    since: float | None = Field(None, allow_inf_nan=False)
+    before: float | None = Field(None, allow_inf_nan=False)
     cursor: int | None = Field(None, ge=1)
     limit: int = Field(30, ge=1, le=100)
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import pytest
 
 from massgen_mcp.home import find_home
 from massgen_mcp.redaction import NO_KEYS
@@ -19,6 +18,7 @@ from tests.harness import TempHome
 
 BASE = "http://127.0.0.1:8765"
 TOKEN = "t" * 43
+RIGHT = {"Authorization": f"Bearer {TOKEN}"}
 ASKED = (
     "/api",
     "/api/",
@@ -32,39 +32,36 @@ ASKED = (
 
 
 @asynccontextmanager
-async def visitor(home: TempHome, **headers: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Who shows the right token, unless the headers say otherwise."""
+async def visitor(home: TempHome) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Who shows the right token, unless a request says otherwise."""
     place = find_home(home.environ)
     service = RunService(local_engine(place), home.environ)
     try:
         async with api(build_server(place, service, NO_KEYS)) as app:
             gate: Any = web_gate(app, TOKEN, [BASE.removeprefix("http://")], Strangers())
-            shown = {
-                "Authorization": f"Bearer {TOKEN}",
-                **{name.replace("_", "-"): text for name, text in headers.items()},
-            }
             transport = httpx2.ASGITransport(gate, client=("127.0.0.1", 1))
-            async with httpx2.AsyncClient(transport=transport, base_url=BASE, headers=shown) as http:
+            async with httpx2.AsyncClient(transport=transport, base_url=BASE, headers=RIGHT) as http:
                 yield http
     finally:
         service.close()
 
 
 async def test_nothing_is_told_without_the_token_of_this_process(home: TempHome) -> None:
-    for wrong in ("", "Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"bearer{TOKEN}"):
-        async with visitor(home, Authorization=wrong, Cookie=f"token={TOKEN}") as http:
+    async with visitor(home) as http:
+        for wrong in ("", "Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"bearer{TOKEN}"):
+            shown = {"Authorization": wrong, "Cookie": f"token={TOKEN}"}
             for path in ASKED:
                 for method in ("GET", "POST"):
-                    reply = await http.request(method, f"{path}?token={TOKEN}", json={})
+                    reply = await http.request(method, f"{path}?token={TOKEN}", json={}, headers=shown)
                     assert reply.status_code in (401, 404), (wrong, path)
                     assert "run" not in reply.text
-    async with visitor(home) as http:
         assert (await http.get("/api/runs")).json() == {"runs": []}
 
 
 async def test_the_pages_themselves_hold_nothing_and_may_ask_nobody_else(home: TempHome) -> None:
-    async with visitor(home, Authorization="") as http:
-        pages = [await http.get(path) for path in ("/", "/new", "/runs/run-x", "/runs/%3Cscript%3E")]
+    async with visitor(home) as http:
+        paths = ("/", "/new", "/runs/run-x", "/runs/%3Cscript%3E")
+        pages = [await http.get(path, headers={"Authorization": ""}) for path in paths]
         assert {page.text for page in pages} == {pages[0].text}
         for path in ("/../etc/passwd", "/runs/../../x", "/runs/a/b", "/%2e%2e/x", "/web.js", "/runs/..%2f..%2fx"):
             assert (await http.get(path)).status_code == 404, path
@@ -78,50 +75,32 @@ async def test_the_pages_themselves_hold_nothing_and_may_ask_nobody_else(home: T
 
 
 async def test_a_page_of_another_name_or_origin_gets_nothing_even_with_the_token(home: TempHome) -> None:
-    for host in (
-        "evil.example",
-        "evil.example:8765",
-        "127.0.0.1",
-        "127.0.0.1:8766",
-        "localhost.evil.example:8765",
-        "2130706433:8765",
-    ):
-        async with visitor(home, Host=host) as http:
-            for path in ("/", "/api/runs", "/api/tools/list_runs"):
-                assert (await http.get(path)).status_code == 421, host
-    for origin in (
-        "http://evil.example",
-        "null",
-        "http://127.0.0.1:8766",
-        "https://127.0.0.1:8765",
-        f"{BASE}.evil.example",
-    ):
-        async with visitor(home, Origin=origin) as http:
-            reply = await http.post("/api/tools/start_run", json={"question": "q", "config": "scripted"})
-            assert reply.status_code == 403, origin
-    async with visitor(home, Origin=BASE) as http:
-        assert (await http.get("/api/runs")).json() == {"runs": []}, "nothing was started"
-
-
-@pytest.mark.parametrize(
-    "run_id",
-    [
-        "run-x",
-        "..",
-        "%2e%2e",
-        "..%5c..",
-        "%00",
-        "%3Cscript%3Ealert(1)%3C%2Fscript%3E",
-        "x" * 4000,
-        "%F0%9F%98%80",
-        "run-%0d%0aX: y",
-    ],
-)
-async def test_a_run_that_cannot_be_is_not_there(home: TempHome, run_id: str) -> None:
+    hosts = ("evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:8766", "localhost.evil.example:8765")
+    origins = ("http://evil.example", "null", "http://127.0.0.1:8766", "https://127.0.0.1:8765", f"{BASE}.evil.example")
     async with visitor(home) as http:
-        reply = await http.get(f"/api/runs/{run_id}")
-        assert reply.status_code in (404, 405)
-        assert "<" not in reply.text or reply.headers["content-type"] == "application/json"
+        for host in (*hosts, "2130706433:8765"):
+            for path in ("/", "/api/runs", "/api/tools/list_runs"):
+                assert (await http.get(path, headers={"Host": host})).status_code == 421, host
+        for origin in origins:
+            start = {"question": "q", "config": "scripted"}
+            reply = await http.post("/api/tools/start_run", json=start, headers={"Origin": origin})
+            assert reply.status_code == 403, origin
+        reply = await http.get("/api/runs", headers={"Origin": BASE})
+        assert reply.json() == {"runs": []}, "nothing was started"
+
+
+IDS = (
+    *("run-x", "..", "%2e%2e", "..%5c..", "%00", "%3Cscript%3Ealert(1)%3C%2Fscript%3E", "%F0%9F%98%80"),
+    *("x" * 4000, "run-%0d%0aX: y"),
+)
+
+
+async def test_a_run_that_cannot_be_is_not_there(home: TempHome) -> None:
+    async with visitor(home) as http:
+        for run_id in IDS:
+            reply = await http.get(f"/api/runs/{run_id}")
+            assert reply.status_code in (404, 405), run_id
+            assert "<" not in reply.text or reply.headers["content-type"] == "application/json"
 
 
 async def test_what_is_asked_is_checked_as_by_the_tools(home: TempHome) -> None:

@@ -169,11 +169,6 @@ def make_parser() -> Parser:
     report.add_argument(
         "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
     )
-    web = verb("web", "show runs in a browser of this machine: look at them, start, steer and apply them")
-    web.add_argument(
-        "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
-    )
-    web.add_argument("--open", action="store_true", help="open it in the browser")
     mark = about_run("mark", "note that a run's answer proved right or wrong, for the statistics")
     mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
     mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
@@ -187,6 +182,11 @@ def make_parser() -> Parser:
     meant = "write them as a page, to FILE or into the state directory, and name it"
     stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
     stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
+    web = verb("web", "show runs in a browser of this machine: look at them, start, steer and apply them")
+    web.add_argument(
+        "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
+    )
+    web.add_argument("--open", action="store_true", help="open it in the browser")
     answer = about_run("answer", "tell a run what it asked for")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")

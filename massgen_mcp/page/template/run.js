@@ -99,7 +99,7 @@ function pageIn(into) {
     // What each agent is doing at this moment, with the newest line that it wrote.
     function write() {
       merge(doing, (run.doing || []).map(one => h('li', {key: one.agent}, dot(one.agent), who(one.agent), ' ',
-        h('span', {class: 'dim'}, one.what, one.line ? ': ' : ''), bdi(one.line))));
+        h('span', {class: 'dim'}, one.what, one.line ? ': ' : ''), h('span', {class: 'end'}, bdi(one.line)))));
     }
     new ResizeObserver(() => { if (holder.clientWidth !== wide) { wide = holder.clientWidth; redraw(); } }).observe(holder);
     addEventListener('beforeprint', () => { stop(); seek(last); });
