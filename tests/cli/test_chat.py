@@ -284,7 +284,8 @@ def piped(home: TempHome, lines: bytes, *arguments: str) -> "subprocess.Complete
 
 
 def test_in_a_pipe_every_line_is_a_question_and_the_output_is_plain(home: TempHome) -> None:
-    done = piped(home, b"First?\n\n/status\nSecond?\n", "--config", duo(home, orchestrator={"commands": {"enabled": True}}))
+    team = duo(home, orchestrator={"commands": {"enabled": True}})
+    done = piped(home, b"First?\n\n/status\nSecond?\n", "--config", team)
     assert done.returncode == 0, done.stderr
     assert b"\x1b" not in done.stdout
     text = done.stdout.decode()

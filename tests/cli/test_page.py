@@ -16,8 +16,16 @@ from tests.harness import COMMAND_MODULE, ROOT, TempHome
 PAGE = (ROOT / "docs" / "cli.md").read_text()
 
 
-VALUES = {"STATE": "running", "N": "3", "SECONDS": "3", "DAYS": "3", "USD": "3", "WHEN": "36h"}
-VALUES |= {"CLIENT": "codex", "VERDICT": "right"}
+VALUES = {
+    "STATE": "running",
+    "N": "3",
+    "SECONDS": "3",
+    "DAYS": "3",
+    "USD": "3",
+    "WHEN": "36h",
+    "CLIENT": "codex",
+    "VERDICT": "right",
+}
 """What stands for the words in capitals that are not any text."""
 
 
@@ -50,11 +58,10 @@ def test_the_page_has_every_verb_as_it_is_parsed() -> None:
     assert verbs is not None
     assert written == list(verbs)
     for cell in first_cells(section("massgen-mcp")):
-        words = re.sub(r"[a-z|]+\|(full|project)(\|votes\|diff)?", r"\1", re.sub(r"[\[\]]", "", cell)).split()
-        given = [VALUES.get(word, word) for word in words]
-        if "--view" in given:
-            given = given[: given.index("--agent")]
-        assert parse_verb(given).verb == words[0]
+        needed = re.sub(r"\[.*?\]", "", cell)
+        for further in ["", *re.findall(r"\[(.*?)\]", cell)]:
+            given = [VALUES.get(word, word.split("|")[0]) for word in f"{needed} {further}".split()]
+            assert parse_verb(given).verb == given[0]
 
 
 @pytest.mark.parametrize(
