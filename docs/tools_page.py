@@ -204,7 +204,8 @@ async def _calls(client: Client, home: TempHome) -> dict[str, Call]:
     run_id = started["run_id"]
     await call(client, "wait_run", run_id=run_id)
     await take("get_result", run_id=run_id)
-    calls["get_result"].reply["votes"].sort(key=lambda vote: vote["voter"])  # they voted at the same time
+    votes = cast("list[dict[str, str]]", calls["get_result"].reply["votes"])
+    votes.sort(key=lambda vote: vote["voter"])  # they voted at the same time
     await take("apply_result", run_id=run_id)
     await take("list_runs", limit=5)
     await take("list_configs", name="scripted")
