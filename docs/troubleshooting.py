@@ -160,7 +160,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Put large material into files, and name them in `context_paths`.",
         ),
         Entry(
-            "the question on standard input is not valid UTF-8",
+            "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`",
             "What is piped in is no text, or text of another encoding.",
             "Convert it (`iconv -t utf-8`).",
         ),

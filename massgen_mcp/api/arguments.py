@@ -38,5 +38,5 @@ def check_types(arguments: Mapping[str, object]) -> None:
 
 def _problem(name: str, kind: str) -> str:
     if kind == "string_unicode":
-        return f"{name} is not valid Unicode text"
+        return f"{name} is not valid Unicode text; give it in UTF-8"
     return f"{name} is of a type that is not taken there"

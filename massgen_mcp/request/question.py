@@ -20,7 +20,7 @@ def check_question(question: str) -> None:
 
 def check_text(what: str, text: str) -> None:
     if not is_unicode(text):
-        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text")
+        raise MassgenError("invalid_arguments", f"{what} is not valid Unicode text; give it in UTF-8")
 
 
 def is_unicode(text: str) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from massgen_mcp.errors import DropReason, FailureReason
 from massgen_mcp.events import RunFailed
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
@@ -55,11 +56,11 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
 
 
 def _helps(run: RunState) -> list[str]:
-    """What helps against the failures, each once."""
-    helps = [remedy(gone.reason) for gone in run.dropped]
-    if isinstance(run.end, RunFailed) and run.end.reason not in {gone.reason for gone in run.dropped}:
-        helps.append(remedy(run.end.reason))
-    return list(dict.fromkeys(helps))
+    """What helps against the failures, each once. That there is no answer follows from what became of the agents."""
+    reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
+    if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
+        reasons.append(run.end.reason)
+    return list(dict.fromkeys(map(remedy, reasons)))
 
 
 def _next_step(run: RunState) -> str:

@@ -26,7 +26,11 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
             return "Raise `timeout_settings` in the config."
         case "budget":
             return "Raise `budget: max_usd` in the config."
-        case "no_quorum" | "no_answer" | "no_action" | "bad_reply":
+        case "bad_reply":
+            return (
+                "Correct `base_url` if it leads elsewhere than to the model's API, or ask other models with --models."
+            )
+        case "no_quorum" | "no_answer" | "no_action":
             return "Ask other models with --models; `massgen-mcp result` shows what was written."
         case "sandbox_denied":
             return "`massgen-mcp doctor` says what this machine lacks for commands of agents."

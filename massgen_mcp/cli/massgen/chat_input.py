@@ -25,7 +25,9 @@ class PipeReader:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise MassgenError("invalid_arguments", "a question on standard input is not valid UTF-8") from None
+            raise MassgenError(
+                "invalid_arguments", "a question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
+            ) from None
         if line:
             print_line(f"{PROMPT}{text.rstrip()}")
         return text if line else None

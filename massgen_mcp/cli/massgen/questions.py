@@ -18,4 +18,6 @@ def whole_question(given: str) -> str:
     except UnicodeDecodeError as error:
         if error.reason == "unexpected end of data" and len(data) > 4 * MAX_QUESTION_CHARACTERS:
             return data.decode(errors="ignore")  # far too long in any case, and refused for that
-        raise MassgenError("invalid_arguments", "the question on standard input is not valid UTF-8") from None
+        raise MassgenError(
+            "invalid_arguments", "the question on standard input is not valid UTF-8; convert it with `iconv -t UTF-8`"
+        ) from None
