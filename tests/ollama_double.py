@@ -106,7 +106,7 @@ class OllamaDouble:
         self.fixtures += fixtures
 
     def respond(self, seen: Seen, number: int) -> bytes | Flow:
-        self.requests.append(WireRequest(seen.path, seen.headers, seen.body))
+        self.requests.append(WireRequest("POST", seen.path, seen.headers, seen.body))
         said = [message["content"] for message in seen.body["messages"] if message["role"] == "user"][-1]
         fixture = next((one for one in self.fixtures if _matches(one["match"], said, number)), None)
         if fixture is None:

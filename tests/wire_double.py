@@ -26,6 +26,7 @@ from tests.needs import node, npm_tool
 class WireRequest:
     """A request as it went over the wire. Header names are lower case."""
 
+    method: str
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
@@ -52,8 +53,13 @@ class Aimock:
 
     @property
     def requests(self) -> list[WireRequest]:
-        """What clients sent since the last reset, in order."""
-        return list(self._relay.requests)
+        """The calls of models since the last reset, in order."""
+        return [request for request in self._relay.requests if request.method != "GET"]
+
+    @property
+    def lists(self) -> list[WireRequest]:
+        """What clients asked for which models there are since the last reset, in order."""
+        return [request for request in self._relay.requests if request.method == "GET"]
 
     def load(self, *fixtures: dict[str, Any]) -> None:
         """Add fixtures in aimock's own format; the first match wins."""
@@ -161,9 +167,7 @@ def _shut(end: socket.socket) -> None:
 
 
 def _take_requests(buffer: bytes, found: list[WireRequest]) -> bytes:
-    """Move whole requests out of `buffer`; the SDKs send their length with each. Who asks which models there are makes
-    no model call, and is left out.
-    """
+    """Move whole requests out of `buffer`; the SDKs send their length with each."""
     while b"\r\n\r\n" in buffer:
         head, _, rest = buffer.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
@@ -171,7 +175,7 @@ def _take_requests(buffer: bytes, found: list[WireRequest]) -> bytes:
         length = int(headers.get("content-length", "0"))
         if len(rest) < length:
             break
-        if not first.startswith("GET "):
-            found.append(WireRequest(first.split(" ")[1], headers, json.loads(rest[:length] or b"{}")))
+        method, path, _ = first.split(" ")
+        found.append(WireRequest(method, path, headers, json.loads(rest[:length] or b"{}")))
         buffer = rest[length:]
     return buffer

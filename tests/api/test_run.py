@@ -285,7 +285,8 @@ async def test_only_what_the_winner_changed_comes_to_the_users_paths_and_only_wh
     assert (output / "final.txt").read_text() == "done"
     assert (source / "in.txt").read_text() == "in"
     files = ["output/early.txt", "output/final.txt"]
-    assert result["applied"] == {"status": "applied", "files": files, "conflicts": []}
+    left_out = ["source/in.txt"]
+    assert result["applied"] == {"status": "applied", "files": files, "conflicts": [], "left_out": left_out}
 
 
 async def test_what_an_agent_that_works_alone_writes_comes_where_writing_is_allowed(place: Place) -> None:
