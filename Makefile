@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Two for a core: more than half of a test's time is spent waiting for processes, disks and pauses.
 WORKERS := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+NPM_CI := PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --loglevel=error --no-audit --no-fund --fetch-timeout=60000 --fetch-retries=4
 IN_PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
 .PHONY: demo check test bench soak clients docs bundle clean
@@ -91,10 +92,11 @@ $(VENV)/developed: $(VENV)/installed
 	touch $@
 
 # Tools of the npm registry that the tests drive: a wire-true double of the providers, the MCP Inspector, the conformance
-# suite of the protocol, and axe. Node and npm are a package of Python.
+# suite of the protocol, and axe. The machine's own npm knows its registry and certificates; where there is none, the
+# package of Python that brings Node has one.
 node_modules/installed: package.json package-lock.json | $(VENV)/developed
-	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
+	$(NPM_CI)
 	touch $@
 
 tests/clients/node_modules/fetched: tests/clients/package.json tests/clients/package-lock.json | $(VENV)/developed
-	PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --prefix tests/clients --silent --no-audit --no-fund && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"
+	$(NPM_CI) --prefix tests/clients && touch $@ || echo "THE REAL CLIENTS COULD NOT BE FETCHED"
