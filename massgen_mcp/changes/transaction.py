@@ -213,14 +213,15 @@ def _write_all(fd: int, content: bytes) -> None:
 
 
 def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, str]:
-    """The permissions of the new file, and what the rest is taken from: the file that it replaces, else the directory
-    that it comes into.
+    """The permissions of the new file, and what the rest is taken from: the file that it replaces, or is renamed from,
+    else the directory that it comes into.
     """
-    found = directory.status(step.path) if step.old is not None else None
-    if step.old is not None and found is None:
-        raise _changed(part, step.path)
-    if found is not None and stat.S_ISREG(found.st_mode):
-        like, permissions = step.path, found.st_mode & 0o777
+    earlier = step.path if step.old is not None else step.like
+    found = directory.status(earlier) if earlier is not None else None
+    if earlier is not None and found is None:
+        raise _changed(part, earlier)
+    if earlier is not None and found is not None and stat.S_ISREG(found.st_mode):
+        like, permissions = earlier, found.st_mode & 0o777
     else:
         like = next(filter(directory.is_directory, reversed(parents_of(step.path))), ".")
         permissions = directory.permissions(like) & 0o666

@@ -129,6 +129,6 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "applied":
             return f"Look at the files and test them. `massgen-mcp apply --undo {run_id}` takes them back."
         case "undone":
-            return "The files are as they were before, with what was changed in them since."
+            return "The files hold what they held before, with what was changed in them since."
         case "unchanged":
             return "Nothing to do: the directories have these changes already."
