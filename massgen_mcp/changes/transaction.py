@@ -49,8 +49,12 @@ class ChangedMeanwhile(Exception):
 
 class Unsettled(Exception):
     """A change could not be taken back, or not be written down. The message says which of the two, and where; the next
-    one to settle it tries again.
+    one to settle it tries again. `roots`: the directories.
     """
+
+    def __init__(self, message: str, roots: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.roots = roots
 
 
 class DirectoryMissing(FileNotFoundError):
@@ -146,8 +150,9 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
     except DirectoryMissing as missing:
         return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise Unsettled(f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})") from error
+        where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
+        told = f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})"
+        raise Unsettled(told, tuple(part.root for part in intent.parts)) from error
     return Settled(intent, file, tuple(sorted(kept)))
 
 

@@ -84,6 +84,31 @@ async def test_nothing_is_changed_where_it_cannot_be_written_down(home: TempHome
         assert (await call(client, "apply_result", run_id=run_id, dry_run=False))["status"] == "applied"
 
 
+async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_elsewhere(
+    home: TempHome, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit(code=CODE)
+    busy = tmp_path / ("x" * 300)  # no directory can be opened under this name
+    async with home.client() as client:
+        run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
+        record = home.path / "applying" / "x.json"
+        for damage in ("{", "[]", '{"v": 1, "phase": "x", "parts": [], "told": {}}', '{"v": 1, "phase": "done"}'):
+            cut_off(home, busy)
+            record.write_text(damage)
+            note = (await call(client, "apply_result", run_id=run_id))["note"]
+            assert f"{record}, the record of an apply that was cut off, cannot be read." in note, damage
+        part = Part("other", str(busy), (), staging=".massgen-apply-x")
+        write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
+        applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
+        assert applied["status"] == "applied"
+        assert "An earlier apply could not be settled: the files are changed, but that could not be" in applied["note"]
+        assert "File name too long" in applied["note"]
+        part = Part("project", str(repository.path / busy.name), (), staging=".massgen-apply-x")
+        write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
+        assert (await expect_error(client, "apply_result", run_id=run_id))[0] == "store_unavailable"
+    record.unlink()
+
+
 async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_name(
     home: TempHome, repository: Repository, tmp_path: Path
 ) -> None:
