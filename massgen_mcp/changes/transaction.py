@@ -8,6 +8,7 @@ told of a success, and taking back needs no room; one that is done is only clean
 changed since is theirs: it stays as it is, and is told.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Sequence
@@ -34,6 +35,7 @@ _UNSETTLED: dict[Phase, str] = {
     "changing": "the files are half changed and could not be put back",
     "done": "the files are changed, but that could not be written down",
 }
+_IMMOVABLE = frozenset({errno.EXDEV, errno.EBUSY})
 _NAMED = 5
 """So many files a message names."""
 
@@ -145,6 +147,8 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
             if phase == "done":
                 when_done(intent)
             for part, directory in held:
+                for path in reversed(part.emptied if phase == "done" else ()):
+                    directory.remove_directory(path)
                 kept += (f"{part.root}/{place}" for place in _cleaned_up(part, directory, happened=phase == "done"))
         file.unlink()
     except DirectoryMissing as missing:
@@ -204,11 +208,12 @@ def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
         if step.new is None:
             continue
         permissions, like = _looks(part, directory, step)
-        if step.new.mode == LINK:
-            directory.make_link(part.new(number), contents(step.new), like)
-            continue
-        with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
-            _write_all(fd, contents(step.new))
+        with _named(part, step.path):
+            if step.new.mode == LINK:
+                directory.make_link(part.new(number), contents(step.new), like)
+                continue
+            with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
+                _write_all(fd, contents(step.new))
 
 
 def _write_all(fd: int, content: bytes) -> None:
@@ -264,11 +269,18 @@ def _set_aside(part: Part, directory: HeldDirectory, number: int, step: Step) ->
 
 
 def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None:
-    """Set a directory aside in which nothing is left."""
+    """Set a directory aside in which nothing is left. One that cannot be moved, as that of a container's image, stays
+    until all has happened.
+    """
     if not directory.is_directory(path) or directory.entries(path):
         return
-    with _meanwhile(part, path):
-        directory.move(path, part.left(number))
+    try:
+        with _meanwhile(part, path):
+            directory.move(path, part.left(number))
+    except OSError as error:
+        if error.errno not in _IMMOVABLE or any(step.path == path and step.new is not None for step in part.steps):
+            raise
+        return
     if directory.entries(part.left(number)):
         raise _changed(part, path)
 
@@ -277,9 +289,20 @@ def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None
 def _meanwhile(part: Part, path: str) -> Generator[None]:
     """What was there has gone, or something has come, since the change was planned."""
     try:
-        yield
+        with _named(part, path):
+            yield
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
         raise _changed(part, path) from error
+
+
+@contextmanager
+def _named(part: Part, path: str) -> Generator[None]:
+    """An error names the person's file, not where it is laid meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = f"{part.name}/{path}"
+        raise
 
 
 def _changed(part: Part, path: str) -> ChangedMeanwhile:

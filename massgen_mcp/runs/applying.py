@@ -343,5 +343,5 @@ def _faults_as_errors() -> Generator[None]:
     except (GitFailed, TooLarge) as error:
         raise MassgenError("store_unavailable", f"nothing was changed: {error}") from error
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
+        where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
         raise storage_error(f"nothing was changed{where}", error) from error

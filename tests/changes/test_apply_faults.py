@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.changes.apply_faults import TWICE, on_a_small_disk
+from tests.changes.apply_faults import TWICE, in_a_container, on_a_small_disk
 from tests.commands import run_command
+from tests.faults import can_mount
 from tests.harness import TempHome, home
 from tests.needs import needs
 
@@ -54,6 +55,14 @@ def test_of_two_applies_at_once_one_waits_for_the_other(home: TempHome, tmp_path
 
 def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:
     assert on_a_small_disk(tmp_path) == "disk_full; byte-identical: True"
+
+
+@pytest.mark.skipif(not can_mount(), reason="no file system can be mounted here")
+def test_directories_of_a_containers_image_are_removed_where_nothing_is_left_in_them(tmp_path: Path) -> None:
+    assert in_a_container(tmp_path).splitlines() == [
+        "applied; byte-identical: False; left []",
+        "nothing was changed: person/docs: Invalid cross-device link; byte-identical: True; left ['src/deep', 'docs']",
+    ]
 
 
 @needs("strace")
