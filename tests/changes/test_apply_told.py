@@ -160,6 +160,19 @@ def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     assert "dry_run=false" in reply.next_step
 
 
+async def test_names_that_are_no_text_are_escaped_in_reasons(home: TempHome, repository: Repository) -> None:
+    repository.commit(**{".gitignore": "new\n"})
+    async with home.client() as client:
+        run_id = await changed_by_a_run(
+            client, home, repository, write("project/.gitignore", "\n"), write("project/new", "n\n")
+        )
+        repository.put(**{"new/a\udcff\x1b[2J": "mine\n"})
+        reason = "a directory of this name holds new/a\\xff\\x1b[2J"
+        reply = await call(client, "apply_result", run_id=run_id)
+    assert reply["conflicts"] == [{"path": "project/new", "reason": reason}]
+    assert f"project/new: {reason}" in run_command(home, SERVER_MODULE, "apply", run_id).stdout
+
+
 async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Repository) -> None:
     repository.commit(code=CODE)
     async with home.client() as client:

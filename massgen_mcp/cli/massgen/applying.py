@@ -99,7 +99,7 @@ def _told(run: ForegroundRun, application: Application) -> Outcome:
     beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
     match application.state:
         case "conflicts":
-            refused = [f"{path_text(os.fsencode(one.path))}: {one.reason}" for one in application.refused]
+            refused = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in application.refused]
             more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
             return _not_applied(f"your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}")
         case "unchanged":

@@ -111,7 +111,7 @@ def _with(run_id: str, application: Application, count: int, ways: Ways) -> Appl
 
 
 def _refused(path: str, reason: str) -> RefusedFile:
-    return RefusedFile(path=path_text(os.fsencode(path)), reason=reason)
+    return RefusedFile(path=path_text(os.fsencode(path)), reason=path_text(os.fsencode(reason)))
 
 
 def _more(found: Sequence[object], count: int) -> int | None:
