@@ -67,11 +67,11 @@ class DirectoryMissing(FileNotFoundError):
 class Settled:
     """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are, and
     the earlier ones where they lie aside. `lost`: files that cannot be put back, as what they held before is not where
-    it was laid, or directories that are not there; then it stays unsettled, and `record` says what each file held.
+    it was laid, or directories that are not there; then it stays unsettled, and the intent in `file` says what it held.
     """
 
     intent: Intent
-    record: Path
+    file: Path
     kept: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 

@@ -98,7 +98,7 @@ def _note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None
             what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
         told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
         if one.lost:
-            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.record} says what each held.")
+            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.file} says what each held.")
         if one.kept:
             told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
     if len(settled) > MAX_SETTLED:

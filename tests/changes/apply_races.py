@@ -99,7 +99,7 @@ def laid_aside_files_are_gone(directory: Path) -> str:
     (staging,) = stage.root.glob(".massgen-apply-*")
     shutil.rmtree(staging)
     (settled,) = apply(stage, dry_run=True).settled
-    document = json.loads(settled.record.read_text())
+    document = json.loads(settled.file.read_text())
     objects = stage.patch.changes.repository.directory
     for part in document["parts"]:
         for path, old, _, _ in part["steps"]:
@@ -137,7 +137,7 @@ def lost(stage: Stage) -> str:
     (settled,) = application.settled
     assert bool(settled.lost) == ("cannot be taken back" in (application.note or ""))
     paths = [os.path.relpath(path, stage.root) for path in settled.lost]
-    return f"lost {paths}" if settled.record.exists() else "settled"
+    return f"lost {paths}" if settled.file.exists() else "settled"
 
 
 def files_of_others(_: Path) -> str:
