@@ -175,7 +175,8 @@ class HeldDirectory:
         with self._above(path) as (directory, name):
             os.symlink(target, name, dir_fd=directory)
             if os.geteuid() == 0 and found is not None:
-                os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
+                with attributes.as_far_as_allowed():
+                    os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
 
     def is_directory(self, path: str) -> bool:
         """And no link to one."""

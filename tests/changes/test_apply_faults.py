@@ -97,3 +97,10 @@ if os.geteuid() == 0:
             "[('person/lines.txt', 'belongs to another user, and a changed file would be yours'), ('person/src/a.txt', "
             "'belongs to a group that you are not in, and a changed file would not')]; applied [4242, 65534]"
         )
+
+    def test_a_superuser_who_may_give_no_file_away_adds_own_ones_and_changes_none_of_others(
+        home: TempHome, tmp_path: Path
+    ) -> None:
+        assert told(home, tmp_path, "no right to give", program="apply_races") == (
+            "[('person/src/a.txt', 'belongs to another user, and a changed file would be yours')]; applied [0, 0]"
+        )
