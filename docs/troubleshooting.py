@@ -301,9 +301,9 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Change these files so that they can be merged, or ….",
-            "You changed the same lines since.",
-            "Commit or move your changes, then apply again; or take other files only.",
+            "Nothing was changed. Remove what is in the way of these files, or ….",
+            "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
+            "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),
         Entry(
             "another apply is going on; try again when it has ended",

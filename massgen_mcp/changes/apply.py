@@ -137,11 +137,15 @@ def _steps(repository: PrivateRepository, found: Plan, permissions: Mapping[str,
     if found.before == found.after:
         return []
     steps = steps_between(repository.files(found.before), repository.files(found.after))
-    return [replace(step, permissions=permissions.get(step.path)) for step in steps]
+    earlier = {os.fsdecode(one.path): os.fsdecode(one.earlier_path) for one in found.changes if one.earlier_path}
+    return [replace(step, permissions=permissions.get(step.path), like=earlier.get(step.path)) for step in steps]
 
 
 def _in_place(step: Step, place: BaseDirectory) -> Step:
-    return replace(step, path=step.path.removeprefix(f"{place.name}/"))
+    """As this place calls it. A file that comes from another place is like none of this one."""
+    above = f"{place.name}/"
+    like = step.like.removeprefix(above) if step.like and step.like.startswith(above) else None
+    return replace(step, path=step.path.removeprefix(above), like=like)
 
 
 def _is_there(place: Path) -> bool:

@@ -9,12 +9,14 @@ import errno
 import os
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager
 
 ACCESS_LIST = "system.posix_acl_access"
 HANDED_DOWN = "system.posix_acl_default"
 """Of a directory: the access list of what is made in it."""
 CAPABILITIES = "security.capability"
+LABEL = "security.selinux"
 _OF_CONTENT = frozenset({CAPABILITIES, "security.ima", "security.evm"})
 _NONE = frozenset({errno.ENODATA, errno.ENOTSUP, errno.ENOSYS})
 
@@ -40,7 +42,7 @@ def take_over(source: int, target: int, path: str) -> None:
         raise NotKept(errno.EPERM, "belongs to a group that you are not in, and a changed file would not", path)
     for name in _names(source):
         value = None if name in _OF_CONTENT else _value(source, name)
-        if value is None or value == _value(target, name):
+        if value is None or _is_same(name, value, _value(target, name)):
             continue
         try:
             _set(target, name, value)
@@ -76,10 +78,28 @@ def own_as(fd: int, like: os.stat_result) -> None:
     by its members. A directory gives its group to what is made in it if it is marked so.
     """
     if os.geteuid() == 0:
-        os.fchown(fd, like.st_uid, like.st_gid)
+        with as_far_as_allowed():
+            os.fchown(fd, like.st_uid, like.st_gid)
     elif not stat.S_ISDIR(like.st_mode) or like.st_mode & stat.S_ISGID:
-        with suppress(PermissionError):
+        with as_far_as_allowed():
             os.fchown(fd, -1, like.st_gid)
+
+
+@contextmanager
+def as_far_as_allowed() -> Generator[None]:
+    """A superuser of a container may have no right to give files to others, or not know who they are."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EINVAL}:
+            raise
+
+
+def _is_same(name: str, old: bytes, new: bytes | None) -> bool:
+    """Who made a file is the first part of its SELinux label; what may be done with it is in the others."""
+    if name == LABEL and new is not None:
+        return old.partition(b":")[2] == new.partition(b":")[2]
+    return old == new
 
 
 def _names(fd: int) -> list[str]:

@@ -80,9 +80,13 @@ class HeldDirectory:
         return content.hexdigest()
 
     def move(self, path: str, to: str) -> None:
-        """Raises `FileExistsError` if something is there: nothing is ever replaced."""
-        with self._above(path) as (source, name), self._above(to) as (target, new_name):
-            openat.rename_new(source, name, target, new_name)
+        """Raises `FileExistsError` if something is there: nothing is ever replaced. An error names the whole `path`."""
+        try:
+            with self._above(path) as (source, name), self._above(to) as (target, new_name):
+                openat.rename_new(source, name, target, new_name)
+        except OSError as error:
+            error.filename, error.filename2 = path, to
+            raise
 
     def remove(self, path: str) -> None:
         """A file, or a directory with everything in it. Nothing there is fine."""
@@ -105,12 +109,12 @@ class HeldDirectory:
         self.move(by, path)
 
     def remove_directory(self, path: str) -> None:
-        """Unless it is not empty, or none."""
+        """Unless it is not empty, in use, or none."""
         try:
             with self._above(path) as (directory, name):
                 os.rmdir(name, dir_fd=directory)
         except OSError as error:
-            if error.errno not in {*_ABSENT, errno.ENOTEMPTY, errno.EEXIST}:
+            if error.errno not in {*_ABSENT, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
                 raise
 
     def entries(self, path: str) -> list[tuple[str, bool]]:
@@ -171,7 +175,8 @@ class HeldDirectory:
         with self._above(path) as (directory, name):
             os.symlink(target, name, dir_fd=directory)
             if os.geteuid() == 0 and found is not None:
-                os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
+                with attributes.as_far_as_allowed():
+                    os.chown(name, found.st_uid, found.st_gid, dir_fd=directory, follow_symlinks=False)
 
     def is_directory(self, path: str) -> bool:
         """And no link to one."""

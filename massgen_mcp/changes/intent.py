@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.steps import Step, as_row, in_order, of_row, parents_of
@@ -92,17 +92,19 @@ def write_intent(file: Path, intent: Intent) -> None:
 
 
 def read_intent(file: Path) -> Intent | None:
-    """Raises `MassgenError` store_unavailable."""
+    """Raises `MassgenError` store_unavailable, journal_newer."""
     try:
         document = json.loads(file.read_bytes())
+        if document["v"] > INTENT_VERSION:
+            raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
+        parts = tuple(_part(part) for part in document["parts"])
+        phases: tuple[Phase, ...] = get_args(Phase)
+        return Intent(parts, dict(document["told"]), phases[phases.index(document["phase"])])
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise MassgenError("store_unavailable", f"{file} cannot be read: {error}") from error
-    if document["v"] > INTENT_VERSION:
-        raise MassgenError("journal_newer", f"{file} was written by a newer massgen-mcp; upgrade to go on")
-    parts = tuple(_part(part) for part in document["parts"])
-    return Intent(parts, document["told"], document["phase"])
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        told = f"{file}, the record of an apply that was cut off, cannot be read"
+        raise MassgenError("store_unavailable", told) from error
 
 
 def _part(document: dict[str, Any]) -> Part:

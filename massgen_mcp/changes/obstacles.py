@@ -54,7 +54,11 @@ class _Looking:
                 return self._above[parent]
         if step.new is not None and step.new.mode == LINK and (reason := self._reason_of_link(step)):
             return reason
-        return self._reason_not_replaced(step) if step.old is not None else self._reason_not_made(step)
+        if step.old is not None:
+            return self._reason_not_replaced(step)
+        if step.like is not None and step.new is not None and step.new.mode != LINK:
+            return self._reason_not_made(step) or self._reason_not_renamed(step.like)
+        return self._reason_not_made(step)
 
     def _reason_above(self, parent: str) -> str:
         found = self._held.status(parent or ".")
@@ -96,6 +100,12 @@ class _Looking:
             return "is there already, and the team did not see it (git ignores it, or it may hold secrets)"
         kept = next(self._others_below(step.path), None)
         return "" if kept is None else f"a directory of this name holds {kept}"
+
+    def _reason_not_renamed(self, earlier: str) -> str:
+        """It takes the looks of the earlier file with it, as one that is replaced gives them on."""
+        found = self._held.status(earlier)
+        not_kept = self._held.not_kept(earlier) if found is not None and stat.S_ISREG(found.st_mode) else ""
+        return f"was {earlier}, which {not_kept}" if not_kept else ""
 
     def _others_below(self, path: str) -> Iterator[str]:
         """Files that are not removed, and empty directories."""

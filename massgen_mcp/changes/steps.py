@@ -14,13 +14,15 @@ from massgen_mcp.changes.files import TreeFile
 @dataclass(frozen=True, slots=True)
 class Step:
     """`old` is None for a file that is made, `new` for one that is removed. `permissions`: of a file that is removed,
-    and of one that is made where they are known from before.
+    and of one that is made where they are known from before. `like`: where a file that is renamed was, as long as it is
+    there; no row has it.
     """
 
     path: str
     old: TreeFile | None
     new: TreeFile | None
     permissions: int | None = None
+    like: str | None = None
 
 
 Row: TypeAlias = tuple[str, TreeFile | None, TreeFile | None, int | None]

@@ -79,6 +79,9 @@ def _put_back(directory: HeldDirectory, aside: str, path: str) -> None:
         directory.move(aside, path)
     except (FileExistsError, FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 def _differing(part: Part, directory: HeldDirectory) -> list[Step]:

@@ -8,6 +8,7 @@ told of a success, and taking back needs no room; one that is done is only clean
 changed since is theirs: it stays as it is, and is told.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Sequence
@@ -34,6 +35,7 @@ _UNSETTLED: dict[Phase, str] = {
     "changing": "the files are half changed and could not be put back",
     "done": "the files are changed, but that could not be written down",
 }
+_IMMOVABLE = frozenset({errno.EXDEV, errno.EBUSY})
 _NAMED = 5
 """So many files a message names."""
 
@@ -49,8 +51,12 @@ class ChangedMeanwhile(Exception):
 
 class Unsettled(Exception):
     """A change could not be taken back, or not be written down. The message says which of the two, and where; the next
-    one to settle it tries again.
+    one to settle it tries again. `roots`: the directories.
     """
+
+    def __init__(self, message: str, roots: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.roots = roots
 
 
 class DirectoryMissing(FileNotFoundError):
@@ -61,11 +67,11 @@ class DirectoryMissing(FileNotFoundError):
 class Settled:
     """What came of a change that was cut off. `kept`: files that others have changed since, which stay as they are, and
     the earlier ones where they lie aside. `lost`: files that cannot be put back, as what they held before is not where
-    it was laid, or directories that are not there; then it stays unsettled, and `record` says what each file held.
+    it was laid, or directories that are not there; then it stays unsettled, and the intent in `file` says what it held.
     """
 
     intent: Intent
-    record: Path
+    file: Path
     kept: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -141,13 +147,16 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
             if phase == "done":
                 when_done(intent)
             for part, directory in held:
+                for path in reversed(part.emptied if phase == "done" else ()):
+                    directory.remove_directory(path)
                 kept += (f"{part.root}/{place}" for place in _cleaned_up(part, directory, happened=phase == "done"))
         file.unlink()
     except DirectoryMissing as missing:
         return Settled(intent, file, lost=(missing.filename,)) if phase == "changing" else None
     except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise Unsettled(f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})") from error
+        where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
+        told = f"{_UNSETTLED[phase]}; the next apply tries again ({error.strerror}{where})"
+        raise Unsettled(told, tuple(part.root for part in intent.parts)) from error
     return Settled(intent, file, tuple(sorted(kept)))
 
 
@@ -199,11 +208,12 @@ def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
         if step.new is None:
             continue
         permissions, like = _looks(part, directory, step)
-        if step.new.mode == LINK:
-            directory.make_link(part.new(number), contents(step.new), like)
-            continue
-        with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
-            _write_all(fd, contents(step.new))
+        with _named(part, step.path):
+            if step.new.mode == LINK:
+                directory.make_link(part.new(number), contents(step.new), like)
+                continue
+            with openat.closing(directory.make_file(part.new(number), permissions, like)) as fd:
+                _write_all(fd, contents(step.new))
 
 
 def _write_all(fd: int, content: bytes) -> None:
@@ -213,14 +223,15 @@ def _write_all(fd: int, content: bytes) -> None:
 
 
 def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, str]:
-    """The permissions of the new file, and what the rest is taken from: the file that it replaces, else the directory
-    that it comes into.
+    """The permissions of the new file, and what the rest is taken from: the file that it replaces, or is renamed from,
+    else the directory that it comes into.
     """
-    found = directory.status(step.path) if step.old is not None else None
-    if step.old is not None and found is None:
-        raise _changed(part, step.path)
-    if found is not None and stat.S_ISREG(found.st_mode):
-        like, permissions = step.path, found.st_mode & 0o777
+    earlier = step.path if step.old is not None else step.like
+    found = directory.status(earlier) if earlier is not None else None
+    if earlier is not None and found is None:
+        raise _changed(part, earlier)
+    if earlier is not None and found is not None and stat.S_ISREG(found.st_mode):
+        like, permissions = earlier, found.st_mode & 0o777
     else:
         like = next(filter(directory.is_directory, reversed(parents_of(step.path))), ".")
         permissions = directory.permissions(like) & 0o666
@@ -258,11 +269,18 @@ def _set_aside(part: Part, directory: HeldDirectory, number: int, step: Step) ->
 
 
 def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None:
-    """Set a directory aside in which nothing is left."""
+    """Set a directory aside in which nothing is left. One that cannot be moved, as that of a container's image, stays
+    until all has happened.
+    """
     if not directory.is_directory(path) or directory.entries(path):
         return
-    with _meanwhile(part, path):
-        directory.move(path, part.left(number))
+    try:
+        with _meanwhile(part, path):
+            directory.move(path, part.left(number))
+    except OSError as error:
+        if error.errno not in _IMMOVABLE or any(step.path == path and step.new is not None for step in part.steps):
+            raise
+        return
     if directory.entries(part.left(number)):
         raise _changed(part, path)
 
@@ -271,9 +289,20 @@ def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None
 def _meanwhile(part: Part, path: str) -> Generator[None]:
     """What was there has gone, or something has come, since the change was planned."""
     try:
-        yield
+        with _named(part, path):
+            yield
     except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
         raise _changed(part, path) from error
+
+
+@contextmanager
+def _named(part: Part, path: str) -> Generator[None]:
+    """An error names the person's file, not where it is laid meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = f"{part.name}/{path}"
+        raise
 
 
 def _changed(part: Part, path: str) -> ChangedMeanwhile:

@@ -65,6 +65,12 @@ def compatible_models(body: bytes) -> list[ListedModel]:
     return _named(models)
 
 
+def gemini_models(body: bytes) -> list[ListedModel]:
+    """`GET /v1beta/models` of Gemini."""
+    named = (_text(entry, "name").removeprefix("models/") for entry in _objects(_parsed(body), "models"))
+    return _named([ListedModel(name) for name in named])
+
+
 def lm_studio_models(body: bytes) -> list[ListedModel]:
     """`GET /api/v1/models` of LM Studio, or `/api/v0/models` of an older one."""
     listed = _parsed(body)

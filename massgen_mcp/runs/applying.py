@@ -52,8 +52,8 @@ State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
 class Application:
     """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
     patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
-    without the changes and with them. `settled`: what was found half-done before. `kept`: where files lie that others
-    have changed while they were replaced.
+    without the changes and with them. `settled`: what was found half-done before, `unsettled`: why some of that still
+    is. `kept`: where files lie that others have changed while they were replaced.
     """
 
     state: State
@@ -65,6 +65,7 @@ class Application:
     branch: str | None = None
     commit: str | None = None
     settled: tuple[Settled, ...] = ()
+    unsettled: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
     @property
@@ -73,18 +74,31 @@ class Application:
         changed = (
             f"Others changed files while they were replaced; theirs lie in {_listed(self.kept)}." if self.kept else ""
         )
-        return " ".join(filter(None, (_note_on(self.settled), changed))) or None
+        return " ".join(filter(None, (_note_on(self.settled, self.unsettled), changed))) or None
 
 
-def _note_on(settled: Sequence[Settled]) -> str | None:
-    told: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What was found half-done, as `Application` has it."""
+
+    settled: tuple[Settled, ...]
+    unsettled: tuple[str, ...]
+
+
+def _note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
+    told = [
+        f"An earlier apply could not be settled: {preview(why, 2 * PATH_CHARACTERS)}."
+        for why in unsettled[:MAX_SETTLED]
+    ]
+    if len(unsettled) > MAX_SETTLED:
+        told.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
     for one in settled[:MAX_SETTLED]:
         what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
         if one.lost:
             what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
         told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
         if one.lost:
-            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.record} says what each held.")
+            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.file} says what each held.")
         if one.kept:
             told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
     if len(settled) > MAX_SETTLED:
@@ -173,10 +187,10 @@ def apply_patch(home: Home, made: RunPatch, *, dry_run: bool, paths: Sequence[st
 
     Raises `MassgenError` invalid_arguments, invalid_action, disk_full, store_unavailable, run_damaged.
     """
-    with _alone(home) as settled:
+    with _alone(home, made) as earlier:
         AppliedRecords(made.changes.directory).read()  # what could not be written down is not done
         found, parts = plan(made.changes.repository, made.patch, paths=paths)
-        application = replace(_of(found), settled=settled)
+        application = _of(found, earlier)
         if dry_run or application.state != "clean":
             return application
         _keep_for_undo(made.changes.repository, found)
@@ -199,14 +213,14 @@ def _keep_for_undo(repository: PrivateRepository, found: Plan) -> None:
 
 def undo_patch(home: Home, made: RunPatch, *, dry_run: bool) -> Application:
     """Take back what was applied last, and keep what was changed since. Raises as `apply_patch`."""
-    with _alone(home) as settled:
+    with _alone(home, made) as earlier:
         records = AppliedRecords(made.changes.directory).read()
         if not records:
             raise MassgenError("invalid_action", "nothing of this run is applied to the working tree")
         last = records[-1]
         back = replace(made.patch, base=TreeId(last.after), theirs=TreeId(last.before))
         found, parts = plan(made.changes.repository, back, permissions=last.permissions)
-        application = replace(_of(found), settled=settled)
+        application = _of(found, earlier)
         if dry_run or application.state == "conflicts":
             return application
         return _carried_out(home, made, parts, last, replace(application, state="undone"))
@@ -217,17 +231,26 @@ def branch_patch(
 ) -> Application:
     """Put the patch on a new branch of the person's repository, as one commit. Raises as `apply_patch`."""
     repository = made.changes.repository
-    with _alone(home) as settled:
+    with _alone(home, made) as earlier:
         found, new = plan_branch(repository, made.patch, branch, paths=paths)
-        application = replace(_of(found), settled=settled, branch=branch)
+        application = replace(_of(found, earlier), branch=branch)
         if dry_run or application.state != "clean":
             return application
         return replace(application, state="applied", commit=make_branch(repository, new, message))
 
 
-def _of(found: Plan) -> Application:
+def _of(found: Plan, earlier: _Earlier) -> Application:
     state: State = "conflicts" if found.refused else "clean" if found.changes else "unchanged"
-    return Application(state, found.changes, found.refused, found.left_out, found.before, found.after)
+    return Application(
+        state,
+        found.changes,
+        found.refused,
+        found.left_out,
+        found.before,
+        found.after,
+        settled=earlier.settled,
+        unsettled=earlier.unsettled,
+    )
 
 
 def _carried_out(
@@ -266,18 +289,34 @@ def _intents(home: Home) -> Path:
 
 
 @contextmanager
-def _alone(home: Home) -> Generator[tuple[Settled, ...]]:
-    """While nobody else of this user applies anything; with what was settled before, which an error tells as well."""
+def _alone(home: Home, made: RunPatch) -> Generator[_Earlier]:
+    """While nobody else of this user applies anything; with what was settled before, which an error tells as well. What
+    cannot be settled is in nobody's way but that of an apply to the same files.
+    """
     settled: list[Settled] = []
+    unsettled: list[str] = []
     try:
         with _faults_as_errors(), _locked(home):
             for file in sorted(_intents(home).glob("[!.]*.json")):
-                settled += filter(None, [settle(file, _note)])
-            yield tuple(settled)
+                try:
+                    settled += filter(None, [settle(file, _note)])
+                except Unsettled as error:
+                    if any(_overlap(root, place.path) for root in error.roots for place in made.patch.places):
+                        raise
+                    unsettled.append(str(error))
+                except MassgenError as damage:
+                    if damage.code != "store_unavailable":
+                        raise
+                    unsettled.append(str(damage))
+            yield _Earlier(tuple(settled), tuple(unsettled))
     except MassgenError as error:
-        if (note := _note_on(settled)) is None:
+        if (note := _note_on(settled, unsettled)) is None:
             raise
         raise MassgenError(error.code, f"{error}. {note}") from error
+
+
+def _overlap(one: str, other: str) -> bool:
+    return Path(one).is_relative_to(other) or Path(other).is_relative_to(one)
 
 
 @contextmanager
@@ -304,5 +343,5 @@ def _faults_as_errors() -> Generator[None]:
     except (GitFailed, TooLarge) as error:
         raise MassgenError("store_unavailable", f"nothing was changed: {error}") from error
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
+        where = f": {path_text(os.fsencode(error.filename))}" if isinstance(error.filename, str) else ""
         raise storage_error(f"nothing was changed{where}", error) from error

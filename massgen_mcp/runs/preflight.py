@@ -11,13 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
 from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
-from massgen_mcp.config.model_lists import ListedModel, compatible_models, fields_in
+from massgen_mcp.config.model_lists import ListedModel, compatible_models, gemini_models
 from massgen_mcp.config.models import (
     AUTO_MODEL,
     AzureBackendConfig,
@@ -95,7 +95,7 @@ async def require_models(
     unknown: dict[Whom, list[tuple[str, HttpBackend]]] = {}
     for agent_id, backend, address in wanted:
         whom = address, find_key(backend, environ)
-        if not _has(lists.get(address, ()), backend.model) and (silent or {}).get(whom, 0.0) <= now:
+        if not _has(lists.get(address, _NONE).names, backend.model) and (silent or {}).get(whom, 0.0) <= now:
             unknown.setdefault(whom, []).append((agent_id, backend))
     read: dict[Whom, list[str]] = {}
 
@@ -108,7 +108,7 @@ async def require_models(
             tasks.start_soon(ask, whom, asking[0][1])
     found = {whom: names for whom, names in read.items() if names}
     if found and kept:
-        _keep(kept, {**lists, **{address: names for (address, _), names in found.items()}})
+        _keep(kept, {**lists, **{address: _Kept(time.time(), names) for (address, _), names in found.items()}})
     if silent is not None:
         silent.update(dict.fromkeys(unknown.keys() - found.keys(), now + SILENT_SECONDS))
     missing = [
@@ -136,8 +136,7 @@ async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]
             case "gemini":
                 client.headers["x-goog-api-key"] = key
                 body = await read_reply(client, "GET", f"{root}/models?pageSize=1000")
-                models = cast("list[dict[str, object]]", fields_in(body).get("models") or [])
-                return [str(model.get("name", "")).removeprefix("models/") for model in models]
+                return [model.name for model in gemini_models(body)]
             case _:
                 return await _compatible(client, f"{root}/models")
 
@@ -171,15 +170,27 @@ def _told(agent: str, address: str, model: str, names: Sequence[str]) -> str:
 # -- the lists that were read before ----------------------------------------------------------------------------------
 
 
-def _read(kept: Path) -> dict[str, list[str]]:
-    """Names by address; none where the file is not there, is old, or is no such file."""
+class _Kept(NamedTuple):
+    """The models of one server, and when they were read: seconds since the epoch."""
+
+    time: float
+    names: list[str]
+
+
+_NONE = _Kept(0, [])
+
+
+def _read(kept: Path) -> dict[str, _Kept]:
+    """By address, without old ones; none where the file is not there, or is no such file."""
+    oldest = time.time() - KEPT_SECONDS
     with suppress(OSError, ValueError, TypeError, AttributeError):
-        if time.time() - kept.stat().st_mtime < KEPT_SECONDS:
-            lists = cast("dict[str, list[str]]", json.loads(kept.read_bytes()))
-            return {address: [str(name) for name in names] for address, names in lists.items()}
+        lists = cast("dict[str, tuple[float, list[str]]]", json.loads(kept.read_bytes()))
+        return {
+            address: _Kept(read, list(map(str, names))) for address, (read, names) in lists.items() if read > oldest
+        }
     return {}
 
 
-def _keep(kept: Path, lists: Mapping[str, Sequence[str]]) -> None:
+def _keep(kept: Path, lists: Mapping[str, _Kept]) -> None:
     with suppress(OSError):  # the next run reads them again
         write_durably(kept, json.dumps(lists).encode())

@@ -195,6 +195,18 @@ CASES = (
         before="chmod 4755 tool.sh",
         refused={"tool.sh": "rights of its own"},
     ),
+    Case(
+        "renamed, with private permissions, attributes and an access list",
+        "mkdir x; mv lines.txt x/moved.txt",
+        before=ATTRIBUTES,
+        holds={"lines.txt": None, "x/moved.txt": f"0640 {LINES}"},
+    ),
+    Case(
+        "renamed, what runs with rights of its own",
+        "mv tool.sh tools.sh",
+        before="chmod 4755 tool.sh",
+        refused={"tools.sh": "was tool.sh, which runs with rights of its own"},
+    ),
     Case("permissions are kept", LAST, before="chmod 640 lines.txt", holds={"lines.txt": f"0640 {THEIRS}"}),
     Case("symlink added", "ln -s src/a.txt new", holds={"new": "-> src/a.txt"}),
     Case("symlink turned", "ln -sfn src/a.txt link", holds={"link": "-> src/a.txt"}),

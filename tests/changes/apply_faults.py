@@ -24,7 +24,7 @@ from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
 from tests.changes.apply_cases import ATTRIBUTES, Case
-from tests.changes.apply_play import Stage, everything_in, prepared
+from tests.changes.apply_play import Stage, everything_in, prepared, template
 from tests.faults import can_mount, no_larger_files_than
 
 CALLS = ("rename", "renameat2", "mkdirat", "unlinkat", "symlinkat", "fchmod", "fsync", "syncfs")
@@ -47,6 +47,7 @@ CASE = Case(
 _PR_SET_PTRACER, _ANYBODY = 0x59616D61, -1
 POLL_SECONDS = 0.001
 ROOM = 2 * 1024 * 1024
+LAYERS = {"lowerdir": "image", "upperdir": "layer", "workdir": "work"}
 
 
 @dataclass
@@ -175,6 +176,37 @@ def small_disk(directory: Path, *, mount: bool) -> str:
     return f"{came}; byte-identical: {everything_in(place) == before}"
 
 
+def in_a_container(directory: Path) -> str:
+    """As `image`, where a file system can be mounted."""
+    program = [sys.executable, "-m", "tests.changes.apply_faults", str(directory), "image"]
+    mounting = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]
+    return subprocess.run([*mounting, *program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def image(directory: Path) -> str:
+    """What comes of a patch that removes the last files of directories that belong to a container's image, where no
+    directory can be moved; and of one that makes a file of such a directory.
+    """
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(directory)], check=True)
+    told: list[str] = []
+    for name, team in (("removed", "rm -r src/deep docs; echo x > new"), ("a file", "rm -r docs; echo x > docs")):
+        place = directory / name / "place"
+        for one in ("image", "layer", "work", "place"):
+            (directory / name / one).mkdir(parents=True)
+        shutil.copytree(template(), directory / name / "image" / "person", symlinks=True)
+        layers = ",".join(f"{what}={directory / name / one}" for what, one in LAYERS.items())
+        subprocess.run(["mount", "-t", "overlay", "-o", layers, "none", str(place)], check=True)
+        stage = prepared(Case(name, team), directory / name)
+        before = everything_in(place)
+        try:
+            came = apply(stage).state
+        except MassgenError as error:
+            came = str(error).split(";")[0]
+        left = [path for path in ("src/deep", "docs") if (stage.root / path).is_dir()]
+        told.append(f"{came}; byte-identical: {everything_in(place) == before}; left {left}")
+    return "\n".join(told)
+
+
 def apply(stage: Stage, *, dry_run: bool = False) -> Application:
     return apply_patch(stage.home, stage.patch, dry_run=dry_run)
 
@@ -254,6 +286,8 @@ def main() -> None:
             print(changed_after_a_kill(Path(directory)))
         case "two at once":
             print(two_at_once(Path(directory)))
+        case "image":
+            print(image(Path(directory)))
         case "small disk":
             print(small_disk(Path(directory), mount="mount" in rest))
         case _:

@@ -76,7 +76,8 @@ def undone(played: Played) -> dict[str, str]:
 def prepared(case: Case, directory: Path, sizes: Sizes = Sizes()) -> Stage:
     """What the person does is done, and the run has ended."""
     root = directory / "place" / PERSON
-    shutil.copytree(template(), root, symlinks=True)
+    if not root.exists():
+        shutil.copytree(template(), root, symlinks=True)
     put = {"huge": sizes.huge, "many": sizes.many, "some": sizes.some}
     shell("git update-index -q --refresh", root)
     shell(_filled(case.before, put), root)

@@ -3,6 +3,7 @@
 `python -m tests.changes.apply_races DIRECTORY KIND [EVERY]`, as `apply_faults`.
 """
 
+import ctypes
 import itertools
 import json
 import os
@@ -28,6 +29,7 @@ HALF = "signal=KILL:when=6"
 CALLS = ("renameat2", "openat2")
 MINE = "mine\n"
 ORDINARY, STRANGER = 65534, 4242
+CAPABILITIES_VERSION, CAP_CHOWN = 0x20080522, 1
 
 
 def an_editor_saves(directory: Path, every: int = 1, *, taking_back: bool) -> str:
@@ -99,7 +101,7 @@ def laid_aside_files_are_gone(directory: Path) -> str:
     (staging,) = stage.root.glob(".massgen-apply-*")
     shutil.rmtree(staging)
     (settled,) = apply(stage, dry_run=True).settled
-    document = json.loads(settled.record.read_text())
+    document = json.loads(settled.file.read_text())
     objects = stage.patch.changes.repository.directory
     for part in document["parts"]:
         for path, old, _, _ in part["steps"]:
@@ -137,7 +139,7 @@ def lost(stage: Stage) -> str:
     (settled,) = application.settled
     assert bool(settled.lost) == ("cannot be taken back" in (application.note or ""))
     paths = [os.path.relpath(path, stage.root) for path in settled.lost]
-    return f"lost {paths}" if settled.record.exists() else "settled"
+    return f"lost {paths}" if settled.file.exists() else "settled"
 
 
 def files_of_others(_: Path) -> str:
@@ -171,6 +173,28 @@ def files_of_others(_: Path) -> str:
         shutil.rmtree(directory)
 
 
+def files_that_cannot_be_given_away(directory: Path) -> str:
+    """What a superuser without that right, as in some containers, is told of files of another user."""
+    stage = prepared(Case("a file and new ones", "cd src; echo team >> a.txt; echo x > new; ln -s new link"), directory)
+    for path in ("src", "src/a.txt"):
+        os.chown(stage.root / path, ORDINARY, ORDINARY)
+    give_up_chown()
+    refused = apply(stage, dry_run=True).refused
+    done = apply_patch(stage.home, stage.patch, dry_run=False, paths=["person/src/new", "person/src/link"])
+    owners = [(stage.root / "src" / name).lstat().st_uid for name in ("new", "link")]
+    return f"{[(one.path, one.reason) for one in refused]}; {done.state} {owners}"
+
+
+def give_up_chown() -> None:
+    """For the rest of this process."""
+    libc = ctypes.CDLL(None)
+    header, sets = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, sets) == 0
+    sets[0] &= ~CAP_CHOWN
+    sets[1] &= ~CAP_CHOWN
+    assert libc.capset(header, sets) == 0
+
+
 def main() -> None:
     directory, kind, *rest = sys.argv[1:]
     match kind:
@@ -180,6 +204,8 @@ def main() -> None:
             print(laid_aside_files_are_gone(Path(directory)))
         case "another":
             print(another_directory_is_in_its_place(Path(directory)))
+        case "no right to give":
+            print(files_that_cannot_be_given_away(Path(directory)))
         case _:
             print(files_of_others(Path(directory)))
 

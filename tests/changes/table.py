@@ -16,6 +16,7 @@ from tests.changes.apply_faults import (
     FAULTS,
     changed_after_a_kill,
     every_fault,
+    in_a_container,
     meanwhile,
     on_a_small_disk,
     two_at_once,
@@ -46,6 +47,7 @@ def rows() -> dict[str, Callable[[Path], str]]:
         "another directory is in its place, or none": another_directory_is_in_its_place,
         **({"files of others, by an ordinary user": files_of_others} if os.geteuid() == 0 else {}),
         "two applies at once": two_at_once,
+        "directories of a container's image": in_a_container,
         "the disk is full: a tmpfs of 2 MB": on_a_small_disk,
     }
 

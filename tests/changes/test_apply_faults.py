@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.changes.apply_faults import TWICE, on_a_small_disk
+from tests.changes.apply_faults import TWICE, in_a_container, on_a_small_disk
 from tests.commands import run_command
+from tests.faults import can_mount
 from tests.harness import TempHome, home
 from tests.needs import needs
 
@@ -56,6 +57,14 @@ def test_a_full_disk_is_met_before_anything_is_changed(tmp_path: Path) -> None:
     assert on_a_small_disk(tmp_path) == "disk_full; byte-identical: True"
 
 
+@pytest.mark.skipif(not can_mount(), reason="no file system can be mounted here")
+def test_directories_of_a_containers_image_are_removed_where_nothing_is_left_in_them(tmp_path: Path) -> None:
+    assert in_a_container(tmp_path).splitlines() == [
+        "applied; byte-identical: False; left []",
+        "nothing was changed: person/docs: Invalid cross-device link; byte-identical: True; left ['src/deep', 'docs']",
+    ]
+
+
 @needs("strace")
 @pytest.mark.parametrize(("kind", "every"), [("saves", EVERY), ("saves while it is taken back", LOOKED_AT)])
 def test_what_an_editor_saves_at_any_moment_stays(home: TempHome, tmp_path: Path, kind: str, every: str) -> None:
@@ -87,4 +96,11 @@ if os.geteuid() == 0:
         assert told(home, tmp_path, "others", program="apply_races") == (
             "[('person/lines.txt', 'belongs to another user, and a changed file would be yours'), ('person/src/a.txt', "
             "'belongs to a group that you are not in, and a changed file would not')]; applied [4242, 65534]"
+        )
+
+    def test_a_superuser_who_may_give_no_file_away_adds_own_ones_and_changes_none_of_others(
+        home: TempHome, tmp_path: Path
+    ) -> None:
+        assert told(home, tmp_path, "no right to give", program="apply_races") == (
+            "[('person/src/a.txt', 'belongs to another user, and a changed file would be yours')]; applied [0, 0]"
         )

@@ -84,6 +84,31 @@ async def test_nothing_is_changed_where_it_cannot_be_written_down(home: TempHome
         assert (await call(client, "apply_result", run_id=run_id, dry_run=False))["status"] == "applied"
 
 
+async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_elsewhere(
+    home: TempHome, repository: Repository, tmp_path: Path
+) -> None:
+    repository.commit(code=CODE)
+    busy = tmp_path / ("x" * 300)  # no directory can be opened under this name
+    async with home.client() as client:
+        run_id = await changed_by_a_run(client, home, repository, write("project/code", WANTED))
+        record = home.path / "applying" / "x.json"
+        for damage in ("{", "[]", '{"v": 1, "phase": "x", "parts": [], "told": {}}', '{"v": 1, "phase": "done"}'):
+            cut_off(home, busy)
+            record.write_text(damage)
+            note = (await call(client, "apply_result", run_id=run_id))["note"]
+            assert f"{record}, the record of an apply that was cut off, cannot be read." in note, damage
+        part = Part("other", str(busy), (), staging=".massgen-apply-x")
+        write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
+        applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
+        assert applied["status"] == "applied"
+        assert "An earlier apply could not be settled: the files are changed, but that could not be" in applied["note"]
+        assert "File name too long" in applied["note"]
+        part = Part("project", str(repository.path / busy.name), (), staging=".massgen-apply-x")
+        write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
+        assert (await expect_error(client, "apply_result", run_id=run_id))[0] == "store_unavailable"
+    record.unlink()
+
+
 async def test_directories_that_a_run_may_change_lie_apart_or_are_refused_by_name(
     home: TempHome, repository: Repository, tmp_path: Path
 ) -> None:
@@ -135,6 +160,19 @@ def test_a_reply_has_room_for_whatever_there_is_to_tell() -> None:
     assert "dry_run=false" in reply.next_step
 
 
+async def test_names_that_are_no_text_are_escaped_in_reasons(home: TempHome, repository: Repository) -> None:
+    repository.commit(**{".gitignore": "new\n"})
+    async with home.client() as client:
+        run_id = await changed_by_a_run(
+            client, home, repository, write("project/.gitignore", "\n"), write("project/new", "n\n")
+        )
+        repository.put(**{"new/a\udcff\x1b[2J": "mine\n"})
+        reason = "a directory of this name holds new/a\\xff\\x1b[2J"
+        reply = await call(client, "apply_result", run_id=run_id)
+    assert reply["conflicts"] == [{"path": "project/new", "reason": reason}]
+    assert f"project/new: {reason}" in run_command(home, SERVER_MODULE, "apply", run_id).stdout
+
+
 async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Repository) -> None:
     repository.commit(code=CODE)
     async with home.client() as client:
@@ -142,7 +180,7 @@ async def test_the_verb_speaks_of_its_own_options(home: TempHome, repository: Re
     repository.put(code=CONFLICT)
     told = run_command(home, SERVER_MODULE, "apply", run_id)
     assert told.stdout.splitlines()[-1] == (
-        "conflicts: Nothing was changed. Change these files so that they can be merged, or name others with --paths."
+        "conflicts: Nothing was changed. Remove what is in the way of these files, or name others with --paths."
     )
     repository.put(code=CODE)
     assert verb(home, run_id)[0] == 0

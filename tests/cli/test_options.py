@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -190,18 +191,31 @@ def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHom
     assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
+async def test_a_list_of_gemini_models_that_holds_something_else_is_no_fault(home: TempHome) -> None:
+    listed = reply(b'{"models": ["x", 1, {"name": "models/gemini-a"}]}', media_type="application/json")
+    async with raw_server(listed) as server:
+        backend = {"type": "gemini", "base_url": f"{server.url}/v1beta", "model": "gemini-b"}
+        config = home.config("gemini", {"id": "a", "backend": backend})
+        home.environ["GEMINI_API_KEY"] = "none"
+        done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
+    assert "has no model 'gemini-b'; did you mean gemini-a? It has gemini-a" in done.stderr
+
+
 async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
     home.path.mkdir(mode=0o700)
     listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
     async with raw_server(listed) as server:
         backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
         config = home.config("typo", {"id": "a", "backend": {**backend, "model": "bigg-2"}})
+        kept = home.path / "model_lists.json"
+        kept.write_text(json.dumps({"http://127.0.0.1:1/v1": [time.time() - 25 * 3600, ["x"]]}))
         for asked in (1, 2):
             done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
-        assert json.loads((home.path / "model_lists.json").read_bytes()) == {f"{server.url}/v1": ["big-2", "small-2"]}
+        ((address, (_, names)),) = json.loads(kept.read_bytes()).items()
+        assert (address, names) == (f"{server.url}/v1", ["big-2", "small-2"]), "what is older than a day has gone"
         async with home.client() as client:
             code, told = await expect_error(client, "start_run", question="q", config=config)
             assert (code, "has no model 'bigg-2'; did you mean big-2?" in told) == ("config_invalid", True)

@@ -99,12 +99,14 @@ def _told(run: ForegroundRun, application: Application) -> Outcome:
     beside = f"; {_files(left_out)} in directories that were given to read only left out" if left_out else ""
     match application.state:
         case "conflicts":
-            refused = [f"{path_text(os.fsencode(one.path))}: {one.reason}" for one in application.refused]
+            refused = [path_text(os.fsencode(f"{one.path}: {one.reason}")) for one in application.refused]
             more = f"; and {len(refused) - REASONS} more" if len(refused) > REASONS else ""
             return _not_applied(f"your files are untouched; {'; '.join(refused[:REASONS])}{more}; {_later(run)}")
         case "unchanged":
             return Outcome(f"APPLIED: 0 files; your files have these changes already{beside}", matters=False)
-        case "clean" | "applied" | "undone":
+        case "clean":  # it was there to be looked at, and has gone
+            return _not_applied(_later(run))
+        case "applied" | "undone":
             undo = f"; `massgen-mcp apply --undo {run.run_id}` takes them back" if run.listed else ""
             return Outcome(f"APPLIED: {_files(len(application.changes))}{undo}{beside}", matters=False)
 

@@ -27,7 +27,7 @@ TOOL = Ways()
 
 class RefusedFile(Part):
     path: str
-    """The file that cannot be merged."""
+    """The file that cannot be changed."""
     reason: str
     """Why not."""
 
@@ -51,7 +51,7 @@ class Applied(Reply):
     more_files: int | None = None
     """How many further ones there are."""
     conflicts: list[RefusedFile] | None = None
-    """The files that cannot be merged, each with its path and `reason`."""
+    """The files that cannot be changed, each with its path and `reason`."""
     more_conflicts: int | None = None
     """How many further ones there are."""
     left_out: list[str] | None = None
@@ -111,7 +111,7 @@ def _with(run_id: str, application: Application, count: int, ways: Ways) -> Appl
 
 
 def _refused(path: str, reason: str) -> RefusedFile:
-    return RefusedFile(path=path_text(os.fsencode(path)), reason=reason)
+    return RefusedFile(path=path_text(os.fsencode(path)), reason=path_text(os.fsencode(reason)))
 
 
 def _more(found: Sequence[object], count: int) -> int | None:
@@ -123,12 +123,12 @@ def _next_step(run_id: str, application: Application, ways: Ways) -> str:
         case "clean":
             return f"Nothing was changed yet. {ways.do_it}"
         case "conflicts":
-            return f"Nothing was changed. Change these files so that they can be merged, or {ways.choose}."
+            return f"Nothing was changed. Remove what is in the way of these files, or {ways.choose}."
         case "applied" if application.branch is not None:
             return "Nothing but this branch was added to the repository. Look at the commit and test it, then merge it."
         case "applied":
             return f"Look at the files and test them. `massgen-mcp apply --undo {run_id}` takes them back."
         case "undone":
-            return "The files are as they were before, with what was changed in them since."
+            return "The files hold what they held before, with what was changed in them since."
         case "unchanged":
             return "Nothing to do: the directories have these changes already."
