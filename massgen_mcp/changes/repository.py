@@ -46,7 +46,7 @@ class Written:
     files: int
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
-    """Directories that git ignores, or in which it ignores all there is."""
+    """Directories that git ignores, or that ignore themselves."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 

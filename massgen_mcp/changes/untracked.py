@@ -22,7 +22,8 @@ _OWN = ".git"
 @dataclass(frozen=True, slots=True)
 class Untracked:
     """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
-    `ignored`: directories that git ignores, or in which it ignores all there is.
+    `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
+    which it happens to ignore all that is there now: a new file may belong there.
     """
 
     files: list[bytes]
@@ -75,7 +76,8 @@ class _Walk:
     def _ignored_directories(self) -> list[bytes]:
         """The outermost of them."""
         others = {parent for path in (*self._files, *self._repositories) for parent in parents(path)}
-        whole = {parent for path, _ in self._ignored for parent in parents(path)} - others - self._leading
+        own = (path.rpartition(b"/") for path, is_directory in self._ignored if not is_directory)
+        whole = {above for above, _, name in own if above and name == os.fsencode(_RULES)} - others - self._leading
         found = {*whole, *(path for path, is_directory in self._ignored if is_directory)}
         return sorted(path for path in found if whole.isdisjoint(parents(path)))
 

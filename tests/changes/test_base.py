@@ -101,6 +101,25 @@ def test_a_directory_of_a_repository_takes_the_rules_of_those_above_it(tmp_path:
     assert [change.path for change in changes.outcome(base, workspace).files] == [b"web/b.ts"]
 
 
+def test_a_directory_is_shared_only_if_a_new_file_in_it_would_be_ignored_too(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(**{".gitignore": "node_modules/\n__pycache__/\n*.csv\n", "src/a.py": "a"})
+    repository.put(**{"node_modules/n": "1", "src/pkg/__pycache__/old.pyc": "2", "data/rows.csv": "3"})
+    repository.put(**{".venv/.gitignore": "*\n", ".venv/lib/l": "4"})
+
+    changes, base, workspace = taken(tmp_path, repository.path)
+
+    assert base.directories[0].shared == (".venv", "node_modules")
+    for path in ("src/pkg/new.py", "data/read.py"):
+        (workspace / "project" / path).parent.mkdir()
+        (workspace / "project" / path).write_text("new")
+    assert [change.path for change in changes.outcome(base, workspace).files] == [
+        b"project/data/read.py",
+        b"project/src/pkg/new.py",
+    ]
+
+
 def test_a_plain_folder_gets_a_base_and_several_directories_are_told_apart(
     tmp_path: Path, repository: Repository
 ) -> None:
