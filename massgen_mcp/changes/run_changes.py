@@ -90,6 +90,7 @@ class RunChanges:
                     place,
                     like=[before],
                     ignore=directory.rules,
+                    without=directory.in_no_tree,
                     known=known.setdefault(directory.name, KnownFiles()),
                 )
             except TooLarge as error:

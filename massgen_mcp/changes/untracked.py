@@ -31,24 +31,30 @@ class Untracked:
     ignored: list[bytes]
 
 
-def untracked(git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int) -> Untracked:
+def untracked(
+    git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int, without: Collection[bytes] = ()
+) -> Untracked:
     """`named`: the files that are known, ignored or not. `ignore`: lines as in a `.gitignore`, of lower rank than those
-    in the directory. Raises `TooLarge` if there is more than `most`, `GitFailed`, `OSError`.
+    in the directory. `without`: what is passed over with all below it, whatever those lines say. Raises `TooLarge` if
+    there is more than `most`, `GitFailed`, `OSError`.
     """
     with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as image:
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, Path(image), frozenset(named), most).walked(ignore)
+            return _Walk(git, root, Path(image), frozenset(named), most, frozenset(without)).walked(ignore)
 
 
 class _Walk:
-    def __init__(self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int) -> None:
+    def __init__(
+        self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int, without: frozenset[bytes]
+    ) -> None:
         self._git = git
         self._root = root
         self._image = image
         self._named = named
         self._leading = {parent for path in named for parent in parents(path)}
         self._most = most
+        self._without = without
         self._files: list[bytes] = []
         self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
@@ -92,6 +98,7 @@ class _Walk:
                 rules += _rules(fd)
             if rules:
                 (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
+            entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
             for path, is_directory in entries:
                 if is_directory:
                     (self._image / os.fsdecode(path)).mkdir()

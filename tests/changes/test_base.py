@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from massgen_mcp.changes.apply import Patch, plan
 from massgen_mcp.changes.base import Base, ContextDirectory
 from massgen_mcp.changes.copies import cloned
 from massgen_mcp.changes.run_changes import RunChanges
@@ -118,6 +119,27 @@ def test_a_directory_is_shared_only_if_a_new_file_in_it_would_be_ignored_too(
         b"project/data/read.py",
         b"project/src/pkg/new.py",
     ]
+
+
+def test_the_links_to_what_is_shared_are_no_change_even_where_the_rules_let_their_names_in(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(**{".gitignore": "/*\n!/.gitignore\n!/src\n!/vendor\n!/state\n", "src/a": "1"})
+    repository.put(**{"vendor/lib/l": "2", "state/run": "3"})
+    subprocess.run(["git", "init", "--quiet"], cwd=repository.path / "vendor", check=True)
+    changes, workspace = RunChanges(tmp_path / "changes"), tmp_path / "workspace"
+    workspace.mkdir()
+    given = ContextDirectory("project", repository.path, writable=True, hidden=(repository.path / "state",))
+    base, _ = changes.begin([given], [workspace])
+    assert base is not None
+
+    assert (base.directories[0].shared, (workspace / "project" / "vendor").is_symlink()) == (("vendor",), True)
+    assert sorted(files_in(workspace / "project")) == [".gitignore", "src/a"]
+    assert changes.outcome(base, workspace).files == ()
+    (workspace / "project" / "src" / "a").write_text("2")
+    patch = Patch(base.directories, base.id, changes.outcome(base, workspace).tree)
+    found, _ = plan(changes.repository, patch)
+    assert ([one.path for one in found.changes], found.refused) == ([b"project/src/a"], ())
 
 
 def test_a_plain_folder_gets_a_base_and_several_directories_are_told_apart(
