@@ -38,10 +38,13 @@ def untracked(
     in the directory. `without`: what is passed over with all below it, whatever those lines say. Raises `TooLarge` if
     there is more than `most`, `GitFailed`, `OSError`.
     """
-    with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as image:
+    with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as scratch:
+        image = Path(scratch) / "tree"
+        image.mkdir()
+        (Path(scratch) / "ignore").write_bytes(ignore)
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, Path(image), frozenset(named), most, frozenset(without)).walked(ignore)
+            return _Walk(git, root, image, frozenset(named), most, frozenset(without)).walked()
 
 
 class _Walk:
@@ -59,8 +62,8 @@ class _Walk:
         self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
 
-    def walked(self, ignore: bytes) -> Untracked:
-        level = self._looked_into([b""], ignore + b"\n")
+    def walked(self) -> Untracked:
+        level = self._looked_into([b""])
         while level:
             asked = {path: is_directory for path, is_directory in level if path not in self._named or is_directory}
             ignored = self._ignored_of(asked)
@@ -87,15 +90,15 @@ class _Walk:
         found = {*whole, *(path for path, is_directory in self._ignored if is_directory)}
         return sorted(path for path in found if whole.isdisjoint(parents(path)))
 
-    def _looked_into(self, directories: list[bytes], ignore: bytes = b"") -> list[tuple[bytes, bool]]:
+    def _looked_into(self, directories: list[bytes]) -> list[tuple[bytes, bool]]:
         """The files, links and directories right in these directories, and which of them are directories."""
         found: list[tuple[bytes, bool]] = []
         for directory in directories:
             entries: list[tuple[bytes, bool]] = []
-            rules = ignore
+            rules = b""
             with suppress(OSError), self._opened(directory) as fd:  # what cannot be entered is passed over
                 entries = list(_entries(fd, directory + b"/" if directory else b""))
-                rules += _rules(fd)
+                rules = _rules(fd)
             if rules:
                 (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
             entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
@@ -109,7 +112,8 @@ class _Walk:
         if not paths:
             return frozenset()
         given = b"".join(b"./%b\0" % path for path in paths)  # else a colon at the beginning has a meaning of its own
-        asked = ("--no-literal-pathspecs", "check-ignore", "--no-index", "-z", "--stdin")
+        ignore = b"core.excludesFile=" + os.fsencode(self._image.with_name("ignore"))
+        asked = ("--no-literal-pathspecs", "-c", ignore, "check-ignore", "--no-index", "-z", "--stdin")
         said = self._git.run(*asked, given=given, accepted=(0, 1), work_tree=self._image)
         return frozenset(path.removeprefix(b"./") for path in said.split(b"\0"))
 

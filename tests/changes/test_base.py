@@ -102,6 +102,25 @@ def test_a_directory_of_a_repository_takes_the_rules_of_those_above_it(tmp_path:
     assert [change.path for change in changes.outcome(base, workspace).files] == [b"web/b.ts"]
 
 
+def test_rules_mean_what_they_mean_to_git_in_odd_files_too(tmp_path: Path, repository: Repository) -> None:
+    repository.commit(a="1", **{".gitignore": "\ufeffnode_modules/\n*.log\n", ".git/info/exclude": "*.log\nlocal\n"})
+    repository.put(**{"node_modules/n": "2", "local": "3", "sub/.gitignore": "\ufeff!x.log\n", "sub/x.log": "4"})
+    odd = Repository(tmp_path / "odd")
+    odd.put(**{"a": "1", ".gitignore/x": "2"})
+
+    changes, base, workspace = taken(tmp_path, repository.path, odd.path)
+
+    assert sorted(files_in(workspace / "project")) == [".gitignore", "a", "sub/.gitignore", "sub/x.log"]
+    assert sorted(files_in(workspace / "odd")) == [".gitignore/x", "a"]
+    for name in (".gitignore", "sub/.gitignore"):
+        (workspace / "project" / name).unlink()
+        (workspace / "project" / name).mkdir()
+    assert [(one.path, one.kind) for one in changes.outcome(base, workspace).files] == [
+        (b"project/.gitignore", "deleted"),
+        (b"project/sub/.gitignore", "deleted"),
+    ]
+
+
 def test_a_directory_is_shared_only_if_a_new_file_in_it_would_be_ignored_too(
     tmp_path: Path, repository: Repository
 ) -> None:
