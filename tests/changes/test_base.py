@@ -102,6 +102,42 @@ def test_a_directory_of_a_repository_takes_the_rules_of_those_above_it(tmp_path:
     assert [change.path for change in changes.outcome(base, workspace).files] == [b"web/b.ts"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "given"),
+    [
+        ("services/**/gone/", "services/api"),
+        ("**/api/gone", "services/api"),
+        ("services/**/api/**/gone", "services/api"),
+        ("/**/gone", "services/api"),
+        ("a\\ b/gone", "a b"),
+        ("\\[a\\]/gone", "[a]"),
+        ("[^b]/gone", "a"),
+        ("a/gone  ", "a"),
+        ("gone/ \r", "a"),
+        ("b\fkept\na/gone", "a"),
+        ("a/*\n!a/kept", "a"),
+        ("/*\n!/a\n/a/*\n!/a/b\na/b/gone/", "a/b"),
+    ],
+)
+def test_rules_from_above_mean_in_a_directory_what_they_mean_to_git(
+    tmp_path: Path, repository: Repository, rule: str, given: str
+) -> None:
+    repository.put(**{".gitignore": f"{rule}\n", f"{given}/gone/file": "1", f"{given}/kept": "2"})
+    to_git = repository.git("ls-files", "-z", "--others", "--exclude-standard", "--", f":(literal){given}").split("\0")
+    assert to_git == [f"{given}/kept", ""]
+    _, _, workspace = taken(tmp_path, repository.path / given)
+    assert list(files_in(workspace / Path(given).name)) == ["kept"]
+
+
+def test_an_ignored_directory_is_taken_when_it_is_given_by_name(tmp_path: Path, repository: Repository) -> None:
+    repository.put(
+        **{".gitignore": "/first\nsecond/*\nthird/**\n", "first/a": "1", "second/b/b": "2", "third/c/c": "3"}
+    )
+    places = [repository.path / name for name in ("first", "second/b", "third/c")]
+    _, _, workspace = taken(tmp_path, *places)
+    assert sorted(files_in(workspace)) == ["b/b", "c/c", "first/a"]
+
+
 def test_rules_mean_what_they_mean_to_git_in_odd_files_too(tmp_path: Path, repository: Repository) -> None:
     repository.commit(a="1", **{".gitignore": "\ufeffnode_modules/\n*.log\n", ".git/info/exclude": "*.log\nlocal\n"})
     repository.put(**{"node_modules/n": "2", "local": "3", "sub/.gitignore": "\ufeff!x.log\n", "sub/x.log": "4"})
