@@ -108,6 +108,7 @@ class PrivateRepository:
         left_out = LeftOut()
         others = untracked(self._git, directory, named, ignore, limits.files, without)
         left_out.repositories += others.repositories
+        left_out.unreadable += others.unreadable
         found = read_files(directory, [*named, *others.files], left_out, limits=limits, known=known, above=above)
         passing = _Passing(found)
         files = store(self._git, passing)

@@ -11,24 +11,30 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.changes.files import TooLarge, parents, small_file
+from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
 
 _RULES = ".gitignore"
 _OWN = ".git"
+_DEEPEST = 200
+"""Directories in each other that are entered; git is asked once for each level."""
+_ROOM = 300
+"""Bytes that a path is kept from being too long for the image, which lies deeper than a directory may itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Untracked:
     """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
     `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
-    which it happens to ignore all that is there now: a new file may belong there.
+    which it happens to ignore all that is there now: a new file may belong there. `unreadable`: directories that cannot
+    be entered, or lie too deep.
     """
 
     files: list[bytes]
     repositories: list[bytes]
     ignored: list[bytes]
+    unreadable: list[bytes]
 
 
 def untracked(
@@ -61,6 +67,9 @@ class _Walk:
         self._files: list[bytes] = []
         self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
+        self._unreadable: list[bytes] = []
+        self._directories = 0
+        self._longest = os.pathconf(image, "PC_PATH_MAX") - len(os.fsencode(image)) - _ROOM
 
     def walked(self) -> Untracked:
         level = self._looked_into([b""])
@@ -75,12 +84,14 @@ class _Walk:
                     self._files.append(path)
                 elif self._is_repository(path):
                     self._repositories.append(path)
+                elif path.count(b"/") >= _DEEPEST or len(path) > self._longest:
+                    self._unreadable.append(path)
                 else:
                     entered.append(path)
             if max(len(self._files), len(self._ignored)) > self._most:
                 raise TooLarge(f"holds more than {self._most:,} files")
             level = self._looked_into(entered)
-        return Untracked(self._files, self._repositories, self._ignored_directories())
+        return Untracked(self._files, self._repositories, self._ignored_directories(), self._unreadable)
 
     def _ignored_directories(self) -> list[bytes]:
         """The outermost of them."""
@@ -94,14 +105,20 @@ class _Walk:
         """The files, links and directories right in these directories, and which of them are directories."""
         found: list[tuple[bytes, bool]] = []
         for directory in directories:
-            entries: list[tuple[bytes, bool]] = []
-            rules = b""
-            with suppress(OSError), self._opened(directory) as fd:  # what cannot be entered is passed over
-                entries = list(_entries(fd, directory + b"/" if directory else b""))
-                rules = _rules(fd)
+            try:
+                with self._opened(directory) as fd:
+                    entries = list(_entries(fd, directory + b"/" if directory else b""))
+                    rules = _rules(fd)
+            except OSError as error:
+                if error.errno not in NOTHING_THERE:
+                    self._unreadable.append(directory)
+                continue
             if rules:
                 (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
             entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
+            self._directories += sum(is_directory for _, is_directory in entries)
+            if self._directories > self._most:
+                raise TooLarge(f"holds more than {self._most:,} directories")
             for path, is_directory in entries:
                 if is_directory:
                     (self._image / os.fsdecode(path)).mkdir()

@@ -157,6 +157,28 @@ def test_rules_mean_what_they_mean_to_git_in_odd_files_too(tmp_path: Path, repos
     ]
 
 
+def test_what_lies_too_deep_is_told_and_costs_nothing_else(tmp_path: Path, repository: Repository) -> None:
+    repository.commit(a="1")
+    changes, base, workspace = taken(tmp_path, repository.path)
+    (workspace / "project" / "b").write_text("2")
+    for name, depth in (("d", 210), ("long" * 25, 38)):
+        place = os.open(workspace / "project", os.O_RDONLY)
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=place)
+            below = os.open(name, os.O_RDONLY, dir_fd=place)
+            os.close(place)
+            place = below
+        os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+        os.close(place)
+
+    outcome = changes.outcome(base, workspace)
+
+    assert [change.path for change in outcome.files] == [b"project/b"]
+    (note,) = outcome.notes
+    assert note.startswith("left out of project as not readable: longlong")
+    assert ", d/d/d/" in note
+
+
 def test_a_directory_is_shared_only_if_a_new_file_in_it_would_be_ignored_too(
     tmp_path: Path, repository: Repository
 ) -> None:
