@@ -9,6 +9,7 @@ import pytest
 from massgen_mcp.changes.apply import Patch, plan
 from massgen_mcp.changes.base import Base, ContextDirectory
 from massgen_mcp.changes.copies import cloned
+from massgen_mcp.changes.files import MIB
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.workspace.snapshot import remove_tree
 from tests.changes.conftest import Repository
@@ -217,6 +218,25 @@ def test_the_links_to_what_is_shared_are_no_change_even_where_the_rules_let_thei
     patch = Patch(base.directories, base.id, changes.outcome(base, workspace).tree)
     found, _ = plan(changes.repository, patch)
     assert ([one.path for one in found.changes], found.refused) == ([b"project/src/a"], ())
+
+
+def test_a_dry_run_names_a_file_that_has_grown_too_large_to_be_looked_at(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(changed="1\n", removed="2\n")
+    changes, base, workspace = taken(tmp_path, repository.path)
+    (workspace / "project" / "changed").write_text("one\n")
+    (workspace / "project" / "removed").unlink()
+    for name in ("changed", "removed"):
+        os.truncate(repository.path / name, 257 * MIB)
+    places = [one.model_copy(update={"writable": True}) for one in base.directories]
+    found, parts = plan(changes.repository, Patch(tuple(places), base.id, changes.outcome(base, workspace).tree))
+    for name in ("changed", "removed"):
+        (repository.path / name).unlink()  # what a test leaves behind is searched for keys
+
+    assert [one.path for one in found.refused] == ["project/changed", "project/removed"]
+    assert "larger than 256 MB" in found.refused[0].reason
+    assert parts == ()
 
 
 def test_a_plain_folder_gets_a_base_and_several_directories_are_told_apart(
