@@ -158,7 +158,8 @@ def _present(repository: PrivateRepository, place: BaseDirectory, patch: Patch) 
     """
     root = Path(place.path)
     base = repository.part(patch.base, place.name)
-    return repository.write_tree(root, like=[base], ignore=place.rules, above=root.parts).tree
+    written = repository.write_tree(root, like=[base], ignore=place.rules, without=place.in_no_tree, above=root.parts)
+    return written.tree
 
 
 def _absent(place: Path) -> set[str]:

@@ -5,7 +5,6 @@ that are not ignored. Of a directory that lies in no repository it is everything
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +45,8 @@ class BaseDirectory(_Kept):
     files: int
     ignore: str = ""
     """What is ignored besides what its own `.gitignore` files say, as lines of one."""
+    hidden: tuple[str, ...] = ()
+    """What of it no agent may see."""
     shared: tuple[str, ...] = ()
     """Directories in it that are in no copy and that commands can read in their places: ignored ones, submodules."""
     copied: tuple[str, ...] = ()
@@ -56,6 +57,11 @@ class BaseDirectory(_Kept):
     @property
     def rules(self) -> bytes:
         return self.ignore.encode("utf-8", "surrogateescape")
+
+    @property
+    def in_no_tree(self) -> tuple[bytes, ...]:
+        """Whatever its `.gitignore` files say: in the place of what is shared copies have a link of ours."""
+        return tuple(map(os.fsencode, (*self.hidden, *self.shared)))
 
 
 class Base(_Kept):
@@ -123,23 +129,22 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
     tracked = around.tracked(given.path) if around else None
     ignore = (around.ignored_below(given.path) if around else b"") + OWN_FILES
     hidden = [one.relative_to(given.path).as_posix() for one in given.hidden if one.is_relative_to(given.path)]
-    ignore += _ignoring(hidden)
     written = repository.write_tree(
         given.path,
         tracked=[one for one in (*tracked.files, *tracked.submodules) if not given.hides(one)] if tracked else (),
         ignore=ignore,
+        without=[*map(os.fsencode, hidden)],
         limits=limits,
         above=given.path.parts,
     )
-    shared = tuple(_shared(given, written))
-    ignore += _ignoring(shared)
     directory = BaseDirectory(
         name=given.name,
         path=str(given.path),
         writable=given.writable,
         files=written.files,
         ignore=ignore.decode("utf-8", "surrogateescape"),
-        shared=shared,
+        hidden=tuple(hidden),
+        shared=tuple(_shared(given, written)),
         copied=given.copied,
         notes=tuple(_notes(written, len(tracked.absent) if tracked else 0)),
     )
@@ -163,16 +168,6 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
             return
         found += 1
         yield name
-
-
-def _ignoring(paths: Iterable[str]) -> bytes:
-    return b"".join(f"/{_literal(path)}\n".encode("utf-8", "surrogateescape") for path in paths)
-
-
-def _literal(path: str) -> str:
-    """A path as a line of a `.gitignore` that means it alone."""
-    escaped = re.sub(r"([\\*?\[])", r"\\\1", path)
-    return f"{escaped[:-1]}\\ " if escaped.endswith(" ") else escaped
 
 
 def _notes(written: Written, absent: int) -> Iterator[str]:

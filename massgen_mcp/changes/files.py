@@ -237,7 +237,7 @@ class _Reader:
             self._enter(path.rpartition(b"/")[0])
             return os.stat(_name(path), dir_fd=self._parent_fd, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in _NOTHING_THERE:
+            if error.errno not in NOTHING_THERE:
                 self._left_out.unreadable.append(path)
             return None
 
@@ -254,7 +254,7 @@ class _Reader:
         self._parent_fd = -1
 
 
-_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EMLINK})
+NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EMLINK})
 
 
 def small_file(name: str | Path, directory: int | None = None, most: int = MIB) -> bytes:

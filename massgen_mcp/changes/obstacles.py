@@ -9,7 +9,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from massgen_mcp.changes.files import LINK, is_git_name
+from massgen_mcp.changes.files import LINK, MIB, USUAL_LIMITS, is_git_name
 from massgen_mcp.changes.held_directory import HeldDirectory
 from massgen_mcp.changes.steps import Step, parents_of
 from massgen_mcp.changes.transaction import Contents
@@ -85,6 +85,8 @@ class _Looking:
             return ""
         if not stat.S_ISREG(found.st_mode):
             return "is no regular file"
+        if found.st_size > USUAL_LIMITS.file_bytes:
+            return f"is larger than {USUAL_LIMITS.file_bytes // MIB} MB, so what it holds now was not looked at"
         if not _writable(found):
             return "is read-only"
         replaced = step.new is not None and step.new.mode != LINK

@@ -7,7 +7,7 @@ was taken. Every method blocks; call them from a worker thread. They may run at 
 import os
 import re
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ class Written:
     files: int
     left_out: LeftOut
     ignored: tuple[bytes, ...] = ()
-    """Directories that git ignores, or in which it ignores all there is."""
+    """Directories that git ignores, or that ignore themselves."""
     lfs_pointers: tuple[bytes, ...] = ()
     """Files that Git LFS keeps somewhere else, and that are not on this machine."""
 
@@ -89,13 +89,15 @@ class PrivateRepository:
         like: Iterable[TreeId] = (),
         tracked: Iterable[bytes] = (),
         ignore: bytes = b"",
+        without: Collection[bytes] = (),
         limits: TreeLimits = USUAL_LIMITS,
         known: KnownFiles | None = None,
         above: tuple[str, ...] = (),
     ) -> Written:
         """The tree of a directory: everything in it that git would not ignore, and, ignored or not, the files that are
         `tracked` or in a tree `like` it. `ignore`: lines as in a `.gitignore`, of lower rank than those in the
-        directory. `above`: the names that lead to the directory for a person, where it is a person's.
+        directory. `without`: what is in no tree with all below it, whatever those lines say. `above`: the names that
+        lead to the directory for a person, where it is a person's.
 
         A file that cannot be read is taken from the first tree `like` it. Raises `GitFailed`, `TooLarge`, `OSError`.
         """
@@ -104,8 +106,9 @@ class PrivateRepository:
             before = {**self.files(tree), **before}
         named = {*before, *tracked}
         left_out = LeftOut()
-        others = untracked(self._git, directory, named, ignore, limits.files)
+        others = untracked(self._git, directory, named, ignore, limits.files, without)
         left_out.repositories += others.repositories
+        left_out.unreadable += others.unreadable
         found = read_files(directory, [*named, *others.files], left_out, limits=limits, known=known, above=above)
         passing = _Passing(found)
         files = store(self._git, passing)

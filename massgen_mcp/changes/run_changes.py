@@ -90,6 +90,7 @@ class RunChanges:
                     place,
                     like=[before],
                     ignore=directory.rules,
+                    without=directory.in_no_tree,
                     known=known.setdefault(directory.name, KnownFiles()),
                 )
             except TooLarge as error:
@@ -100,6 +101,7 @@ class RunChanges:
                 (left_out.secret, "files that commonly hold secrets"),
                 (left_out.too_large, "files that are too large"),
                 (left_out.repositories, "repositories of their own"),
+                (left_out.unreadable, "not readable"),
             ):
                 if paths:
                     notes.append(f"left out of {directory.name} as {what}: {', '.join(map(path_text, paths[:5]))}")

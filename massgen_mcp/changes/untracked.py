@@ -11,49 +11,68 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from massgen_mcp.changes.files import TooLarge, parents, small_file
+from massgen_mcp.changes.files import NOTHING_THERE, TooLarge, parents, small_file
 from massgen_mcp.changes.git import Git
 from massgen_mcp.workspace import openat
 
 _RULES = ".gitignore"
 _OWN = ".git"
+_DEEPEST = 200
+"""Directories in each other that are entered; git is asked once for each level."""
+_ROOM = 300
+"""Bytes that a path is kept from being too long for the image, which lies deeper than a directory may itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Untracked:
     """`files`: what git would not ignore. `repositories`: directories with one of their own, which are not entered.
-    `ignored`: directories that git ignores, or in which it ignores all there is.
+    `ignored`: directories that git ignores, or whose own `.gitignore` ignores itself and all there is. Not those in
+    which it happens to ignore all that is there now: a new file may belong there. `unreadable`: directories that cannot
+    be entered, or lie too deep.
     """
 
     files: list[bytes]
     repositories: list[bytes]
     ignored: list[bytes]
+    unreadable: list[bytes]
 
 
-def untracked(git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int) -> Untracked:
+def untracked(
+    git: Git, directory: Path, named: Collection[bytes], ignore: bytes, most: int, without: Collection[bytes] = ()
+) -> Untracked:
     """`named`: the files that are known, ignored or not. `ignore`: lines as in a `.gitignore`, of lower rank than those
-    in the directory. Raises `TooLarge` if there is more than `most`, `GitFailed`, `OSError`.
+    in the directory. `without`: what is passed over with all below it, whatever those lines say. Raises `TooLarge` if
+    there is more than `most`, `GitFailed`, `OSError`.
     """
-    with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as image:
+    with tempfile.TemporaryDirectory(prefix="image.", dir=git.directory) as scratch:
+        image = Path(scratch) / "tree"
+        image.mkdir()
+        (Path(scratch) / "ignore").write_bytes(ignore)
         root = os.open(directory, openat.DIRECTORY_FLAGS)
         with openat.closing(root):
-            return _Walk(git, root, Path(image), frozenset(named), most).walked(ignore)
+            return _Walk(git, root, image, frozenset(named), most, frozenset(without)).walked()
 
 
 class _Walk:
-    def __init__(self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int) -> None:
+    def __init__(
+        self, git: Git, root: int, image: Path, named: frozenset[bytes], most: int, without: frozenset[bytes]
+    ) -> None:
         self._git = git
         self._root = root
         self._image = image
         self._named = named
         self._leading = {parent for path in named for parent in parents(path)}
         self._most = most
+        self._without = without
         self._files: list[bytes] = []
         self._repositories: list[bytes] = []
         self._ignored: list[tuple[bytes, bool]] = []
+        self._unreadable: list[bytes] = []
+        self._directories = 0
+        self._longest = os.pathconf(image, "PC_PATH_MAX") - len(os.fsencode(image)) - _ROOM
 
-    def walked(self, ignore: bytes) -> Untracked:
-        level = self._looked_into([b""], ignore + b"\n")
+    def walked(self) -> Untracked:
+        level = self._looked_into([b""])
         while level:
             asked = {path: is_directory for path, is_directory in level if path not in self._named or is_directory}
             ignored = self._ignored_of(asked)
@@ -65,31 +84,41 @@ class _Walk:
                     self._files.append(path)
                 elif self._is_repository(path):
                     self._repositories.append(path)
+                elif path.count(b"/") >= _DEEPEST or len(path) > self._longest:
+                    self._unreadable.append(path)
                 else:
                     entered.append(path)
             if max(len(self._files), len(self._ignored)) > self._most:
                 raise TooLarge(f"holds more than {self._most:,} files")
             level = self._looked_into(entered)
-        return Untracked(self._files, self._repositories, self._ignored_directories())
+        return Untracked(self._files, self._repositories, self._ignored_directories(), self._unreadable)
 
     def _ignored_directories(self) -> list[bytes]:
         """The outermost of them."""
         others = {parent for path in (*self._files, *self._repositories) for parent in parents(path)}
-        whole = {parent for path, _ in self._ignored for parent in parents(path)} - others - self._leading
+        own = (path.rpartition(b"/") for path, is_directory in self._ignored if not is_directory)
+        whole = {above for above, _, name in own if above and name == os.fsencode(_RULES)} - others - self._leading
         found = {*whole, *(path for path, is_directory in self._ignored if is_directory)}
         return sorted(path for path in found if whole.isdisjoint(parents(path)))
 
-    def _looked_into(self, directories: list[bytes], ignore: bytes = b"") -> list[tuple[bytes, bool]]:
+    def _looked_into(self, directories: list[bytes]) -> list[tuple[bytes, bool]]:
         """The files, links and directories right in these directories, and which of them are directories."""
         found: list[tuple[bytes, bool]] = []
         for directory in directories:
-            entries: list[tuple[bytes, bool]] = []
-            rules = ignore
-            with suppress(OSError), self._opened(directory) as fd:  # what cannot be entered is passed over
-                entries = list(_entries(fd, directory + b"/" if directory else b""))
-                rules += _rules(fd)
+            try:
+                with self._opened(directory) as fd:
+                    entries = list(_entries(fd, directory + b"/" if directory else b""))
+                    rules = _rules(fd)
+            except OSError as error:
+                if error.errno not in NOTHING_THERE:
+                    self._unreadable.append(directory)
+                continue
             if rules:
                 (self._image / os.fsdecode(directory) / _RULES).write_bytes(rules)
+            entries = [(path, is_directory) for path, is_directory in entries if path not in self._without]
+            self._directories += sum(is_directory for _, is_directory in entries)
+            if self._directories > self._most:
+                raise TooLarge(f"holds more than {self._most:,} directories")
             for path, is_directory in entries:
                 if is_directory:
                     (self._image / os.fsdecode(path)).mkdir()
@@ -100,7 +129,8 @@ class _Walk:
         if not paths:
             return frozenset()
         given = b"".join(b"./%b\0" % path for path in paths)  # else a colon at the beginning has a meaning of its own
-        asked = ("--no-literal-pathspecs", "check-ignore", "--no-index", "-z", "--stdin")
+        ignore = b"core.excludesFile=" + os.fsencode(self._image.with_name("ignore"))
+        asked = ("--no-literal-pathspecs", "-c", ignore, "check-ignore", "--no-index", "-z", "--stdin")
         said = self._git.run(*asked, given=given, accepted=(0, 1), work_tree=self._image)
         return frozenset(path.removeprefix(b"./") for path in said.split(b"\0"))
 

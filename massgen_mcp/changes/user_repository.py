@@ -20,6 +20,7 @@ from massgen_mcp.changes.git import Git
 
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
 _SUBMODULE = b"160000"
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Tracked(NamedTuple):
@@ -122,28 +123,48 @@ def _git_dir(found: Path) -> Path | None:
 def _rerooted(file: Path, parts: Sequence[str]) -> Iterator[bytes]:
     """The rules of a file for what lies below the directory `parts`, as the same rules are written there."""
     try:
-        text = small_file(file).decode("utf-8", "surrogateescape")
+        text = small_file(file).removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     except OSError:
         return
-    for line in text.splitlines():
-        if line and not line.startswith("#") and (rule := reroot(line, parts)) is not None:
-            yield rule.encode("utf-8", "surrogateescape")
+    for line in text.split("\n"):
+        if line and not line.startswith("#"):
+            for rule in reroot(_trimmed(line.removesuffix("\r")), parts):
+                yield rule.encode("utf-8", "surrogateescape")
 
 
-def reroot(line: str, parts: Sequence[str]) -> str | None:
-    """A line of a `.gitignore` as it has to stand in the directory `parts` below; None if it says nothing there."""
+def _trimmed(line: str) -> str:
+    """Without the spaces at its end, as far as no backslash keeps them."""
+    bare = line.rstrip(" ")
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    return f"{bare} " if bare != line and backslashes % 2 else bare
+
+
+def reroot(line: str, parts: Sequence[str]) -> list[str]:
+    """A line of a `.gitignore` as it has to stand in the directory `parts` below. Nothing, if it says nothing there, or
+    names the directory itself: who gives a directory that git ignores wants what is in it.
+    """
     sign, pattern = ("!", line[1:]) if line.startswith("!") else ("", line)
     names = pattern.strip("/").split("/")
-    if len(names) == 1 and not pattern.startswith("/"):
-        return line
+    if not parts or (len(names) == 1 and not pattern.startswith("/")):
+        return [line]
+    at = {0}
     for part in parts:
-        if not names:
-            return None
-        if names[0] == "**":
-            return line
-        if not fnmatchcase(part, names[0]):
-            return None
-        names = names[1:]
-    if not names:
-        return None
-    return f"{sign}/{'/'.join(names)}{'/' if pattern.endswith('/') else ''}"
+        at = {after for place in at for after in _after(names, place, part)}
+    end = "/" if pattern.endswith("/") else ""
+    return [f"{sign}/{'/'.join(names[place:])}{end}" for place in sorted(at)]
+
+
+def _after(names: Sequence[str], place: int, part: str) -> Iterator[int]:
+    """Where in a pattern one may be behind the directory `part`, with something of the pattern left."""
+    last = len(names) - 1
+    if place < last and names[place] == "**":
+        yield place
+        yield from _after(names, place + 1, part)
+    elif place < last and _matches(names[place], part):
+        yield place + 1
+
+
+def _matches(name: str, part: str) -> bool:
+    """`fnmatch` knows neither a backslash nor `[^a]`."""
+    plain = _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], name)
+    return fnmatchcase(part, plain.replace("[^", "[!"))

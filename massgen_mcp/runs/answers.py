@@ -79,8 +79,9 @@ class AnswerGallery:
         if self._copies is not None and workspace is not None:
             try:
                 changes = self._copies.changes(agent)
-            except GitFailed as failed:  # the answer stands, with no files, and says why
-                changes = Changes(tree=self._copies.base.tree, notes=(f"the changes could not be taken: {failed}",))
+            except (GitFailed, OSError) as failed:  # the answer stands, with no files, and says why
+                why = failed.strerror if isinstance(failed, OSError) else failed
+                changes = Changes(tree=self._copies.base.tree, notes=(f"the changes could not be taken: {why}",))
             changes = self._copies.write_patch(changes, directory / PATCH)
         if workspace is not None:
             self._take_snapshot(workspace, directory / "workspace", changes, with_patch=True)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from massgen_mcp.changes.apply import Patch, plan
 from massgen_mcp.changes.base import Base, ContextDirectory
 from massgen_mcp.changes.copies import cloned
+from massgen_mcp.changes.files import MIB
 from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.workspace.snapshot import remove_tree
 from tests.changes.conftest import Repository
@@ -99,6 +101,142 @@ def test_a_directory_of_a_repository_takes_the_rules_of_those_above_it(tmp_path:
     (workspace / "web" / "dist" / "new.js").write_text("noise")
     (workspace / "web" / "b.ts").write_text("new")
     assert [change.path for change in changes.outcome(base, workspace).files] == [b"web/b.ts"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "given"),
+    [
+        ("services/**/gone/", "services/api"),
+        ("**/api/gone", "services/api"),
+        ("services/**/api/**/gone", "services/api"),
+        ("/**/gone", "services/api"),
+        ("a\\ b/gone", "a b"),
+        ("\\[a\\]/gone", "[a]"),
+        ("[^b]/gone", "a"),
+        ("a/gone  ", "a"),
+        ("gone/ \r", "a"),
+        ("b\fkept\na/gone", "a"),
+        ("a/*\n!a/kept", "a"),
+        ("/*\n!/a\n/a/*\n!/a/b\na/b/gone/", "a/b"),
+    ],
+)
+def test_rules_from_above_mean_in_a_directory_what_they_mean_to_git(
+    tmp_path: Path, repository: Repository, rule: str, given: str
+) -> None:
+    repository.put(**{".gitignore": f"{rule}\n", f"{given}/gone/file": "1", f"{given}/kept": "2"})
+    to_git = repository.git("ls-files", "-z", "--others", "--exclude-standard", "--", f":(literal){given}").split("\0")
+    assert to_git == [f"{given}/kept", ""]
+    _, _, workspace = taken(tmp_path, repository.path / given)
+    assert list(files_in(workspace / Path(given).name)) == ["kept"]
+
+
+def test_an_ignored_directory_is_taken_when_it_is_given_by_name(tmp_path: Path, repository: Repository) -> None:
+    repository.put(
+        **{".gitignore": "/first\nsecond/*\nthird/**\n", "first/a": "1", "second/b/b": "2", "third/c/c": "3"}
+    )
+    places = [repository.path / name for name in ("first", "second/b", "third/c")]
+    _, _, workspace = taken(tmp_path, *places)
+    assert sorted(files_in(workspace)) == ["b/b", "c/c", "first/a"]
+
+
+def test_rules_mean_what_they_mean_to_git_in_odd_files_too(tmp_path: Path, repository: Repository) -> None:
+    repository.commit(a="1", **{".gitignore": "\ufeffnode_modules/\n*.log\n", ".git/info/exclude": "*.log\nlocal\n"})
+    repository.put(**{"node_modules/n": "2", "local": "3", "sub/.gitignore": "\ufeff!x.log\n", "sub/x.log": "4"})
+    odd = Repository(tmp_path / "odd")
+    odd.put(**{"a": "1", ".gitignore/x": "2"})
+
+    changes, base, workspace = taken(tmp_path, repository.path, odd.path)
+
+    assert sorted(files_in(workspace / "project")) == [".gitignore", "a", "sub/.gitignore", "sub/x.log"]
+    assert sorted(files_in(workspace / "odd")) == [".gitignore/x", "a"]
+    for name in (".gitignore", "sub/.gitignore"):
+        (workspace / "project" / name).unlink()
+        (workspace / "project" / name).mkdir()
+    assert [(one.path, one.kind) for one in changes.outcome(base, workspace).files] == [
+        (b"project/.gitignore", "deleted"),
+        (b"project/sub/.gitignore", "deleted"),
+    ]
+
+
+def test_what_lies_too_deep_is_told_and_costs_nothing_else(tmp_path: Path, repository: Repository) -> None:
+    repository.commit(a="1")
+    changes, base, workspace = taken(tmp_path, repository.path)
+    (workspace / "project" / "b").write_text("2")
+    for name, depth in (("d", 210), ("long" * 25, 38)):
+        place = os.open(workspace / "project", os.O_RDONLY)
+        for _ in range(depth):
+            os.mkdir(name, dir_fd=place)
+            below = os.open(name, os.O_RDONLY, dir_fd=place)
+            os.close(place)
+            place = below
+        os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+        os.close(place)
+
+    outcome = changes.outcome(base, workspace)
+
+    assert [change.path for change in outcome.files] == [b"project/b"]
+    (note,) = outcome.notes
+    assert note.startswith("left out of project as not readable: longlong")
+    assert ", d/d/d/" in note
+
+
+def test_a_directory_is_shared_only_if_a_new_file_in_it_would_be_ignored_too(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(**{".gitignore": "node_modules/\n__pycache__/\n*.csv\n", "src/a.py": "a"})
+    repository.put(**{"node_modules/n": "1", "src/pkg/__pycache__/old.pyc": "2", "data/rows.csv": "3"})
+    repository.put(**{".venv/.gitignore": "*\n", ".venv/lib/l": "4"})
+
+    changes, base, workspace = taken(tmp_path, repository.path)
+
+    assert base.directories[0].shared == (".venv", "node_modules")
+    for path in ("src/pkg/new.py", "data/read.py"):
+        (workspace / "project" / path).parent.mkdir()
+        (workspace / "project" / path).write_text("new")
+    assert [change.path for change in changes.outcome(base, workspace).files] == [
+        b"project/data/read.py",
+        b"project/src/pkg/new.py",
+    ]
+
+
+def test_the_links_to_what_is_shared_are_no_change_even_where_the_rules_let_their_names_in(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(**{".gitignore": "/*\n!/.gitignore\n!/src\n!/vendor\n!/state\n", "src/a": "1"})
+    repository.put(**{"vendor/lib/l": "2", "state/run": "3"})
+    subprocess.run(["git", "init", "--quiet"], cwd=repository.path / "vendor", check=True)
+    changes, workspace = RunChanges(tmp_path / "changes"), tmp_path / "workspace"
+    workspace.mkdir()
+    given = ContextDirectory("project", repository.path, writable=True, hidden=(repository.path / "state",))
+    base, _ = changes.begin([given], [workspace])
+    assert base is not None
+
+    assert (base.directories[0].shared, (workspace / "project" / "vendor").is_symlink()) == (("vendor",), True)
+    assert sorted(files_in(workspace / "project")) == [".gitignore", "src/a"]
+    assert changes.outcome(base, workspace).files == ()
+    (workspace / "project" / "src" / "a").write_text("2")
+    patch = Patch(base.directories, base.id, changes.outcome(base, workspace).tree)
+    found, _ = plan(changes.repository, patch)
+    assert ([one.path for one in found.changes], found.refused) == ([b"project/src/a"], ())
+
+
+def test_a_dry_run_names_a_file_that_has_grown_too_large_to_be_looked_at(
+    tmp_path: Path, repository: Repository
+) -> None:
+    repository.commit(changed="1\n", removed="2\n")
+    changes, base, workspace = taken(tmp_path, repository.path)
+    (workspace / "project" / "changed").write_text("one\n")
+    (workspace / "project" / "removed").unlink()
+    for name in ("changed", "removed"):
+        os.truncate(repository.path / name, 257 * MIB)
+    places = [one.model_copy(update={"writable": True}) for one in base.directories]
+    found, parts = plan(changes.repository, Patch(tuple(places), base.id, changes.outcome(base, workspace).tree))
+    for name in ("changed", "removed"):
+        (repository.path / name).unlink()  # what a test leaves behind is searched for keys
+
+    assert [one.path for one in found.refused] == ["project/changed", "project/removed"]
+    assert "larger than 256 MB" in found.refused[0].reason
+    assert parts == ()
 
 
 def test_a_plain_folder_gets_a_base_and_several_directories_are_told_apart(

@@ -138,6 +138,10 @@ def test_a_directory_that_is_too_large_is_refused_and_says_what_is_allowed(
     put(place, a="1", b="2", c="3")
     with pytest.raises(TooLarge, match="more than 2 files"):
         private.write_tree(place, limits=TreeLimits(files=2))
+    for name in ("d", "e", "f", "g"):
+        (place / name).mkdir()
+    with pytest.raises(TooLarge, match="more than 3 directories"):
+        private.write_tree(place, limits=TreeLimits(files=3))
 
 
 def test_two_sides_are_merged_and_a_conflict_names_its_file(private: PrivateRepository, place: Path) -> None:
