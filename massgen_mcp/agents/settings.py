@@ -5,13 +5,13 @@ own settings are the frozen models of `config.models`; a default that both have 
 else, so it cannot drift.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 from massgen_mcp.config import models
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 _TIMEOUTS = models.TimeoutConfig()
 _COORDINATION = models.CoordinationConfig()
@@ -80,8 +80,8 @@ def checked_keys(data: object, known: Sequence[str], where: str) -> dict[str, An
     copied = mapping(data, where)
     for key in copied:
         if key not in known:
-            near = difflib.get_close_matches(key[:100], known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+            near = nearest(key, known)
+            hint = f"did you mean {near!r}?" if near else f"known here: {', '.join(known)}"
             raise MassgenError("config_invalid", f"{where}: unknown key {key[:100]!a}; {hint}")
     return copied
 

@@ -3,7 +3,6 @@
 The words are those of a run (`orchestration.prompts`); here they can be replaced.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import BallotEntry
 from massgen_mcp.markers import draw_nonce
+from massgen_mcp.nearest import nearest
 from massgen_mcp.orchestration import prompts
 
 TEMPLATES = tuple(models.MessageTemplates.model_fields)
@@ -30,8 +30,8 @@ class MessageTemplates:
         """Raises `MassgenError("invalid_arguments")` for a name that is not in `TEMPLATES`."""
         for name in overrides:
             if name not in TEMPLATES:
-                near = difflib.get_close_matches(name, TEMPLATES, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(TEMPLATES)}"
+                near = nearest(name, TEMPLATES)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(TEMPLATES)}"
                 raise MassgenError("invalid_arguments", f"unknown template {name!a}; {hint}")
         self._overrides = dict(overrides)
 

@@ -1,6 +1,5 @@
 """From what a Python caller passed to a request. Whatever is wrong is a `MassgenError` here."""
 
-import difflib
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models import ContextPath, EarlierTurn
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.run_request import RunRequest
@@ -80,8 +80,8 @@ def _known(given: Mapping[str, object]) -> None:
     known = RunOptions.__optional_keys__
     for name in given:
         if name not in RunArguments.__optional_keys__:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"there are: {', '.join(sorted(known))}"
             raise MassgenError("invalid_arguments", f"unknown argument {name[:80]!a}; {hint}")
 
 

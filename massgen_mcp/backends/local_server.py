@@ -3,7 +3,6 @@
 Must not know wire formats; the calls themselves are another backend's.
 """
 
-import difflib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from massgen_mcp.config.local_servers import MAX_BYTES, LocalServer, api_root, l
 from massgen_mcp.config.model_lists import ListedModel
 from massgen_mcp.config.models import AUTO_MODEL
 from massgen_mcp.errors import BackendError
+from massgen_mcp.nearest import nearest
 
 MOST_NAMED = 8
 
@@ -129,10 +129,9 @@ def _unknown(error: BackendError, name: str, models: Sequence[ListedModel]) -> B
     names = [model.name for model in models if model.chats]
     if not names:
         return error
-    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1, cutoff=0.4)
-    nearest = [known for known in names if known.lower() in near]
+    near = nearest(name, names, cutoff=0.4)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    hint = f"did you mean {near!r}? " if near else ""
     has = f"{hint}it has {', '.join(names[:MOST_NAMED])}{more}"
     return BackendError("model_not_found", f"{error}; {has}")
 

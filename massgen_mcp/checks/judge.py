@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from massgen_mcp.changes.base import Base, path_text
 from massgen_mcp.changes.copies import copy_ignored, place_in
-from massgen_mcp.changes.files import TreeFile
+from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.protected import Protection
@@ -118,7 +118,9 @@ class FileJudge:
         judged, restored = dict[bytes, TreeFile](), list[bytes]()
         with repository.reading() as content:
             for name in {*base, *answer}:
-                files, differing = self._rules.protection.judged(base.get(name, {}), answer.get(name, {}), content)
+                files, differing = self._rules.protection.judged(
+                    base.get(name, {}), answer.get(name, {}), content, lambda file: file.mode == LINK
+                )
                 judged |= {name + b"/" + path: file for path, file in files.items()}
                 restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
         if not restored:

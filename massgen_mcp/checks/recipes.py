@@ -1,14 +1,17 @@
-"""What a call of a runner runs in turn: recipes of `make`, `just` and `task`, scripts of `package.json`, commands of
-`tox` and `nox`. Pure.
+"""What a call of a runner runs in turn: recipes of `make`, `just` and `task`, scripts of `package.json` and
+`composer.json`, commands of `tox` and `nox`. Pure.
+
+Files of a base may be hostile: every pattern takes time in proportion to what it reads.
 """
 
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from configparser import ConfigParser, Error
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from posixpath import join, normpath
 from shlex import quote
@@ -28,13 +31,17 @@ PACKAGE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 SEVERAL_SCRIPTS = ("run-s", "run-p", "npm-run-all")
 MAX_INCLUDED = 20
 _MAX_SUBSTITUTIONS = 5
+_MAX_CHARACTERS = 10_000
+"""Of one line."""
+_MAX_TARGETS = 100
+"""Of one rule."""
 
-_RULE = re.compile(r"([^\s:#=][^:=#]*?)\s*::?(?![=:])\s*([^;]*)(?:;(.*))?")
+_RULE = re.compile(r"([^\s:#=][^:=#]*)::?(?![=:])([^;]*)(?:;(.*))?")
 _SET = re.compile(r"(?:export\s+|override\s+)*([\w.-]+)\s*[:?+]{0,3}=\s*(.*)")
 _INCLUDED = re.compile(r"[-s]?include\s+(.*)")
 _VARIABLE = re.compile(r"\$[({]([\w.-]+)[)}]|\{\{\s*([\w-]+)\s*\}\}")
-_FUNCTION = re.compile(r"\$\([^()]*\)|\{\{[^}]*\}\}")
-_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*)[^:=]*:(?!=)(.*)")
+_FUNCTION = re.compile(r"\$\([^()]*\)|\{\{[^{}]*\}\}")
+_RECIPE = re.compile(r"@?([A-Za-z_][\w-]*+)[^:=]*:(?!=)(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,9 @@ def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
             recipes = _of_package(_text(place, "package.json", read))
             wanted = [kind + name for name in names for kind in ("pre", "", "post") if name in recipes]
             yield from _chosen(recipes, [name for name in wanted if name in recipes], place, default=False)
+        case "composer":
+            recipes = _of_composer(_text(_directory(call, "-d", "--working-dir"), "composer.json", read))
+            yield from _chosen(recipes, _names(arguments), _directory(call, "-d", "--working-dir"), default=False)
         case "tox":
             text = _text(call.directory, _value(arguments, "-c", "--conf") or "tox.ini", read)
             yield from ((call.directory, command) for command in _of_tox(text))
@@ -140,13 +150,26 @@ def _replaced(text: str, known: dict[str, str]) -> str:
         name = found[1] or found[2]
         usual = name.lower()
         is_program = usual in ("make", "npm", "npx", "yarn") or INTERPRETERS.fullmatch(usual) or SHELLS.fullmatch(usual)
-        return known.get(name, usual if is_program else "")
+        return known.get(name, usual if is_program else "")[:1000]
 
+    text = text[:_MAX_CHARACTERS]
     for _ in range(_MAX_SUBSTITUTIONS):
         if (replaced := _VARIABLE.sub(value, text)) == text:
             break
-        text = replaced[:10_000]
+        text = replaced[:_MAX_CHARACTERS]
     return _FUNCTION.sub("", text).replace("$$", "$")
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A recipe whose file is being read."""
+
+    commands: list[str] = field(default_factory=list[str])
+    needs: list[str] = field(default_factory=list[str])
+
+
+def _grown(recipes: Mapping[str, _Growing]) -> dict[str, Recipe]:
+    return {name: Recipe(tuple(one.commands), tuple(one.needs)) for name, one in recipes.items()}
 
 
 # -- the files --------------------------------------------------------------------------------------------------------
@@ -154,7 +177,7 @@ def _replaced(text: str, known: dict[str, str]) -> str:
 
 def _of_makefile(text: str) -> dict[str, Recipe]:
     known = {found[1]: found[2].strip() for line in text.splitlines() if (found := _SET.match(line))}
-    recipes: dict[str, Recipe] = {}
+    recipes: dict[str, _Growing] = defaultdict(_Growing)
     targets: list[str] = []
     for line in text.splitlines():
         commands: list[str] = []
@@ -162,30 +185,29 @@ def _of_makefile(text: str) -> dict[str, Recipe]:
         if line.startswith("\t"):
             commands = [line.strip()]
         elif not _SET.match(line) and (rule := _RULE.match(line)):
-            targets = [one for one in _replaced(rule[1], known).split() if not one.startswith(".")]
+            targets = [one for one in _replaced(rule[1], known).split() if not one.startswith(".")][:_MAX_TARGETS]
             needs = _replaced(rule[2], known).replace("|", " ").split()
             commands = [rule[3].strip()] if rule[3] else []
         commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]
         for target in targets:
-            before = recipes.get(target, Recipe(()))
-            recipes[target] = Recipe((*before.commands, *commands), (*before.needs, *needs))
-    return recipes
+            recipes[target].commands += commands
+            recipes[target].needs += needs
+    return _grown(recipes)
 
 
 def _of_justfile(text: str) -> dict[str, Recipe]:
     known = {found[1]: found[2].strip("\"' ") for line in text.splitlines() if (found := _SET.match(line))}
-    recipes: dict[str, Recipe] = {}
+    recipes: dict[str, _Growing] = {}
     name = ""
     for line in text.splitlines():
         if name and line[:1] in (" ", "\t") and line.strip():
-            command = _replaced(line.strip().lstrip("@-"), known)
-            recipes[name] = Recipe((*recipes[name].commands, command), recipes[name].needs)
+            recipes[name].commands.append(_replaced(line.strip().lstrip("@-"), known))
         elif not _SET.match(line) and (found := _RECIPE.match(line)):
             name = found[1]
-            recipes[name] = Recipe((), tuple(re.findall(r"[A-Za-z_][\w-]*", found[2])))
+            recipes[name] = _Growing(needs=re.findall(r"[A-Za-z_][\w-]*", found[2]))
         elif line.strip() and not line.startswith("#"):
             name = ""
-    return recipes
+    return _grown(recipes)
 
 
 def _of_taskfile(text: str) -> dict[str, Recipe]:
@@ -211,6 +233,19 @@ def _of_package(text: str) -> dict[str, Recipe]:
         document = json.loads(text)
     scripts = _member(document, "scripts")
     return {name: Recipe((command,)) for name, command in scripts.items() if isinstance(command, str)}
+
+
+def _of_composer(text: str) -> dict[str, Recipe]:
+    document: object = None
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+    recipes: dict[str, Recipe] = {}
+    for name, listed in _member(document, "scripts").items():
+        run = [one for one in _listed(listed) if isinstance(one, str)]
+        commands = [one.removeprefix("@") for one in run if not one.startswith("@") or one.startswith("@php ")]
+        needs = [one.removeprefix("@") for one in run if one.startswith("@")]
+        recipes[name] = Recipe(tuple(commands), tuple(needs))
+    return recipes
 
 
 def _of_tox(text: str) -> Iterator[str]:

@@ -12,15 +12,45 @@ from itertools import pairwise
 from posixpath import basename, join, normpath
 
 SHELLS = re.compile(r"(ba|da|z|k|fi)?sh")
-INTERPRETERS = re.compile(r"python[\d.]*|pypy[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|lua|bats|expect")
+INTERPRETERS = re.compile(
+    r"python[\d.]*|pypy[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|lua|bats|expect|coverage"
+)
 SETTINGS = ("-c", "-f", "--config", "--config-file", "--configuration", "--file", "--makefile", "--project", "--rcfile")
-WRAPPERS = ("env", "time", "timeout", "nice", "exec", "xvfb-run", "uv", "poetry", "pipenv", "hatch", "pdm", "npx")
-"""Programs that run another one, which is among their arguments."""
+WRAPPERS = {
+    "env": "-u --unset -C --chdir",
+    "nice": "-n --adjustment",
+    "ionice": "-c -n --class --classdata",
+    "stdbuf": "-i -o -e --input --output --error",
+    "sudo": "-u -g --user --group",
+    "time": "-f -o --format --output",
+    "timeout": "-k -s --kill-after --signal",
+    "uv": "--with --python -p --extra --group --package --project --directory",
+    "xvfb-run": "-n -s -e -f --server-num --server-args",
+    "npx": "-p --package",
+    **dict.fromkeys(("builtin", "bundle", "command", "exec", "nohup", "setsid", "unbuffer", "winpty"), ""),
+    **dict.fromkeys(("hatch", "pdm", "pipenv", "poetry", "rye"), ""),
+}
+"""Programs that run another one, which is among their arguments, each with those of its options that take a value."""
+_VALUED = {
+    "coverage": "--source --rcfile --include --omit --context --data-file --concurrency",
+    "node": "-r --require --import --loader --experimental-loader -C --conditions --env-file --test-reporter",
+    "perl": "-I",
+    "php": "-d -c",
+    "py": "-X -W",
+    "ruby": "-I -r -C -E",
+}
+"""Options of interpreters that take a value, by what the name of the interpreter begins with."""
+_LOADING = ("-r", "--require", "--import", "--loader", "--experimental-loader")
+"""Options of these whose value is run as well."""
+_COMMAND_FLAG = re.compile(r"-[A-Za-z]*c")
+_SHELL_VALUED = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 _OF_WRAPPERS = re.compile(r"-.*|run|[\d.]+[smhd]?")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+_SUBCOMMANDS = {("bun", "run"), ("coverage", "run"), ("deno", "run")}
 _OPERATORS = "();<>|&\n"
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{"})
-_LEADING_VARIABLE = re.compile(r"\$(?:\w+|\{[^}]*\}|\([^)]*\))/")
+_LEADING_VARIABLE = re.compile(r"\$(?:\w+|\{[^{}]*\}|\([^()]*\))/")
+_VARIABLE = re.compile(r"\$\{?(\w+)(?::-[^}]*)?\}?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +62,7 @@ class Call:
 
     @property
     def program(self) -> str:
-        return basename(self.words[0]) if self.words else ""
+        return _program(self.words)
 
     def scripts(self) -> Iterator[str]:
         """Relative paths, as seen from where the command begins."""
@@ -65,9 +95,32 @@ def calls_of(command: str) -> Iterator[Call]:
 def _calls_of_simple(directory: str, words: Sequence[str]) -> Iterator[Call]:
     call = Call(directory, tuple(_without_wrappers(words)))
     yield call
-    if SHELLS.fullmatch(call.program) and "-c" in call.words[1:-1]:
-        for inner in calls_of(call.words[call.words.index("-c", 1) + 1]):
+    if (given := _given_to_shell(call.words)) is not None:
+        for inner in calls_of(given):
             yield Call(join(directory, inner.directory), inner.words)
+
+
+def _program(words: Sequence[str]) -> str:
+    """The name of the program; one in a variable is taken for what the variable is named after: `"$PYTHON" x.py`."""
+    name = basename(words[0]) if words else ""
+    variable = _VARIABLE.fullmatch(words[0]) if words else None
+    parts = variable[1].lower().split("_") if variable else []
+    usual = ("python" if part == "py" else part for part in parts)
+    return next((part for part in usual if INTERPRETERS.fullmatch(part) or SHELLS.fullmatch(part)), name)
+
+
+def _given_to_shell(words: Sequence[str]) -> str | None:
+    """The command that a shell is given: `bash -lc COMMAND`. None: the program is no shell, or is given a script."""
+    if not SHELLS.fullmatch(_program(words)):
+        return None
+    arguments, wanted = iter(words[1:]), False
+    for argument in arguments:
+        if _SHELL_VALUED.fullmatch(argument):
+            next(arguments, None)
+        elif argument[:1] not in ("-", "+"):
+            return argument if wanted else None
+        wanted = wanted or _COMMAND_FLAG.fullmatch(argument) is not None
+    return None
 
 
 def _of_simple(words: Sequence[str]) -> Iterator[str]:
@@ -80,31 +133,43 @@ def _of_simple(words: Sequence[str]) -> Iterator[str]:
     yield program
     if program in (".", "source"):
         yield from arguments[:1]
-    elif SHELLS.fullmatch(basename(program)) and "-c" in arguments[:-1]:
+    elif _given_to_shell(words) is not None:
         return
-    elif SHELLS.fullmatch(basename(program)) or INTERPRETERS.fullmatch(basename(program)):
-        yield from _interpreted(arguments)
+    elif SHELLS.fullmatch(_program(words)) or INTERPRETERS.fullmatch(_program(words)):
+        yield from _interpreted(_program(words), arguments)
 
 
 def _without_wrappers(words: Sequence[str]) -> list[str]:
-    rest, wrapped = list(words), False
+    rest, valued = list(words), None
     while rest and rest[0] in _KEYWORDS:
         del rest[0]
-    while rest and (
-        _ASSIGNMENT.fullmatch(rest[0]) or rest[0] in WRAPPERS or (wrapped and _OF_WRAPPERS.fullmatch(rest[0]))
-    ):
-        wrapped = wrapped or rest[0] in WRAPPERS
-        del rest[0]
+    while rest:
+        name = rest[0].removeprefix("/usr/bin/")
+        if name in WRAPPERS:
+            valued = WRAPPERS[name].split()
+        elif valued is not None and rest[0] in valued:
+            del rest[:1]
+        elif not _ASSIGNMENT.fullmatch(rest[0]) and (valued is None or not _OF_WRAPPERS.fullmatch(rest[0])):
+            break
+        del rest[:1]
     return rest
 
 
-def _interpreted(arguments: Sequence[str]) -> Iterator[str]:
-    """The script or the module that an interpreter is given."""
-    for argument, following in pairwise([*arguments, ""]):
-        if argument == "-m":
-            path = following.replace(".", "/")
+def _interpreted(program: str, arguments: Sequence[str]) -> Iterator[str]:
+    """The script or the module that an interpreter is given, and what it loads before."""
+    pending = [*arguments]
+    while pending:
+        argument = pending.pop(0)
+        valued = next((options.split() for name, options in _VALUED.items() if program.startswith(name)), ())
+        if argument == "-m" and pending[:1] == ["coverage"]:
+            program = pending.pop(0)
+        elif argument == "-m":
+            path = "".join(pending[:1]).replace(".", "/")
             yield from (f"{path}.py", f"{path}/__main__.py")
             return
-        if not argument.startswith("-"):
+        elif argument in valued or (SHELLS.fullmatch(program) and _SHELL_VALUED.fullmatch(argument)):
+            yield from pending[:1] if argument in _LOADING else ()
+            del pending[:1]
+        elif not argument.startswith(("-", "+")) and (program, argument) not in _SUBCOMMANDS:
             yield argument
             return

@@ -3,7 +3,6 @@
 Must not know where a config came from; lines are added by `loader`.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
@@ -14,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from massgen_mcp.config.models import Config
 from massgen_mcp.config.yaml_reader import Place, show_key
+from massgen_mcp.nearest import nearest
 
 _BY_KEY = {
     "api_key_env": "expected the NAME of an environment variable in capitals, never a key itself",
@@ -86,8 +86,8 @@ def likely_types(error: ValidationError) -> dict[Place, str]:
         if detail["type"] == "union_tag_invalid":
             seen = _follow(detail["loc"])
             tag = str(detail.get("ctx", {}).get("tag", ""))
-            if near := difflib.get_close_matches(tag[:100].lower(), sorted(seen.kinds), n=1):
-                likely[seen.place] = near[0]
+            if near := nearest(tag, sorted(seen.kinds)):
+                likely[seen.place] = near
     return likely
 
 
@@ -108,10 +108,10 @@ def show_name(name: str) -> str:
     return short if short.isprintable() else ascii(short)
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
+def nearest_or_all(word: str, known: Sequence[str]) -> str:
     """A clause that helps on: the nearest known word, or all of them."""
-    near = difflib.get_close_matches(word[:100].lower(), known, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}"
+    near = nearest(word, known)
+    return f"did you mean '{near}'?" if near else f"known here: {', '.join(known)}"
 
 
 def _unknown_key(seen: _Seen) -> str:
@@ -120,13 +120,13 @@ def _unknown_key(seen: _Seen) -> str:
     known = sorted(seen.owner.model_fields)
     if seen.owner is Config:
         known = sorted([*known, *_ALSO_AT_THE_TOP])
-    return f"unknown key; {nearest(str(seen.place[-1]), known)}"
+    return f"unknown key; {nearest_or_all(str(seen.place[-1]), known)}"
 
 
 def _unknown_type(tag: str, kinds: Mapping[str, object]) -> str:
     types = sorted(kinds)
-    near = difflib.get_close_matches(tag[:100].lower(), types, n=1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
+    near = nearest(tag, types)
+    hint = f"did you mean '{near}'? " if near else ""
     return f"unknown type; {hint}valid types: {', '.join(types)}"
 
 

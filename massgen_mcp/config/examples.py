@@ -3,12 +3,12 @@
 A name only ever selects from what is there; no path is built from it.
 """
 
-import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_./-]{0,63}")
 _SUFFIX = ".yaml"
@@ -62,8 +62,7 @@ def example_of(name: str) -> Path | None:
 
 def nearest_example(name: str) -> str | None:
     """The name of the example that most likely was meant."""
-    near = difflib.get_close_matches(name.removesuffix(_SUFFIX)[:64], [one.name for one in list_examples()], n=1)
-    return near[0] if near else None
+    return nearest(name.removesuffix(_SUFFIX), [one.name for one in list_examples()])
 
 
 def example_name(path: Path) -> str | None:

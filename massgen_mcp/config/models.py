@@ -3,7 +3,6 @@
 Keys follow the YAML files of MassGen.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
@@ -25,6 +24,7 @@ from pydantic import (
 from massgen_mcp.config.keys import holds_credentials
 from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
 from massgen_mcp.config.variables import called_a_secret, variables_in
+from massgen_mcp.nearest import nearest
 
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 AUTO_MODEL = "auto"
@@ -100,8 +100,8 @@ def check_price_as(said: str | None) -> str | None:
     name = (said or "").partition("/")[0]
     if said is None or name in LISTED_TYPES:
         return said
-    near = difflib.get_close_matches(name[:80].lower(), LISTED_TYPES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
+    near = nearest(name, LISTED_TYPES)
+    hint = f"did you mean {near!r}?" if near else f"known: {', '.join(LISTED_TYPES)}"
     raise ValueError(f"expected a provider whose prices are listed, or PROVIDER/MODEL; {hint}")
 
 
@@ -942,8 +942,8 @@ class Config(Settings, frozen=True):
     def _known_types(cls, limits: dict[str, ProviderLimits]) -> dict[str, ProviderLimits]:
         for name in limits:
             if name not in LIMITED_TYPES:
-                near = difflib.get_close_matches(name[:100], LIMITED_TYPES, n=1)
-                hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(LIMITED_TYPES)}"
+                near = nearest(name, LIMITED_TYPES)
+                hint = f"did you mean '{near}'?" if near else f"known: {', '.join(LIMITED_TYPES)}"
                 raise ValueError(f"{name[:80]!a} is no backend type that calls a provider; {hint}")
         return limits
 

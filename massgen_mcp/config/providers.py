@@ -4,7 +4,6 @@ Must not make a request. A key goes to the company it belongs to, or where the o
 the choice of key is a function of the host, never of what a config claims to be.
 """
 
-import difflib
 import ipaddress
 import re
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, HttpBac
 from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 Wire = Literal["chat", "responses", "messages", "gemini", "ollama"]
 CostField = Literal["cost", "cost_in_usd_ticks"]
@@ -390,8 +390,8 @@ def named_provider(name: str) -> Provider:
             return row
     if name in WITHOUT_PROVIDER:
         raise MassgenError("config_invalid", f"{name} is no provider of models by itself; name it as {name}/MODEL")
-    near = difflib.get_close_matches(name[:80], provider_names(), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(provider_names())}"
+    near = nearest(name, provider_names())
+    hint = f"; did you mean {near!r}?" if near else f"; known: {', '.join(provider_names())}"
     raise MassgenError("config_invalid", f"unknown provider {name[:80]!a}{hint}")
 
 

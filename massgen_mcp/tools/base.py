@@ -4,7 +4,6 @@ A model's mistake is an ordinary result with `is_error`, so that the model can c
 raise.
 """
 
-import difflib
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Annotated, Protocol, TypeVar, cast, runtime_checkable
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolCall, ToolSpec
+from massgen_mcp.nearest import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,6 @@ def _problem(kind: str, field: str, message: str, known: list[str]) -> str:
     if kind != "extra_forbidden":
         return f"'{field}': {message}"
     field = field[:60]
-    if near := difflib.get_close_matches(field, known, n=1, cutoff=0.5):
-        return f"unknown {field!a}, did you mean '{near[0]}'?"
+    if near := nearest(field, known, cutoff=0.5):
+        return f"unknown {field!a}, did you mean '{near}'?"
     return f"unknown {field!a}, there is {', '.join(known)}"

@@ -4,7 +4,6 @@ The board holds what the team of one run shares; each memory also stands as a fi
 guard.
 """
 
-import difflib
 import re
 import threading
 from collections.abc import Container
@@ -15,6 +14,7 @@ from typing import Literal, cast, get_args
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.markers import marked
+from massgen_mcp.nearest import nearest
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, tool_spec
 from massgen_mcp.tools.files import FileTool
 from massgen_mcp.workspace.directory import Workspace
@@ -178,8 +178,7 @@ class MemoryBoard:
         memories = self._memories
         if name in memories:
             return memories[name]
-        near = difflib.get_close_matches(name[:64], memories, n=1)
-        hint = near[0] if near else ", ".join(sorted(memories)[:20]) or "none yet"
+        hint = nearest(name, memories) or ", ".join(sorted(memories)[:20]) or "none yet"
         raise ToolRefused(f"no memory {name[:64]!a}; there is {hint}")
 
 

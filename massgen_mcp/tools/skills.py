@@ -3,7 +3,6 @@
 A skill is text and nothing of it is run.
 """
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import cast
 from massgen_mcp.backends.base import JsonObject, ToolSpec
 from massgen_mcp.config.yaml_reader import read_yaml
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 from massgen_mcp.threads import abandonable
 from massgen_mcp.tools.base import Arguments, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
 from massgen_mcp.workspace.guard import PathMissing, PathRefused, Root, parts_of, safe_id, shown
@@ -74,8 +74,8 @@ def builtin_skills(names: Sequence[str]) -> tuple[Skill, ...]:
     known = {skill.name: skill for skill in discover_skills([_BUILTIN])}
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name[:64], known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"there is {', '.join(known)}"
             raise MassgenError("config_invalid", f"no built-in skill {shown(name)}; {hint}")
     return tuple(known[name] for name in dict.fromkeys(names))
 
@@ -114,8 +114,8 @@ class SkillTool:
         skill = next((skill for skill in self.skills if skill.name == wanted.name), None)
         if skill is None:
             names = [skill.name for skill in self.skills]
-            near = difflib.get_close_matches(wanted.name[:64], names, n=1) or names[:20]
-            raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {', '.join(near)}")
+            near = nearest(wanted.name, names)
+            raise ToolRefused(f"no skill {wanted.name[:64]!a}; there is {near or ', '.join(names[:20])}")
         rel = "/".join(parts_of(wanted.file))
         with _opened(skill.base, "skills") as root:
             try:

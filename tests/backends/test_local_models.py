@@ -132,7 +132,10 @@ async def test_a_server_of_the_compatible_wire_gets_the_full_name_of_what_it_has
 
 
 async def test_an_unknown_model_gets_the_nearest_of_what_the_server_has() -> None:
-    async with serving_ollama(QWEN, OllamaModel("mistral-nemo:latest"), OllamaModel("bge-m3:latest")) as server:
+    models = (QWEN, OllamaModel("mistral-nemo:latest"), OllamaModel("bge-m3:latest"), OllamaModel("GEMMA:LATEST"))
+    async with serving_ollama(*models) as server:
+        with pytest.raises(BackendError, match="did you mean 'GEMMA:LATEST'"):
+            await parts_of(backend("ollama", {}, model="gema:latest", base_url=server.url), ask("?"))
         with pytest.raises(BackendError) as caught:
             await parts_of(backend("ollama", {}, model="mistral-neno", base_url=server.url), ask("?"))
     assert caught.value.reason == "model_not_found"

@@ -66,6 +66,18 @@ async def test_an_answer_cannot_weaken_what_judges_it_and_both_outcomes_are_told
     assert deleted.restored == ("conftest.py", "tests/test_value.sh")
 
 
+async def test_a_check_that_is_called_by_way_of_a_link_cannot_be_weakened(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    (project / "scripts").mkdir()
+    (project / "check.sh").rename(project / "scripts" / "judge")
+    (project / "ci").symlink_to("scripts")
+    script = [WRONG, write("scripts/judge", "exit 0\n"), {"answer": "green"}]
+    ended = await play(tmp_path, project, environ, script, checks=["bash -ec 'sh ci/judge'"])
+    final = evidence(ended, "final")
+    assert (results(final.outcomes), results(final.own), final.restored) == (["failed"], ["passed"], ("scripts/judge",))
+
+
 async def test_protect_names_other_files_than_the_usual_ones(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:

@@ -14,14 +14,16 @@ def judged(
     *commands: str,
     patterns: tuple[str, ...] | None = None,
     texts: Mapping[str, str] = {},
+    links: Mapping[str, str] = {},
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The judged files, each with whose it is, and which of them differ from the answer's. `texts`: what stands in some
-    files of the base.
+    files of the base; `links`: where those lead that are links.
     """
     files, restored = Protection(patterns, commands).judged(
         {name.encode(): f"{name} of the base" for name in base},
         {name.encode(): f"{name} of the answer" for name in answer},
-        lambda file: texts.get(file.partition(" ")[0], "").encode(),
+        lambda file: {**texts, **links}.get(file.partition(" ")[0], "").encode(),
+        lambda file: file.partition(" ")[0] in links,
     )
     whose = {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}
     return whose, tuple(path.decode() for path in restored)
@@ -41,20 +43,71 @@ def test_tests_and_settings_of_runners_are_judged_as_in_the_base(path: str) -> N
 
 @pytest.mark.parametrize(
     "path",
-    ["conftest.py", "src/conftest.py", "GNUmakefile", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py"],
-)
+    [
+        "conftest.py", "src/conftest.py", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py", "pytest.pyc",
+        "json.so", "json.cpython-312-x86_64-linux-gnu.so", "a-1.dist-info/entry_points.txt", "src/a.egg-info/PKG-INFO",
+        "pyproject.toml", "tests/pyproject.toml", "node_modules/a/package.json",
+    ],
+)  # fmt: skip
 def test_new_settings_and_plugins_and_what_would_run_instead_of_the_runner_are_left_out(path: str) -> None:
-    assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer"}, (path,))
+    files, restored = judged(["a.py", "tests/test_a.py"], ["a.py", path])
+    assert (path in files, path in restored) == (False, True)
 
 
-@pytest.mark.parametrize("path", ["tests/test_new.py", "src/random.py", "testing.py", "src/contest.py"])
+@pytest.mark.parametrize(
+    "path", ["tests/test_new.py", "src/random.py", "testing.py", "src/contest.py", "code/solve.py", "json.txt"]
+)
 def test_new_tests_and_modules_of_other_names_stay(path: str) -> None:
     assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer", path: "answer"}, ())
 
 
 @pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("PYTHONPATH=a:src python -m pytest", "src/pytest.py"), ('PYTHONPATH="$PWD/b" pytest', "b/json/__init__.py"),
+        ("python ci/run.py", "ci/json.py"), ("cd src && python -m pytest", "src/pytest.py"),
+    ],
+)  # fmt: skip
+def test_new_modules_are_left_out_wherever_a_check_imports_from(command: str, path: str) -> None:
+    assert judged(["a"], ["a", path], command)[1] == (path,)
+    assert judged(["a"], ["a", path], "python -m b.json", "sh src/run", "ci/run -c lib/a.toml")[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        (["Cargo.toml", "crates/a/Cargo.toml"], "crates/new/Cargo.toml"), (["go.mod", "a.go"], "tools/lint/go.mod"),
+        (["package.json"], "packages/new/tsconfig.json"), (["pyproject.toml"], "packages/new/pyproject.toml"),
+        ([], "pyproject.toml"), ([], "package.json"), (["README.md"], "package.json"),
+        (["README.md", "a.c"], "Makefile"),
+    ],
+)  # fmt: skip
+def test_a_new_project_keeps_its_own_files(base: list[str], path: str) -> None:
+    assert judged(base, [*base, path])[0][path] == "answer"
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        (["Makefile"], "GNUmakefile"), (["go.mod", "pkg/a.go"], "pkg/go.mod"), (["README.md"], "new/conftest.py"),
+        (["package.json", "src/a.js"], "src/package.json"), (["package.json"], "tsconfig.json"),
+        (["README.md"], "pyproject.toml"),
+    ],
+)  # fmt: skip
+def test_a_new_file_that_would_part_a_project_or_take_the_place_of_its_settings_is_left_out(
+    base: list[str], path: str
+) -> None:
+    assert path in judged(base, [*base, path])[1]
+
+
+@pytest.mark.parametrize(
     "command",
     [
+        'bash -lc "ci/run a"', "bash -euo pipefail -c 'ci/run a'", "bash -eo pipefail ci/run", "sh ci/run -c x",
+        "nohup ci/run a", "command ci/run", "stdbuf -o L ci/run", "env -u A ci/run", "/usr/bin/env X=1 ci/run",
+        "coverage run --source a ci/run", "python -m coverage run ci/run", "bundle exec ci/run", "sudo -u me ci/run",
+        "python3 -X dev ci/run a", "python -W error ci/run", "perl -I a ci/run", "deno run -A ci/run", "node -r ci/run",
+        '"$PY" ci/run', "${VENV_PYTHON:-python3} ci/run a", "uv run --with x python ci/run",
         "./ci/run --all", "X=1 python -u ci/run a", "true && (cd ci; sh run)", "bash -c 'ci/run a'", "tool -f ci/run",
         "timeout -k 5 60s ci/run", "uv run --frozen python ci/run", "tool --config=ci/run", "cd ci\n./run",
     ],
@@ -83,6 +136,8 @@ PROJECT = {
     "Taskfile.yml": "version: '3'\ntasks:\n  test:\n    deps: [build]\n    cmds: [task/run, {task: lint}]\n"
     "  build: [sh task/build]\n  lint: {cmd: python task/lint.py}\n  run: [src/app.py]\n",
     "tox.ini": "[testenv]\ncommands =\n    python {toxinidir}/tox/run.py {posargs}\n    pytest\n",
+    "composer.json": '{"scripts": {"test": ["@php php/run.php", "@lint"], "lint": "php/lint", '
+    '"start": "php src/app.py"}}',
     "noxfile.py": "import nox\n@nox.session\ndef tests(session):\n"
     "    session.run('python', 'nox/run.py', *session.posargs)\n",
 }
@@ -98,6 +153,7 @@ PROJECT = {
         ("yarn run lint", {"js/lint"}),
         ("just test", {"just/run.py", "just/build"}),
         ("task test", {"task/run", "task/build", "task/lint.py"}),
+        ("composer test", {"php/run.php", "php/lint"}),
         ("uv run tox -q", {"tox/run.py"}),
         ("nox", {"nox/run.py"}),
     ],
@@ -109,14 +165,21 @@ def test_what_runs_by_way_of_a_recipe_is_judged_as_in_the_base_and_what_other_re
     scripts = {
         *("ci/run.py", "ci/prepare.js", "ci/dirs.sh", "ci/deep", "ci/common", "ci/last.sh", "sub/judge"),
         *("js/run.js", "js/pre.sh", "js/lint", "just/run.py", "just/build", "task/run", "task/build", "task/lint.py"),
-        *("tox/run.py", "nox/run.py"),
+        *("tox/run.py", "nox/run.py", "php/run.php", "php/lint"),
     }
     files = [*PROJECT, *scripts, *others]
     assert set(judged(files, files, command, patterns=(), texts=PROJECT)[1]) == judging
 
 
 @pytest.mark.parametrize(
-    "text", ["a: a\n\tmake a\n", "a:\n\tmake -f x a\ninclude Makefile x\n", "\t'\n:", "a: $(A)\nA = $(A)$(A)"]
+    "text",
+    [
+        "a: a\n\tmake a\n",
+        "a:\n\tmake -f x a\ninclude Makefile x\n",
+        "\t'\n:",
+        "a: $(A)\nA = $(A)$(A)",
+        "a:\n\tpython" + " -m coverage" * 700,
+    ],
 )
 def test_recipes_that_call_themselves_or_are_broken_come_to_an_end(text: str) -> None:
     assert judged(["Makefile", "x"], [], "make a", texts={"Makefile": text, "x": text})[0]["Makefile"] == "base"
@@ -124,6 +187,26 @@ def test_recipes_that_call_themselves_or_are_broken_come_to_an_end(text: str) ->
 
 def test_a_module_that_a_check_runs_is_judged_as_in_the_base() -> None:
     assert judged(["ci/all.py", "ci/a.py"], ["ci/all.py", "ci/a.py"], "python -m ci.all")[1] == ("ci/all.py",)
+
+
+def test_links_are_followed_to_what_a_check_runs() -> None:
+    links = {"check": "tools/check", "Makefile": "build/rules", "ci": "tools/ci", "round": "round"}
+    texts = {"build/rules": "test:\n\t./check\n\tsh ci/run\n\t./round\n", "tools/check": "#!/bin/sh\n./deep\n"}
+    files = [*links, *texts, "tools/ci/run", "deep", "tools/other"]
+    assert {*files} - {*judged(files, files, "make test", texts=texts, links=links)[1]} == {"tools/other"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("Makefile", "a" + " " * 1_000_000), ("Makefile", "a:\n" + "\tx\n" * 300_000), ("justfile", "a" * 1_000_000),
+        ("Makefile", "A=" + "b" * 500_000 + "\na:\n\t" + "$(A)" * 100_000), ("justfile", "a:\n x" + "{{" * 500_000),
+        ("Makefile", "a b " * 100_000 + ":\n" + "\tx\n" * 100_000),
+    ],
+)  # fmt: skip
+def test_no_file_of_a_base_keeps_the_runner_busy(name: str, text: str) -> None:
+    """Each of these took minutes."""
+    assert judged([name], [], "make a", "just a", texts={name: text})[0] == {name: "base"}
 
 
 def test_a_directory_in_the_place_of_a_protected_file_and_the_reverse_give_way() -> None:

@@ -1,11 +1,11 @@
 """The slash commands of the interactive mode: their names, and which one a line means."""
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import Literal
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
 
 Action = Literal["help", "status", "config", "reset", "resume", "quit", "history"]
 
@@ -49,7 +49,7 @@ def order_of(text: str) -> tuple[Action, str] | None:
             return command.action, argument.strip()
     if not re.fullmatch(r"/[A-Za-z_?-]*", text):
         return None
-    begun = [name for name in MEANINGS if len(text) > 1 and name.startswith(text.lower())]
-    near = begun or difflib.get_close_matches(text.lower(), MEANINGS, n=1)
-    hint = f"did you mean {near[0]}?" if near else "/help lists them"
+    begun = (name for name in MEANINGS if len(text) > 1 and name.startswith(text.lower()))
+    near = next(begun, None) or nearest(text, MEANINGS)
+    hint = f"did you mean {near}?" if near else "/help lists them"
     raise MassgenError("invalid_action", f"no command {text}; {hint}")
