@@ -3,7 +3,6 @@
 A server that says nothing, or too late, is no reason not to begin: the run itself will tell.
 """
 
-import difflib
 import json
 import re
 import shutil
@@ -30,6 +29,7 @@ from massgen_mcp.config.models import (
 from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
+from massgen_mcp.nearest import nearest
 from massgen_mcp.runs.doctor import LEAST_FREE_BYTES
 from massgen_mcp.threads import imported
 
@@ -161,9 +161,9 @@ def _has(names: Sequence[str], wanted: str) -> bool:
 
 
 def _told(agent: str, address: str, model: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(model, names, n=1, cutoff=0.4)
+    near = nearest(model, names, cutoff=0.4)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    hint = f"did you mean {near[0]}? It has" if near else "it has"
+    hint = f"did you mean {near}? It has" if near else "it has"
     return f"agent '{agent}': {address} has no model '{model}'; {hint} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
