@@ -48,7 +48,8 @@ function openRun(id) {
   look();
 }
 function openResult(result) {
-  const id = (result.structuredContent || {}).run_id || (/\brun-[a-z2-7]{26}\b/.exec(textOf(result)) || [])[0];
+  // What is refused may name another run.
+  const id = !result.isError && ((result.structuredContent || {}).run_id || (/\brun-[a-z2-7]{26}\b/.exec(textOf(result)) || [])[0]);
   if (id) openRun(id);
   else if (!runId) say(textOf(result) || 'The tool told of no run.');
 }
@@ -134,8 +135,9 @@ function ask(parts) {
   if (first) first.focus();
 }
 function write() {
-  const text = h('textarea', {'aria-label': asks ? 'Answer to what the run asks' : 'Message to all agents', rows: 2, maxlength: 20000});
-  ask([text, button('Send', () => { if (text.value.trim()) act(asks ? 'answer' : 'steer', {message: text.value}); })]);
+  const answering = asks;  // the run may ask something while a message is written
+  const text = h('textarea', {'aria-label': answering ? 'Answer to what the run asks' : 'Message to all agents', rows: 2, maxlength: 20000});
+  ask([text, button('Send', () => { if (text.value.trim()) act(answering ? 'answer' : 'steer', {message: text.value}); })]);
 }
 async function act(action, more) {
   ask(null);
