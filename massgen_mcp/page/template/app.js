@@ -59,10 +59,10 @@ function openResult(result) {
 async function look() {
   if (!host || !runId || looking) return;
   looking = true;
-  const id = runId;
+  const id = runId, began = Date.now();
   try {
     const news = await callTool('run_page', {run_id: id, seen});
-    if (id === runId) take(news);
+    if (id === runId) take(news, Date.now() - began);
     refused = 0;
   } catch (error) {
     refused = error.final ? REFUSALS : refused + 1;
@@ -73,8 +73,9 @@ async function look() {
   tools();
   plan();
 }
-function take(news) {
-  pause = news.page ? FAST : Math.min(SLOW, 1.5 * pause);
+function take(news, took) {
+  // What takes long to draw is asked for less often, so that it keeps nobody busy.
+  pause = news.page ? Math.max(FAST, Math.min(SLOW, 4 * took)) : Math.min(SLOW, 1.5 * pause);
   if (news.page) {
     draw(news.page, place);
     asks = news.page.state === 'input_required';
