@@ -1,7 +1,9 @@
 """The page of a run as a person meets it: in a real browser, from the file that a run leaves behind."""
 
+import json
 import re
 from collections.abc import Awaitable, Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -9,6 +11,7 @@ import anyio
 import pytest
 
 from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
+from massgen_mcp.page.document import DRAWING
 from massgen_mcp.runs.reporting import page_of
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, call, poll_until
@@ -20,6 +23,12 @@ from tests.teams import Act, Ended
 Sample = Callable[[Path], Awaitable[Ended]]
 
 pytestmark = needs("chromium")
+
+
+def drawing() -> str:
+    """The script that draws pages, for a tab without one."""
+    folder = files("massgen_mcp.page") / "template"
+    return "\n".join((folder / name).read_text("utf-8") for name in DRAWING)
 
 
 def sentence(tab: Tab) -> str:
@@ -186,6 +195,103 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
     for name in ("project", "prices", "check.sh", "grep", "told", "script"):
         assert name not in shared
     assert "checks of the files of agent1.1: check 1: failed, check 2: failed" in shared
+
+
+INVISIBLE = (
+    *range(0x80, 0xA0),
+    *(0xAD, 0x61C, 0x115F, 0x180E, *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070)),
+    *(0x2800, 0x3164, 0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0x1D173, 0xE0001, *range(0xE0020, 0xE0080), 0xE0100),
+)
+VISIBLE = "👩🏽‍💻 ⚠️ 1️⃣ می‌خواهم क्‍ष"
+"""What joins emoji, and letters of scripts that are written joined."""
+
+
+async def test_nothing_invisible_is_in_what_one_takes_over(browser: Browser, tmp_path: Path) -> None:
+    hidden = "".join(f"a{chr(code)}b\n" for code in INVISIBLE) + f"{VISIBLE}\n"
+    ended = await checked(tmp_path, notes=f"told\n{hidden}")
+    with browser.tab(ended.directory.report) as tab:
+        tab.open_all()
+        added = tab.js("[...document.querySelectorAll('.hunks ins')].map(one => one.textContent)")
+        page = str(tab.js("document.body.textContent.replace(document.getElementById('data').textContent, '')"))
+    assert VISIBLE in added
+    assert {f"a⟨U+{code:04X}⟩b" for code in INVISIBLE} <= set(added)
+    assert not [hex(code) for code in INVISIBLE if f"a{chr(code)}b" in page]
+
+
+async def test_a_patch_says_in_words_what_its_lines_do_not_show(browser: Browser, tmp_path: Path) -> None:
+    async def git(*arguments: str) -> str:
+        user = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        return (await anyio.run_process(["git", *user, *arguments], cwd=project)).stdout.decode()
+
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("gone", "was", "later.sh", "once.sh", "kind", "run.sh", "data"):
+        (project / name).write_text(f"{name}\n" * 9)
+    for name in ("once.sh", "run.sh", "gone"):
+        (project / name).chmod(0o755)
+    (project / "to").symlink_to("was")
+    await git("init", "-q")
+    await git("add", ".")
+    await git("commit", "-qm", "base")
+    (project / "gone").unlink()
+    (project / "was").rename(project / "is")
+    (project / "is").chmod(0o755)
+    (project / "later.sh").chmod(0o755)
+    (project / "once.sh").chmod(0o644)
+    (project / "kind").unlink()
+    (project / "kind").symlink_to("/etc/passwd")
+    (project / "run.sh").write_text("rm -r /\n")
+    (project / "data").write_bytes(b"\0\1\2")
+    (project / "data").chmod(0o755)
+    (project / "to").unlink()
+    (project / "to").symlink_to("is")
+    (project / "new.sh").write_text("true\n")
+    (project / "new.sh").chmod(0o755)
+    (project / "plain").write_text("")
+    await git("add", "-A")
+    changed = await git("diff", "--cached", "--binary", "--full-index", "-M")
+    plain = changed.replace("new file mode 100755", "new file mode 100644")
+    with browser.blank() as tab:
+        tab.js(drawing())
+        drawn = "append(...{}.flat(Infinity).filter(Boolean))"
+        tab.js(f"void document.body.{drawn.format(f'patch({json.dumps(changed)})')}")
+        told = tab.js("[...document.querySelectorAll('body > h3')].map(one => one.textContent)")
+        compared = f"filesCompared({json.dumps(plain)}, {json.dumps(changed)})"
+        apart = tab.js(f"void (two = document.createElement('div')); two.{drawn.format(compared)}; two.textContent")
+    assert told == [
+        "data, now executable, binary",
+        "gone, deleted, executable",
+        "was → is, renamed, now executable",
+        "kind, deleted",
+        "kind, new, a symbolic link",
+        "later.sh, now executable",
+        "new.sh, new, executable",
+        "once.sh, no longer executable",
+        "plain, new",
+        "run.sh, executable",
+        "to, a symbolic link",
+    ]
+    assert "Changed by both, not alike: new.sh, new against new.sh, new, executable" in apart
+
+
+async def test_a_patch_that_is_open_is_the_one_of_the_answer_above_it(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.blank() as tab:
+        tab.js(drawing())
+        tab.js(
+            f"run = {page_of(ended.directory, ended.snapshot, None).model_dump_json()};"
+            "into = document.body.appendChild(document.createElement('div'));"
+            "patchOf = name => ({text: `diff --git a/${name} b/${name}\\n@@ -0,0 +1 @@\\n+`"
+            " + name.repeat(20000), left_out: 0});"
+            "best = name => draw({...run, patches: {one: patchOf('one'), two: patchOf('two')},"
+            " changes: {say: '', files: [{path: name, change: 'added', added: 1, removed: 0, was: null}], more: 0,"
+            " notes: [], patch: name}}, into); best('one')"
+        )
+        for name in ("one", "two"):
+            tab.js(f"best('{name}')")
+            tab.drawn()
+            tab.open_all()
+            assert tab.js("[...into.querySelectorAll('.hunks ins')].map(one => one.textContent.slice(0, 3))") == [name]
 
 
 async def test_a_failed_run_tells_why_and_what_happened_to_whom(browser: Browser, tmp_path: Path) -> None:

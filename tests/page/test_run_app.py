@@ -54,9 +54,10 @@ class Stage:
         self.tab.settled("shown")
         return frame
 
-    def start(self, *agents: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def start(self, *agents: dict[str, Any], **settings: Any) -> tuple[str, dict[str, Any]]:
         """Id of a run, and the result of the call that started it."""
-        result = self.host.call("start_run", question="Rewrite it, or mend it?", config=self.home.config("t", *agents))
+        config = self.home.config("t", *agents, **settings)
+        result = self.host.call("start_run", question="Rewrite it, or mend it?", config=config)
         return result["structuredContent"]["run_id"], result
 
     def heard(self, kind: str) -> list[dict[str, Any]]:
@@ -172,6 +173,22 @@ def test_it_looks_like_its_host_is_open_to_everybody_and_lets_no_text_do_anythin
 
 
 @in_one_era
+def test_what_was_written_is_sent_as_what_it_was_begun_as(stage: Stage) -> None:
+    ask = {"call": "ask_the_asker", "arguments": {"question": "Metres or feet?"}}
+    run_id, result = stage.start(agent("ada", ask, {"hang": True}), orchestrator={"allow_questions": True})
+    frame = stage.show(result)
+    press(frame, "Answer…")
+    frame.js("document.querySelector('textarea').value = 'Feet.'")
+    stage.host.call("control_run", run_id=run_id, action="answer", message="Metres.")
+    frame.settled("document.querySelector('.pill').textContent === 'running'")
+    stage.tab.js("heard.length = 0")
+    press(frame, "Send")
+    says(frame, "That was not done")
+    assert [one["arguments"].get("action") for one in stage.heard("call")].count("answer") == 1
+    stage.host.call("control_run", run_id=run_id, action="cancel")
+
+
+@in_one_era
 def test_what_stands_between_it_and_the_run_is_said_in_a_sentence(stage: Stage) -> None:
     run_id, result = stage.start(agent("ada", {"hang": True}))
     stage.tab.js("refusal = 'the person said no'")
@@ -202,6 +219,10 @@ def test_what_stands_between_it_and_the_run_is_said_in_a_sentence(stage: Stage) 
     assert gone.js("pending.size") == 0
     refused = stage.show({"content": [{"type": "text", "text": "ERROR missing_key: no key"}], "isError": True})
     says(refused, "ERROR missing_key: no key")
+    busy = f"ERROR session_busy: {run_id} goes on in this session"
+    refused = stage.show({"content": [{"type": "text", "text": busy}], "isError": True})
+    says(refused, busy)
+    assert "Message…" not in refused.js("document.body.innerText"), "nobody asked for the run that a refusal names"
     watched = stage.show(result, lacking=["serverTools"])
     watched.settled("document.querySelector('.pill') !== null")
     assert "Cancel…" not in watched.js("document.body.innerText")

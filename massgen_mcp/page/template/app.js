@@ -48,7 +48,8 @@ function openRun(id) {
   look();
 }
 function openResult(result) {
-  const id = (result.structuredContent || {}).run_id || (/\brun-[a-z2-7]{26}\b/.exec(textOf(result)) || [])[0];
+  // What is refused may name another run.
+  const id = !result.isError && ((result.structuredContent || {}).run_id || (/\brun-[a-z2-7]{26}\b/.exec(textOf(result)) || [])[0]);
   if (id) openRun(id);
   else if (!runId) say(textOf(result) || 'The tool told of no run.');
 }
@@ -58,10 +59,10 @@ function openResult(result) {
 async function look() {
   if (!host || !runId || looking) return;
   looking = true;
-  const id = runId;
+  const id = runId, began = Date.now();
   try {
     const news = await callTool('run_page', {run_id: id, seen});
-    if (id === runId) take(news);
+    if (id === runId) take(news, Date.now() - began);
     refused = 0;
   } catch (error) {
     refused = error.final ? REFUSALS : refused + 1;
@@ -72,8 +73,9 @@ async function look() {
   tools();
   plan();
 }
-function take(news) {
-  pause = news.page ? FAST : Math.min(SLOW, 1.5 * pause);
+function take(news, took) {
+  // What takes long to draw is asked for less often, so that it keeps nobody busy.
+  pause = news.page ? Math.max(FAST, Math.min(SLOW, 4 * took)) : Math.min(SLOW, 1.5 * pause);
   if (news.page) {
     draw(news.page, place);
     asks = news.page.state === 'input_required';
@@ -134,8 +136,9 @@ function ask(parts) {
   if (first) first.focus();
 }
 function write() {
-  const text = h('textarea', {'aria-label': asks ? 'Answer to what the run asks' : 'Message to all agents', rows: 2, maxlength: 20000});
-  ask([text, button('Send', () => { if (text.value.trim()) act(asks ? 'answer' : 'steer', {message: text.value}); })]);
+  const answering = asks;  // the run may ask something while a message is written
+  const text = h('textarea', {'aria-label': answering ? 'Answer to what the run asks' : 'Message to all agents', rows: 2, maxlength: 20000});
+  ask([text, button('Send', () => { if (text.value.trim()) act(answering ? 'answer' : 'steer', {message: text.value}); })]);
 }
 async function act(action, more) {
   ask(null);

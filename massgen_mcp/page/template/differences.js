@@ -42,11 +42,11 @@ function changedLines(gone, come) {
   const kept = runs.reduce((sum, run) => sum + (run.same ? run.same.join('').trim().length : 0), 0);
   if (kept * 3 < Math.min(gone.join('').length, come.join('').length) || !gone.length || !come.length)
     return [...gone.map(line => row('−', 'Removed: ', line)), ...come.map(line => row('+', 'Added: ', line))];
-  return [h('div', {}, sign('±', 'Changed: '), runs.map(run => run.same ? visible(run.same.join(''))
+  return [h('div', {}, marked('±', 'Changed: '), runs.map(run => run.same ? visible(run.same.join(''))
     : [run.gone.length ? h('del', {}, visible(run.gone.join(''))) : null, run.come.length ? h('ins', {}, visible(run.come.join(''))) : null]))];
 }
-const sign = (mark, word) => [h('span', {class: 'sign', 'aria-hidden': 'true'}, mark), h('span', {class: 'sr'}, word)];
-const row = (mark, word, line) => h('div', {}, sign(mark, word), mark === '−' ? h('del', {}, visible(line)) : mark === '+' ? h('ins', {}, visible(line)) : visible(line));
+const marked = (mark, word) => [h('span', {class: 'sign', 'aria-hidden': 'true'}, mark), h('span', {class: 'sr'}, word)];
+const row = (mark, word, line) => h('div', {}, marked(mark, word), mark === '−' ? h('del', {}, visible(line)) : mark === '+' ? h('ins', {}, visible(line)) : visible(line));
 function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + after)) {
   if (before === after) return h('p', {class: 'dim'}, 'They are the same, to the letter.');
   const rows = [];
@@ -61,6 +61,7 @@ function difference(before, after, code = /^\s*(```|~~~)/m.test(before + '\n' + 
   return h('div', {class: code ? 'diff code' : 'diff'}, rows);
 }
 // The files of a unified diff as git prints it. `from` is a name in the base, null for a new file; a hunk begins at the line `at` there.
+// `modes`: as git writes them, before and after.
 function filesOf(text) {
   const files = [], bare = name => name.replace(/\t$/, '').replace(/^"(.*)"$/, '$1').replace(/^[ab]\//, '');
   let file = null, hunk = null, old = 0, young = 0, found;
@@ -72,24 +73,35 @@ function filesOf(text) {
     } else if (line.startsWith('diff --git ')) {
       const half = bare(line.slice(11, 11 + (line.length - 12) / 2));
       hunk = null;
-      files.push(file = {from: half, to: half, hunks: [], notes: []});
+      files.push(file = {from: half, to: half, modes: [], hunks: [], notes: []});
     } else if (!file) continue;
     else if ((found = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/.exec(line))) {
       [old, young] = [found[2], found[3]].map(count => count === undefined ? 1 : Number(count));
       file.hunks.push(hunk = {at: Number(found[1]) + (old ? 0 : 1), lines: []});
     } else if ((found = /^(?:---|rename from) (.*)/.exec(line))) file.from = found[1] === '/dev/null' ? null : bare(found[1]);
     else if ((found = /^(?:\+\+\+|rename to) (.*)/.exec(line))) file.to = found[1] === '/dev/null' ? null : bare(found[1]);
-    else if (line.startsWith('new file')) file.from = null;
-    else if (line.startsWith('deleted file')) file.to = null;
-    else if (/^(old mode|new mode|GIT binary|literal|delta|Binary|[A-Za-z][!-~]+$)/.test(line)) file.notes.push(line);
+    else if ((found = /^(old|new|new file|deleted file) mode (\d+)$/.exec(line))) {
+      if (found[1] === 'new file') file.from = null;
+      if (found[1] === 'deleted file') file.to = null;
+      file.modes[found[1].startsWith('new') ? 1 : 0] = found[2];
+    } else if ((found = /^index \S+ (\d+)$/.exec(line))) file.modes = [found[1], found[1]];
+    else if (/^(GIT binary|literal|delta|Binary|[A-Za-z][!-~]+$)/.test(line)) file.notes.push(line);
   }
   return files;
 }
-const nameOf = file => file.to === null ? `${file.from}, deleted` : file.from === null ? `${file.to}, new`
-  : file.from === file.to ? file.to : `${file.from} → ${file.to}`;
-const isBinary = file => file.notes.some(note => /^(GIT b|B)inary/.test(note));
+const nameOf = file => file.to === null ? file.from : file.from === null || file.from === file.to ? file.to : `${file.from} → ${file.to}`;
+const KIND = {100644: '', 100755: 'executable', 120000: 'a symbolic link', 160000: 'a repository of its own'};
+// What its lines do not show, in words.
+function wordsOf(file) {
+  const [before, after] = file.modes, kind = mode => mode in KIND ? KIND[mode] : `mode ${mode}`;
+  const changed = before && after && before !== after, only = kind(after || before || 100644);
+  return [file.to === null ? 'deleted' : file.from === null ? 'new' : file.from === file.to ? '' : 'renamed',
+    !changed ? only : !kind(before) ? `now ${kind(after)}` : !kind(after) ? `no longer ${kind(before)}` : `${kind(before)}, now ${kind(after)}`,
+    file.notes.some(note => /^(GIT b|B)inary/.test(note)) ? 'binary' : ''].filter(Boolean);
+}
+const heading = file => h('h3', {}, bdi(nameOf(file)), h('span', {class: 'dim'}, wordsOf(file).map(word => `, ${word}`)));
 function patch(text) {
-  return filesOf(text).map(file => [h('h3', {}, bdi(nameOf(file))), isBinary(file) ? h('p', {class: 'dim'}, 'A binary file.') : file.notes.map(note => h('p', {class: 'dim'}, visible(note))),
+  return filesOf(text).map(file => [heading(file),
     file.hunks.length ? h('div', {class: 'diff code hunks'}, file.hunks.map(hunk => [h('div', {class: 'same'}, `from line ${hunk.at}`), hunk.lines.map(line =>
       line[0] === '+' ? row('+', 'Added: ', line.slice(1)) : line[0] === '-' ? row('−', 'Removed: ', line.slice(1)) : row(' ', '', line[0] === '\\' ? line : line.slice(1)))])) : null]);
 }
@@ -98,11 +110,12 @@ function filesCompared(before, after) {
   const keyed = text => new Map(filesOf(text).map(file => [file.from === null ? `new ${file.to}` : file.from, file]));
   const a = keyed(before), b = keyed(after), parts = [], same = [];
   for (const key of [...new Set([...a.keys(), ...b.keys()])].sort()) {
-    const first = a.get(key), second = b.get(key), name = nameOf(second || first);
-    const blocks = between(first, second), told = [first, second].map(file => file ? [nameOf(file), ...file.notes].join('\n') : '');
-    if (first && second && !blocks.length && told[0] === told[1]) { same.push(name); continue; }
-    parts.push(h('h3', {}, bdi(name)), h('p', {class: 'dim'}, !first ? 'Changed by the second alone.' : !second ? 'Changed by the first alone.'
-      : told[0] === told[1] ? 'Changed by both, not alike.' : isBinary(first) || isBinary(second) ? 'Changed by both, not alike; binary.' : `Changed by both, not alike: ${flat(told[0], 200)} → ${flat(told[1], 200)}`), blocks);
+    const first = a.get(key), second = b.get(key);
+    const blocks = between(first, second), told = [first, second].map(file => file ? [nameOf(file), ...wordsOf(file)].join(', ') : '');
+    const alike = told[0] === told[1];
+    if (first && second && !blocks.length && alike && first.notes.join() === second.notes.join()) { same.push(told[1]); continue; }
+    parts.push(heading(second || first), h('p', {class: 'dim'}, !first ? 'Changed by the second alone.' : !second ? 'Changed by the first alone.'
+      : alike ? 'Changed by both, not alike.' : ['Changed by both, not alike: ', bdi(told[0]), ' against ', bdi(told[1])]), blocks);
   }
   return [...parts, same.length ? h('p', {class: 'dim'}, 'Changed alike by both: ', same.map((name, k) => [k ? ', ' : '', bdi(name)])) : null];
 }

@@ -35,10 +35,17 @@ function merge(old, made) {
   wanted.forEach((child, k) => { if (old.childNodes[k] !== child) old.insertBefore(child, old.childNodes[k] || null); });
 }
 
-// Characters that would be invisible, or would turn the direction of the text around them, are shown.
+// Characters that would be invisible, or would turn the direction of the text around them, are shown as signs. What joins an
+// emoji, or separates letters of a script that is written joined, stays: one at a time it hides nothing.
+const EMOJI = String.raw`\p{Extended_Pictographic}\p{Emoji_Modifier}?[\ufe0e\ufe0f]?`;
+const JOINED = ['Arabic', 'Syriac', 'Devanagari', 'Bengali', 'Gurmukhi', 'Gujarati', 'Oriya', 'Tamil', 'Telugu', 'Kannada', 'Malayalam', 'Sinhala']
+  .map(script => `\\p{Script=${script}}`).join('');
+const HIDDEN = String.raw`[\x80-\x9f\u2028\u2029\u2800\ufff9-\ufffb\u{13430}-\u{1343f}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]`;
+const SIGNED = new RegExp(String.raw`(${EMOJI}(?:\u200d${EMOJI})*|[#*0-9]\ufe0f\u20e3|[${JOINED}][\u200c\u200d](?=[${JOINED}]))|${HIDDEN}`, 'gu');
+const sign = c => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
 const visible = text => text
   .replace(/[\x00-\x08\x0b-\x1f\x7f]/g, c => String.fromCharCode(c === '\x7f' ? 0x2421 : 0x2400 + c.charCodeAt(0)))
-  .replace(/[\u202a-\u202e\u2066-\u2069]/g, c => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase()}⟩`);
+  .replace(SIGNED, (c, harmless) => harmless || sign(c));
 const flat = (text, most) => {
   const line = visible(text.slice(0, 4 * most).replace(/\s+/g, ' ').trim());
   return line.length > most ? line.slice(0, most - 1) + '…' : line;

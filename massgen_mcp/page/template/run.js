@@ -203,7 +203,7 @@ function pageIn(into) {
         : [h('span', {class: 'good'}, `+${file.added}`), ' ', h('span', {class: 'bad'}, `−${file.removed}`)]))) : open ? h('p', {class: 'dim'}, changes.say) : null,
     changes.files.length && changes.more ? h('p', {class: 'dim'}, `and ${count(changes.more, 'more file')}`) : null,
     changes.notes.map(note => h('p', {class: 'note'}, visible(note))),
-    diff && diff.text ? shortly ? patch(diff.text) : keyed('patch', drawer('The patch', later(() => patch(diff.text)))) : null, diff ? leftOut(diff) : null];
+    diff && diff.text ? shortly ? patch(diff.text) : keyed(`patch ${changes.patch}`, drawer('The patch', later(() => patch(diff.text)))) : null, diff ? leftOut(diff) : null];
   }
   const RESULT = {passed: ['✓', 'good', 'passed'], failed: ['✗', 'bad', 'failed'], not_run: ['–', 'busy', 'not run']};
   const resultOf = result => h('span', {class: RESULT[result][1]}, `${RESULT[result][0]} ${RESULT[result][2]}`);

@@ -194,5 +194,5 @@ def new_run_id() -> str:
 
 
 def unknown_run(run_id: str) -> MassgenError:
-    """The same words for a run that never was and for one that is not the caller's."""
+    """For an id that the store does not know: it may have been deleted, or never was."""
     return MassgenError("unknown_run", f"there is no run {run_id[:80]!r}; list_runs shows the known ones")
