@@ -3,10 +3,11 @@
 Imported when there is a page to draw, never when a process starts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from massgen_mcp.config.models import ChecksPolicy
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import BackendConfig, ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import Changes
 from massgen_mcp.page.build import NestedRuns, Told, run_page
@@ -23,44 +24,52 @@ FilesOf = Callable[[str], RunFiles]
 
 
 def page_of(
-    run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacted: bool = False, most: Most = WHOLE
+    run: RunFiles,
+    state: RunState,
+    files_of: FilesOf | None,
+    environ: Mapping[str, str],
+    *,
+    redacted: bool = False,
+    most: Most = WHOLE,
 ) -> RunPage:
-    """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
-    nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
+    """The page of a run that stands as in `state`, without the keys of `environ`. A damaged record is drawn as far as
+    it is whole. `files_of`: of nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
-    return run_page(_told(run, state), _nested(files_of), redacted=redacted, most=most)
+    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted, most=most)
 
 
-def growing_page(run: RunFiles, state: RunState, files_of: FilesOf) -> GrowingPage:
-    """The page of a run that is looked at while it goes on."""
-    return GrowingPage(_told(run, state), _nested(files_of))
+def growing_page(run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str]) -> GrowingPage:
+    """The page of a run that is looked at while it goes on, without the keys of `environ`."""
+    return GrowingPage(_told(run, state, environ), _nested(files_of, environ))
 
 
-def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError` store_unavailable, `OSError`."""
-    run.write_report(report(page_of(run, state, files_of)))
+    run.write_report(report(page_of(run, state, files_of, environ)))
 
 
-def _nested(files_of: FilesOf | None) -> NestedRuns:
+def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
     def nested(run_id: str) -> Told | None:
         if files_of is None:
             return None
         try:
             files = files_of(run_id)
-            return _told(files, folded(whole_records(files)))
+            return _told(files, folded(whole_records(files)), environ)
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
             return None
 
     return nested
 
 
-def _told(run: RunFiles, state: RunState) -> Told:
+def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:
     def patch_of(changes: Changes, most: int) -> bytes:
         with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
             return file.read(most)
         return b""
 
     policy: ChecksPolicy = "informative"
+    backends: Iterable[BackendConfig] = ()
     with suppress(MassgenError):
-        policy = run.read_request().config.orchestrator.checks_policy
-    return Told(state, whole_records(run), patch_of, policy)
+        config = run.read_request().config
+        policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
+    return Told(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)

@@ -302,7 +302,8 @@ class RunService:
         from massgen_mcp.runs.reporting import page_of
 
         def made() -> "RunPage":
-            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
+            files, environ = self._files_of, self._environ
+            return page_of(view.directory, view.snapshot, files, environ, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
 
@@ -316,7 +317,7 @@ class RunService:
         page: GrowingPage | None = None
         async with aclosing(self.follow(run_id, past_questions=True)) as news:
             async for view, records in news:
-                page = page or growing_page(view.directory, view.snapshot, self._files_of)
+                page = page or growing_page(view.directory, view.snapshot, self._files_of, self._environ)
                 yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
 
     async def statistics(self, wanted: Wanted) -> Statistics:

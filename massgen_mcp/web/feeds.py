@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.data import RunPage
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.runs.service import RunService
 
 LEAST_SECONDS = 0.25
@@ -24,8 +25,8 @@ BREATH_SECONDS = 15.0
 class Feeds:
     """The runs that somebody looks at. Feeds run in `tasks`, and end when their last viewer leaves."""
 
-    def __init__(self, service: RunService, tasks: TaskGroup) -> None:
-        self._service, self._tasks = service, tasks
+    def __init__(self, service: RunService, tasks: TaskGroup, redactor: Redactor) -> None:
+        self._service, self._tasks, self._redactor = service, tasks, redactor
         self._feeds: dict[str, _Feed] = {}
 
     async def watch(self, run_id: str) -> AsyncGenerator[bytes]:
@@ -35,7 +36,7 @@ class Feeds:
         """
         feed = self._feeds.get(run_id)
         if feed is None:
-            feed = self._feeds[run_id] = _Feed()
+            feed = self._feeds[run_id] = _Feed(self._redactor)
             self._tasks.start_soon(self._follow, run_id, feed)
         feed.viewers += 1
         seen = 0
@@ -70,7 +71,7 @@ class Feeds:
                         feed.tell()
                         await anyio.sleep(max(LEAST_SECONDS, TIMES_AS_LONG * seconds))
             except MassgenError as error:
-                over = _event("fault", {"error": json.dumps(str(error)).encode()})
+                over = _event("fault", {"error": _json(self._redactor.text(str(error)))})
         self._forget(run_id, feed)
         feed.over = over
         feed.tell()
@@ -83,7 +84,8 @@ class Feeds:
 class _Feed:
     """One run: how it stands, in bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
         self.viewers = 0
         self.scope = anyio.CancelScope()
         self.changed = anyio.Event()
@@ -103,7 +105,7 @@ class _Feed:
         new = {
             name for name in RunPage.model_fields if before is None or getattr(page, name) is not getattr(before, name)
         }
-        made = {name: _json(value) for name, value in page.model_dump(include=new).items()}
+        made = {name: _json(value) for name, value in self._redactor.value(page.model_dump(include=new)).items()}
         changed = {name: value for name, value in made.items() if self._fields.get(name) != value}
         if changed:
             self._fields.update(changed)

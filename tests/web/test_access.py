@@ -37,7 +37,7 @@ async def visitor(home: TempHome) -> AsyncGenerator[httpx2.AsyncClient]:
     place = find_home(home.environ)
     service = RunService(local_engine(place), home.environ)
     try:
-        async with api(build_server(place, service, NO_KEYS)) as app:
+        async with api(build_server(place, service, NO_KEYS), NO_KEYS) as app:
             gate: Any = web_gate(app, TOKEN, [BASE.removeprefix("http://")], Strangers())
             transport = httpx2.ASGITransport(gate, client=("127.0.0.1", 1))
             async with httpx2.AsyncClient(transport=transport, base_url=BASE, headers=RIGHT) as http:
