@@ -5,18 +5,19 @@ Imported when there is a page to draw, never when a process starts.
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes
+from massgen_mcp.events import Changes, LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
 from massgen_mcp.page.texts import WHOLE, Most
-from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
 from massgen_mcp.runs.records import whole_records
 
 FilesOf = Callable[[str], RunFiles]
@@ -49,16 +50,45 @@ def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, envir
 
 
 def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
+    """Each is read once, and then what is new in it, however often it is drawn."""
+    known: dict[str, _Nested] = {}
+
     def nested(run_id: str) -> Told | None:
         if files_of is None:
             return None
         try:
-            files = files_of(run_id)
-            return _told(files, folded(whole_records(files)), environ)
+            run = known[run_id] = known.get(run_id) or _Nested(files_of(run_id), environ)
+            return run.told()
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
+            known.pop(run_id, None)
             return None
 
     return nested
+
+
+class _Nested:
+    """A run inside another one, as far as it was read."""
+
+    def __init__(self, files: RunFiles, environ: Mapping[str, str]) -> None:
+        self._reader: EventReader | None = files.event_log.follow(text=False)
+        self._state = RunState()
+        self._records: list[LogRecord] = []
+        self._told = replace(_told(files, self._state, environ), records=self._records)
+
+    def told(self) -> Told:
+        """Raises `MassgenError` store_unavailable, `LookupError`."""
+        for record in self._new():
+            self._state.apply(record)
+            self._records.append(record)
+        return self._told
+
+    def _new(self) -> list[LogRecord]:
+        """Those before a damage, if there is one."""
+        try:
+            return self._reader.read() if self._reader else []
+        except DamagedJournal as damage:
+            self._reader = None
+            return damage.intact
 
 
 def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:

@@ -53,7 +53,7 @@ class Wanted(BaseModel):
     state: RunStatus | None = None
     since: float | None = Field(None, allow_inf_nan=False)
     before: float | None = Field(None, allow_inf_nan=False)
-    cursor: int | None = Field(None, ge=1)
+    cursor: int | None = Field(None, ge=1, le=2**63 - 1)
     limit: int = Field(30, ge=1, le=100)
 
     def fits(self, row: RunRow) -> bool:
@@ -131,7 +131,8 @@ async def _arguments(request: Request) -> dict[str, Any]:
 
 async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, MassgenError):
-        return _refused(f"ERROR {error.code}: {error}", 404 if error.code in ("unknown_run", "expired") else 400)
+        status = 404 if error.code in ("unknown_run", "expired") else 503 if error.code == "store_unavailable" else 400
+        return _refused(f"ERROR {error.code}: {error}", status)
     if isinstance(error, ValidationError):
         wrong = error.errors()[0]
         return _refused(f"ERROR invalid_arguments: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")

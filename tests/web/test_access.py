@@ -133,6 +133,7 @@ async def test_what_is_asked_is_checked_as_by_the_tools(home: TempHome) -> None:
             "since=x",
             "since=nan",
             "cursor=-1",
+            "cursor=9223372036854775808",
             "shell=1",
             "since=1e400",
         ):

@@ -42,3 +42,20 @@ async def test_a_key_that_an_agent_took_out_of_a_file_is_in_no_page(home: TempHo
         (patch,) = data["patches"].values()
         assert "-KEY = '[key OWN_API_KEY]'" in patch["text"]
         assert (patch["left_out"], KEY in json.dumps(data)) == (0, False)
+
+
+async def test_a_run_whose_record_is_damaged_or_cut_off_is_drawn_as_far_as_it_is_whole_and_says_so(
+    home: TempHome,
+) -> None:
+    config = home.config("one", agent("ada", {"answer": "Fine."}))
+    async with visitor(home) as http:
+        for harm, told in (
+            (lambda lines: [*lines[:2], lines[2].replace(b'"', b"'", 1), *lines[3:]], "is damaged from event 3 on"),
+            (lambda lines: lines[:-3], "was cut off after event"),
+        ):
+            run_id = await started(http, config=config)
+            journal = home.run_directory(run_id) / "events.jsonl"
+            journal.write_bytes(b"".join(harm(journal.read_bytes().splitlines(keepends=True))))
+            (kind, page), (after, _) = await streamed(http, run_id)
+            assert (kind, after, page["run_id"]) == ("page", "end", run_id)
+            assert told in " ".join(page["notes"])
