@@ -35,6 +35,7 @@ async def serve_web(
     token = secrets.token_urlsafe(32)
     with bound(LOOPBACK, port) as listener:
         shown, hosts = names(LOOPBACK, listener.getsockname()[1], HttpSettings())
+        hosts = hosts[:1]  # `localhost` may lead to somebody else, who listens on this port of ::1
         strangers = Strangers()
         async with api(built, redactor) as app:
             server = HttpServer(
