@@ -47,12 +47,15 @@ async def test_a_key_that_an_agent_took_out_of_a_file_is_in_no_page(home: TempHo
 async def test_a_run_whose_record_is_damaged_or_cut_off_is_drawn_as_far_as_it_is_whole_and_says_so(
     home: TempHome,
 ) -> None:
+    def changed(lines: list[bytes]) -> list[bytes]:
+        return [*lines[:2], lines[2].replace(b'"', b"'", 1), *lines[3:]]
+
+    def cut(lines: list[bytes]) -> list[bytes]:
+        return lines[:-3]
+
     config = home.config("one", agent("ada", {"answer": "Fine."}))
     async with visitor(home) as http:
-        for harm, told in (
-            (lambda lines: [*lines[:2], lines[2].replace(b'"', b"'", 1), *lines[3:]], "is damaged from event 3 on"),
-            (lambda lines: lines[:-3], "was cut off after event"),
-        ):
+        for harm, told in ((changed, "is damaged from event 3 on"), (cut, "was cut off after event")):
             run_id = await started(http, config=config)
             journal = home.run_directory(run_id) / "events.jsonl"
             journal.write_bytes(b"".join(harm(journal.read_bytes().splitlines(keepends=True))))
