@@ -26,6 +26,7 @@ from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
 from massgen_mcp.page.texts import WHOLE, Most, TextRoom
 from massgen_mcp.page.time_line import time_line
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 
@@ -44,6 +45,7 @@ class Told:
     state: RunState
     records: Iterable[LogRecord]
     patch_of: PatchOf
+    redactor: Redactor
     policy: ChecksPolicy = "informative"
 
 
@@ -68,7 +70,9 @@ def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage
 
 def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
     """The page of a run whose records, as far as its state holds them, are in `history`."""
-    return _Builder(told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room)).page()
+    return _Builder(
+        told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room, told.redactor)
+    ).page()
 
 
 @dataclass

@@ -9,6 +9,7 @@ from massgen_mcp.config.models import ChecksPolicy
 from massgen_mcp.page.data import Changes, Check, Checked, CheckResult, Checks, File, Text
 from massgen_mcp.page.history import PastChecked, key_of
 from massgen_mcp.page.texts import TextRoom
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 
 MOST_PATCH_BYTES = 300_000
@@ -26,6 +27,8 @@ class Patches:
 
     read: PatchOf
     room: TextRoom
+    redactor: Redactor
+    """A patch is read from a file as it is: lines that the team took out may hold what nobody may see."""
     texts: dict[str, Text] = field(default_factory=dict[str, Text])
 
     def changes(self, changes: events.Changes | None) -> Changes | None:
@@ -52,7 +55,7 @@ class Patches:
         data = self.read(changes, MOST_PATCH_BYTES)
         if len(data) < changes.patch_bytes:
             data = data[: data.rfind(b"\n") + 1]  # no half line
-        kept = self.room.take(data.decode(errors="replace"))
+        kept = self.room.take(self.redactor.text(data.decode(errors="replace")))
         return Text(text=kept.text, left_out=kept.left_out + changes.patch_bytes - len(data))
 
 

@@ -1,5 +1,6 @@
 """The page of a run that is looked at while it goes on: what is new is added to what was read before."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -30,11 +31,14 @@ class GrowingPage:
         """Records that the state does not hold yet."""
         self._page: RunPage | None = None
         self._drawn_to = 0.0
+        self.seconds = 0.0
+        """Of work that the newest page took."""
 
     def drawn(self, run: RunState, records: Iterable[LogRecord]) -> RunPage:
         """The page as the run stands in `run`. `records`: what is new. Where agents only went on writing, and not for
         long, it is the page of before with the same parts, but for `doing`.
         """
+        began = time.thread_time()
         coming, self._coming = [*self._coming, *records], []
         page = self._page if self._page is not None and self._page.state == run.state else None
         for record in coming:
@@ -49,6 +53,7 @@ class GrowingPage:
             self._drawn_to = self._history.last
             page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
         self._page = page.model_copy(update={"doing": self._what_they_do(run)})
+        self.seconds = time.thread_time() - began
         return self._page
 
     def _what_they_do(self, run: RunState) -> tuple[Doing, ...]:

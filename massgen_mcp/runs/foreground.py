@@ -127,7 +127,7 @@ class ForegroundRun:
 
         try:
             for snapshot in self._snapshots:
-                write_report(self.directory, snapshot, self._listing and self._listing.files_of)
+                write_report(self.directory, snapshot, self._listing and self._listing.files_of, self.environ)
         except Exception as error:  # noqa: BLE001 - what only looks at a run must not end it
             logger.warning("the run has no report: %s", error)
 

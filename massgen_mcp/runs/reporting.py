@@ -3,19 +3,21 @@
 Imported when there is a page to draw, never when a process starts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
-from massgen_mcp.config.models import ChecksPolicy
+from massgen_mcp.config.held_keys import redactor_for
+from massgen_mcp.config.models import BackendConfig, ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes
+from massgen_mcp.events import Changes, LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
 from massgen_mcp.page.texts import WHOLE, Most
-from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
 from massgen_mcp.runs.records import whole_records
 
 FilesOf = Callable[[str], RunFiles]
@@ -23,44 +25,81 @@ FilesOf = Callable[[str], RunFiles]
 
 
 def page_of(
-    run: RunFiles, state: RunState, files_of: FilesOf | None, *, redacted: bool = False, most: Most = WHOLE
+    run: RunFiles,
+    state: RunState,
+    files_of: FilesOf | None,
+    environ: Mapping[str, str],
+    *,
+    redacted: bool = False,
+    most: Most = WHOLE,
 ) -> RunPage:
-    """The page of a run that stands as in `state`. A damaged record is drawn as far as it is whole. `files_of`: of
-    nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
+    """The page of a run that stands as in `state`, without the keys of `environ`. A damaged record is drawn as far as
+    it is whole. `files_of`: of nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
-    return run_page(_told(run, state), _nested(files_of), redacted=redacted, most=most)
+    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted, most=most)
 
 
-def growing_page(run: RunFiles, state: RunState, files_of: FilesOf) -> GrowingPage:
-    """The page of a run that is looked at while it goes on."""
-    return GrowingPage(_told(run, state), _nested(files_of))
+def growing_page(run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str]) -> GrowingPage:
+    """The page of a run that is looked at while it goes on, without the keys of `environ`."""
+    return GrowingPage(_told(run, state, environ), _nested(files_of, environ))
 
 
-def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None) -> None:
+def write_report(run: RunFiles, state: RunState, files_of: FilesOf | None, environ: Mapping[str, str]) -> None:
     """Raises `MassgenError` store_unavailable, `OSError`."""
-    run.write_report(report(page_of(run, state, files_of)))
+    run.write_report(report(page_of(run, state, files_of, environ)))
 
 
-def _nested(files_of: FilesOf | None) -> NestedRuns:
+def _nested(files_of: FilesOf | None, environ: Mapping[str, str]) -> NestedRuns:
+    """Each is read once, and then what is new in it, however often it is drawn."""
+    known: dict[str, _Nested] = {}
+
     def nested(run_id: str) -> Told | None:
         if files_of is None:
             return None
         try:
-            files = files_of(run_id)
-            return _told(files, folded(whole_records(files)))
+            run = known[run_id] = known.get(run_id) or _Nested(files_of(run_id), environ)
+            return run.told()
         except (MassgenError, LookupError):  # it is not there any more, or cannot be read
+            known.pop(run_id, None)
             return None
 
     return nested
 
 
-def _told(run: RunFiles, state: RunState) -> Told:
+class _Nested:
+    """A run inside another one, as far as it was read."""
+
+    def __init__(self, files: RunFiles, environ: Mapping[str, str]) -> None:
+        self._reader: EventReader | None = files.event_log.follow(text=False)
+        self._state = RunState()
+        self._records: list[LogRecord] = []
+        self._told = replace(_told(files, self._state, environ), records=self._records)
+
+    def told(self) -> Told:
+        """Raises `MassgenError` store_unavailable, `LookupError`."""
+        for record in self._new():
+            self._state.apply(record)
+            self._records.append(record)
+        return self._told
+
+    def _new(self) -> list[LogRecord]:
+        """Those before a damage, if there is one."""
+        try:
+            return self._reader.read() if self._reader else []
+        except DamagedJournal as damage:
+            self._reader = None
+            return damage.intact
+
+
+def _told(run: RunFiles, state: RunState, environ: Mapping[str, str]) -> Told:
     def patch_of(changes: Changes, most: int) -> bytes:
         with suppress(OSError), (run.path / (changes.patch or "")).open("rb") as file:
             return file.read(most)
         return b""
 
     policy: ChecksPolicy = "informative"
+    backends: Iterable[BackendConfig] = ()
     with suppress(MassgenError):
-        policy = run.read_request().config.orchestrator.checks_policy
-    return Told(state, whole_records(run), patch_of, policy)
+        config = run.read_request().config
+        policy, backends = config.orchestrator.checks_policy, [agent.backend for agent in config.agents]
+    return Told(state, whole_records(run), patch_of, redactor_for(environ, backends), policy)

@@ -239,7 +239,9 @@ class Runner:
         def write() -> None:
             from massgen_mcp.runs.reporting import write_report  # no runner starts with it
 
-            write_report(directory, snapshot, lambda nested: self._engine.files.of(self._store.get(nested)))
+            write_report(
+                directory, snapshot, lambda nested: self._engine.files.of(self._store.get(nested)), self._environ
+            )
 
         self._unreported += 1
         try:

@@ -28,7 +28,7 @@ from massgen_mcp.runs.applying import Application, apply_run
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
-from massgen_mcp.runs.engine import Engine, RunFiles
+from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
 from massgen_mcp.runs.engine.rows import (
     RUN_ID_PREFIX,
     Action,
@@ -302,22 +302,29 @@ class RunService:
         from massgen_mcp.runs.reporting import page_of
 
         def made() -> "RunPage":
-            return page_of(view.directory, view.snapshot, self._files_of, redacted=redacted, most=most or WHOLE)
+            files, environ = self._files_of, self._environ
+            return page_of(view.directory, view.snapshot, files, environ, redacted=redacted, most=most or WHOLE)
 
         return await anyio.to_thread.run_sync(made)
 
-    async def pages(self, run_id: str) -> AsyncGenerator["RunPage"]:
+    async def pages(self, run_id: str) -> AsyncGenerator[tuple["RunPage", float]]:
         """The page of the run as it is now, with what agents are writing, and again whenever there is something new,
-        until the run has ended or waits for somebody other than its caller. What happens between two pages is read
-        once, so whoever takes his time gets fewer pages. Raises as `look`, and `MassgenError` run_damaged.
+        until the run has ended or waits for somebody other than its caller; with each the seconds of work that drawing
+        it took. A damaged record is drawn as far as it is whole. What happens between two pages is read once, so
+        whoever takes his time gets fewer pages. Raises as `look`.
         """
         from massgen_mcp.runs.reporting import growing_page  # no server starts with it
 
         page: GrowingPage | None = None
-        async with aclosing(self.follow(run_id, past_questions=True)) as news:
-            async for view, records in news:
-                page = page or growing_page(view.directory, view.snapshot, self._files_of)
-                yield await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
+        try:
+            async with aclosing(self.follow(run_id, past_questions=True)) as news:
+                async for view, records in news:
+                    page = page or growing_page(view.directory, view.snapshot, self._files_of, self._environ)
+                    drawn = await anyio.to_thread.run_sync(page.drawn, view.snapshot, records)
+                    yield _noted(drawn, view), page.seconds
+        except DamagedJournal:
+            view = await self.look(run_id)
+            yield _noted(await self.page(view), view), 0.0
 
     async def statistics(self, wanted: Wanted) -> Statistics:
         """What the runs that have ended come to. Raises `MassgenError` disk_full, store_unavailable."""
@@ -428,3 +435,9 @@ class RunService:
                 return self._watches.of(row.run_id).look()
         snapshot = RunState(run_id=row.run_id, question=row.question, store_state=row.state)
         return RunView(row, snapshot, self._files.of(row))
+
+
+def _noted(page: "RunPage", view: RunView) -> "RunPage":
+    """With what is wrong with the run's record, or why the run does not go on."""
+    trouble = view.damage or view.held_up_by
+    return page if trouble is None else page.model_copy(update={"notes": (*page.notes, str(trouble))})

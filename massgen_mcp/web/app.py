@@ -21,6 +21,7 @@ from starlette.routing import Route
 from massgen_mcp import __version__
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.document import document
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.service import RunService
@@ -52,7 +53,7 @@ class Wanted(BaseModel):
     state: RunStatus | None = None
     since: float | None = Field(None, allow_inf_nan=False)
     before: float | None = Field(None, allow_inf_nan=False)
-    cursor: int | None = Field(None, ge=1)
+    cursor: int | None = Field(None, ge=1, le=2**63 - 1)
     limit: int = Field(30, ge=1, le=100)
 
     def fits(self, row: RunRow) -> bool:
@@ -75,21 +76,21 @@ def pages() -> Starlette:
 
 
 @asynccontextmanager
-async def api(built: BuiltServer) -> AsyncGenerator[Starlette]:
-    """What the pages ask for; runs are followed until the end of the block."""
+async def api(built: BuiltServer, redactor: Redactor) -> AsyncGenerator[Starlette]:
+    """What the pages ask for, without the keys that `redactor` knows; runs are followed until the end of the block."""
     us = Implementation(name="massgen-mcp web", version=__version__)
     async with anyio.create_task_group() as tasks, Client(built.server, client_info=us) as client:
-        yield _api(built.service, client, Feeds(built.service, tasks))
+        yield _api(built.service, client, Feeds(built.service, tasks, redactor), redactor)
         tasks.cancel_scope.cancel()
 
 
-def _api(service: RunService, client: Client, feeds: Feeds) -> Starlette:
+def _api(service: RunService, client: Client, feeds: Feeds, redactor: Redactor) -> Starlette:
     async def runs(request: Request) -> Response:
         wanted = Wanted.model_validate(dict(request.query_params))
         views = await service.recent(
             state=wanted.state, since=wanted.since, before=wanted.cursor, limit=wanted.limit, keep=wanted.fits
         )
-        return _json(run_list(views, wanted.limit, None).structured())
+        return _json(redactor.value(run_list(views, wanted.limit, None).structured()))
 
     async def watch(request: Request) -> Response:
         run_id = request.path_params["run_id"]
@@ -130,7 +131,8 @@ async def _arguments(request: Request) -> dict[str, Any]:
 
 async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, MassgenError):
-        return _refused(f"ERROR {error.code}: {error}", 404 if error.code in ("unknown_run", "expired") else 400)
+        status = 404 if error.code in ("unknown_run", "expired") else 503 if error.code == "store_unavailable" else 400
+        return _refused(f"ERROR {error.code}: {error}", status)
     if isinstance(error, ValidationError):
         wrong = error.errors()[0]
         return _refused(f"ERROR invalid_arguments: {'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")

@@ -15,6 +15,7 @@ import anyio.to_thread
 from starlette.types import ASGIApp
 
 from massgen_mcp.home import Home
+from massgen_mcp.redaction import Redactor
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.connections import LimitedConfig, Strangers
 from massgen_mcp.server.gate import Gate
@@ -25,15 +26,18 @@ from massgen_mcp.web.app import API, api, pages
 OPENER = "web-address.html"
 
 
-async def serve_web(built: BuiltServer, port: int, on_ready: Callable[[str], Awaitable[None]]) -> None:
-    """Serve until a signal, on which the process ends here. `on_ready` is told the address. Raises `MassgenError`
-    invalid_arguments for a port that is taken.
+async def serve_web(
+    built: BuiltServer, redactor: Redactor, port: int, on_ready: Callable[[str], Awaitable[None]]
+) -> None:
+    """Serve until a signal, on which the process ends here. No reply holds a key that `redactor` knows. `on_ready` is
+    told the address. Raises `MassgenError` invalid_arguments for a port that is taken.
     """
     token = secrets.token_urlsafe(32)
     with bound(LOOPBACK, port) as listener:
         shown, hosts = names(LOOPBACK, listener.getsockname()[1], HttpSettings())
+        hosts = hosts[:1]  # `localhost` may lead to somebody else, who listens on this port of ::1
         strangers = Strangers()
-        async with api(built) as app:
+        async with api(built, redactor) as app:
             server = HttpServer(
                 LimitedConfig(web_gate(app, token, hosts, strangers), strangers),
                 on_ready=lambda: on_ready(f"http://{shown}/#token={token}"),

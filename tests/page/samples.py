@@ -47,7 +47,7 @@ async def reported(
     config = config_from_data({"agents": agents, **settings}, "test", environ={})
     environ = {"MASSGEN_MCP_HOME": str(path / "home")}
     ended = await run_team(path, config, question=question, act=act, environ=environ)
-    write_report(ended.directory, ended.snapshot, None)
+    write_report(ended.directory, ended.snapshot, None, {})
     return ended
 
 

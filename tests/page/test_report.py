@@ -117,7 +117,7 @@ async def test_a_large_run_leaves_texts_out_the_least_important_first_and_says_s
 
 async def test_the_sums_by_agent_model_and_phase_are_those_of_the_run(tmp_path: Path) -> None:
     ended = await disagreeing(tmp_path)
-    sums = page_of(ended.directory, ended.snapshot, None).sums
+    sums = page_of(ended.directory, ended.snapshot, None, {}).sums
     for rows in (sums.by_agent, sums.by_model, sums.by_phase):
         assert sum(row.calls for row in rows) == ended.snapshot.spent.calls
         assert max(row.share for row in rows) == 1
@@ -130,7 +130,7 @@ async def test_a_record_that_is_damaged_is_drawn_as_far_as_it_is_whole(tmp_path:
     journal = ended.directory.path / "events.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:20], lines[20].replace(b'"', b"'", 1), *lines[21:]]))
-    page = page_of(ended.directory, ended.snapshot, None)
+    page = page_of(ended.directory, ended.snapshot, None, {})
     assert 0 < len(page.moments) < len(lines)
 
 

@@ -4,6 +4,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
+import httpx2
+
 from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, happened, poll_until
 from tests.needs import needs
@@ -64,12 +66,12 @@ def rows(tab: Tab, *questions: str) -> None:
     )
 
 
-def arrived(tab: Tab) -> None:
-    """Wait until the browser has gone to the page of a run."""
+def arrived(tab: Tab, where: str = "location.pathname.startsWith('/runs/')") -> None:
+    """Wait until the browser has gone to the page of a run, or to another one."""
 
     def there() -> bool:
         with suppress(AssertionError):  # the page that was asked is gone
-            return bool(tab.js("location.pathname.startsWith('/runs/') && document.readyState === 'complete'"))
+            return bool(tab.js(f"{where} && document.readyState === 'complete'"))
         return False
 
     poll_until(there)
@@ -136,7 +138,7 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
     paths = [{"path": str(home.work / "project"), "permission": "write"}]
     with pages(home) as served, browser.tab(served.address) as tab:
         asked = served.tool("start_run", question="How long?", config=asking(home))["run_id"]
-        hostile = served.tool("start_run", question="\n".join(HOSTILE)[:5000], config=stuck)["run_id"]
+        hostile = served.tool("start_run", question="\u2028\u2029".join(("", *HOSTILE))[:5000], config=stuck)["run_id"]
         served.tool("start_run", question="Count", config=changing, context_paths=paths, wait_seconds=50)
         tab.open(f"{served.base}/?state=completed")
         rows(tab, "Count")
@@ -185,3 +187,29 @@ def test_nobody_is_let_in_by_the_address_alone(browser: Browser, home: TempHome)
                 tab.open(address.partition("#")[0])
                 tab.settled("document.body.innerText.includes('massgen-mcp web') || document.querySelector('form')")
                 assert tab.js("fetch('/api/runs').then(answer => answer.status)") == 401
+        assert httpx2.get(served.base.replace("127.0.0.1", "localhost"), trust_env=False).status_code == 421
+
+
+def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_somebody_was_not(
+    browser: Browser, home: TempHome
+) -> None:
+    with pages(home) as served, browser.tab(served.address) as tab:
+        told(tab, "No run is like that.")
+        tab.open(f"{served.base}/?x#token=wrong")
+        told(tab, "No run is like that.")
+        tab.js("localStorage.clear()")
+        tab.open(f"{served.base}/?y")
+        tab.settled("document.body.innerText.includes('Not let in')")
+        tab.js(f"location.hash = 'token={served.token}'")
+        arrived(tab, "document.querySelector('form') !== null")
+        told(tab, "No run is like that.")
+        assert served.token not in str(tab.js("location.href"))
+
+        tab.open(f"{served.base}/new")
+        fill(tab, question="Half a")
+        tab.settled("document.querySelector('#teams option') !== null")
+        tab.js("localStorage.clear()")
+        press(tab, "Show the plan")
+        tab.settled("document.body.innerText.includes('Not let in')")
+        assert tab.js("document.querySelector('form').elements.question.value") == "Half a"
+        assert tab.violations_of_accessibility() == []

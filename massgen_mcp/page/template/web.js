@@ -2,19 +2,32 @@
 // the MCP tools.
 const KEY = 'massgen-token', STATES = ['queued', 'running', 'input_required', 'completed', 'failed', 'cancelled', 'timed_out', 'interrupted'];
 const place = document.getElementById('run');
-const brought = /^#token=([\w-]+)$/.exec(location.hash);
-if (brought) {
-  localStorage.setItem(KEY, brought[1]);
+const bearer = token => ({Authorization: `Bearer ${token}`});
+// The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
+async function bring() {
+  const [, token] = /^#token=([\w-]+)$/.exec(location.hash) || [];
+  if (!token) return false;
   history.replaceState(null, '', location.pathname + location.search);
+  const answer = await fetch('/api/runs?limit=1', {headers: bearer(token)}).catch(() => null);
+  if (answer && answer.ok) localStorage.setItem(KEY, token);
+  return Boolean(answer && answer.ok);
 }
+const brought = bring();
+addEventListener('hashchange', async () => { if (await bring() && !inside) location.reload(); });
+
 class Refused extends Error {}
+let inside = false;
+const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
-  const answer = await fetch(path, {...options, headers: {...options.headers, Authorization: `Bearer ${localStorage.getItem(KEY) || ''}`}});
+  await brought;
+  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}});
   if (answer.status === 401) {
-    place.replaceChildren(h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
+    inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
     throw new Refused('The token is missing or old.');
   }
-  if (!answer.ok) throw new Refused((await answer.json().catch(() => ({}))).error || `The server refused (${answer.status}).`);
+  inside = true;
+  out.remove();
+  if (!answer.ok) throw Object.assign(new Refused((await answer.json().catch(() => ({}))).error || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
@@ -29,9 +42,10 @@ const day = seconds => new Date(seconds * 1000).toLocaleString();
 const doing = (button, where, work) => async event => {
   if (event) event.preventDefault();
   button.disabled = true;
-  try { await work(); } catch (error) { say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true); }
+  try { await work(); } catch (error) { failed(where, error); }
   button.disabled = false;
 };
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true);
 
 function list() {
   document.title = 'Runs · massgen';
@@ -72,11 +86,11 @@ function list() {
         run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
         run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
   }
-  const begin = doing(more, note, () => load({limit: Math.min(100, Math.max(30, runs.length))}, []));
+  const begin = () => load({limit: Math.min(100, Math.max(30, runs.length))}, []).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next}, runs)));
   place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form), h('section', {}, rows, note, more));
   begin();
-  setInterval(() => { if (!document.hidden && runs.length <= 100) begin(); }, 5000);
+  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= 100) begin(); }, 5000);
 }
 
 function start() {
@@ -128,8 +142,9 @@ function one(id) {
       if (more.sure && button.textContent === label) { button.textContent = more.sure; return; }
       const args = more.args ? more.args() : {};
       if (!args) return;
+      const sent = more.from && more.from.value;
       await tool('control_run', {run_id: id, action, ...args});
-      if (more.args) message.value = usd.value = '';
+      if (more.from && more.from.value === sent) more.from.value = '';
       say(note, more.done);
       wake();
     }));
@@ -138,33 +153,38 @@ function one(id) {
   };
   const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', placeholder: '$', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
-  const steer = [act('Tell the team', 'steer', {args: written, done: 'The team is told.'})];
-  const answer = [act('Answer', 'answer', {main: true, args: written, done: 'The run has your answer.'})];
-  const running = [usd, act('Raise the budget', 'raise_budget', {args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
+  const steer = [act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})];
+  const answer = [act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})];
+  const running = [usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
     act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
     act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})];
   const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[3]];
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
   look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
 
-  let shown = null;
+  // Nothing is moved or made anew: somebody may be in the middle of a word.
+  const to = h('span'), box = h('div', {class: 'controls', hidden: true}, field(to, message, 'whole'), steer, answer, running, resume[0], look);
+  controls.append(box, note, apply);
   function control() {
-    if (run.state === shown) return;
-    shown = run.state;
-    const told = run.state === 'input_required' ? [field('Your answer', message, 'whole'), answer, running]
-      : run.state === 'running' || run.state === 'queued' ? [field('To the whole team', message, 'whole'), steer, running]
+    const asks = run.state === 'input_required', told = asks ? [answer, running]
+      : run.state === 'running' || run.state === 'queued' ? [steer, running]
       : run.state === 'interrupted' ? [resume] : run.state === 'completed' ? [look] : [];
-    merge(controls, [h('div', {class: 'controls', own: true, key: 'controls'}), note, apply]);
-    controls.firstChild.replaceChildren(...told.flat());
-    controls.hidden = !told.length;
+    const shown = new Set(told.flat());
+    if (asks || shown.has(steer[0])) shown.add(message.parentNode);
+    to.textContent = asks ? 'Your answer' : 'To the whole team';
+    for (const one of box.children) one.hidden = !shown.has(one);
+    box.hidden = !shown.size;
   }
   function time() {
     const goes = run && run.started_at !== null && ['running', 'input_required'].includes(run.state);
     line.textContent = goes ? clock(Date.now() / 1000 - run.started_at) : '';
   }
   setInterval(time, 1000);
+  let trouble = '';
+  const complain = text => { say(note, text, true); trouble = note.textContent; };
   const hear = (kind, data) => {
-    if (kind === 'fault') return say(note, data.error, true);
+    if (kind === 'page' && trouble && note.textContent === trouble) say(note, '');
+    if (kind === 'fault') return complain(data.error);
     if (kind !== 'page' && (kind !== 'change' || !run)) return;
     run = kind === 'page' ? data : {...run, ...data};
     draw(run, into);
@@ -175,7 +195,7 @@ function one(id) {
   };
   const wake = follow(`/api/runs/${encodeURIComponent(id)}`, hear, (text, bad) => {
     if (!run) merge(into, [h('p', {role: 'status', class: bad ? 'bad' : 'dim'}, visible(text))]);
-    else if (text) say(note, text, bad);
+    else complain(text);
   });
 }
 
@@ -194,14 +214,14 @@ function follow(path, hear, tell) {
         const events = (rest + value).split('\n\n');
         rest = events.pop();
         for (const event of events) {
-          const [, kind, data] = /^event: (\w+)\ndata: (.*)$/.exec(event) || [];
-          wait = 0;
-          if (kind === 'end' || kind === 'fault') over = true;
-          if (kind) hear(kind, JSON.parse(data));
+          const [, kind, data] = /^event: (\w+)\ndata: ([^]*)$/.exec(event) || [];
+          if (kind !== 'fault') wait = 0;
+          if (kind === 'end') over = true;
+          if (kind) try { hear(kind, JSON.parse(data)); } catch (error) { tell(`This cannot be drawn: ${error.message}`, true); }
         }
       }
     } catch (error) {
-      if (error instanceof Refused) { over = true; tell(error.message, true); }
+      if (error instanceof Refused) { over = !error.passing; tell(error.message, true); }
       else if (error.name !== 'AbortError') tell('The server cannot be reached; trying again.', true);
     }
     stop = null;
@@ -229,7 +249,7 @@ async function changes(id, into, note) {
   go.addEventListener('click', doing(go, note, async () => {
     const paths = boxes.filter(box => box.checked).map(box => box.value);
     if (!paths.length) return say(note, 'No file is chosen.', true);
-    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length || plan.more_files ? {paths} : {})});
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length ? {paths} : {})});
     say(note, `${done.status}: ${done.next_step}`, done.status === 'conflicts');
     if (done.status === 'applied') into.replaceChildren();
   }));

@@ -20,12 +20,13 @@ async def run(options: argparse.Namespace) -> int:
     home = find_home(os.environ)
     start_log(home.path)
     service = RunService(local_engine(home), os.environ)
-    built = build_server(home, service, redactor_for(os.environ))
+    redactor = redactor_for(os.environ)
+    built = build_server(home, service, redactor)
 
     async def ready(address: str) -> None:
         print_line(as_json({"url": address}) if options.json else address)
         if options.open and not await open_browser(home, address):
             print_error("no browser could be started")
 
-    await serve_web(built, options.web_port, ready)
+    await serve_web(built, redactor, options.web_port, ready)
     return EXIT_OK
