@@ -279,7 +279,7 @@ async def test_a_patch_that_is_open_is_the_one_of_the_answer_above_it(browser: B
     with browser.blank() as tab:
         tab.js(drawing())
         tab.js(
-            f"run = {page_of(ended.directory, ended.snapshot, None).model_dump_json()};"
+            f"run = {page_of(ended.directory, ended.snapshot, None, {}).model_dump_json()};"
             "into = document.body.appendChild(document.createElement('div'));"
             "patchOf = name => ({text: `diff --git a/${name} b/${name}\\n@@ -0,0 +1 @@\\n+`"
             " + name.repeat(20000), left_out: 0});"
