@@ -75,6 +75,7 @@ class Stranger:
             text=True,
             check=False,
         )
+        # A network that is down is no fault of this project; the last lines of the run tell of it, in CI as well.
         if re.search("dns error|Failed to fetch|Could not connect", done.stderr):
             pytest.skip("no package index can be reached")
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
