@@ -391,7 +391,8 @@ CASES = (
     Case(
         "many files around it",
         LAST,
-        before="mkdir many; cd many; seq {many} | split -l 1 -a 4 - f; git add .; git -c maintenance.auto=false commit -qm many",
+        before="mkdir many; cd many; seq {many} | split -l 1 -a 4 - f; git add .; "
+        "git -c maintenance.auto=false commit -qm many",
         holds={"lines.txt": THEIRS},
     ),
     Case("many files changed", "mkdir many; cd many; seq {some} | split -l 1 -a 4 - f", changes=-1),
