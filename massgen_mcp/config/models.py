@@ -376,6 +376,8 @@ class CodeExecutor(Settings, frozen=True):
 
 
 class CodeExecution(Settings, frozen=True):
+    """How blocks of code in its replies are run."""
+
     executor: CodeExecutor = CodeExecutor()
     """What runs the blocks of code."""
 
@@ -400,6 +402,8 @@ class Ag2AgentConfig(Settings, frozen=True):
 
 
 class Ag2Manager(Settings, frozen=True):
+    """The manager of a group chat."""
+
     llm_config: Ag2ModelConfig
     """The model that it asks."""
 
@@ -708,6 +712,8 @@ class MessageTemplates(Settings, frozen=True):
 
 
 class AgentConfig(Settings, frozen=True):
+    """One agent of the team."""
+
     id: str = Field(pattern=AGENT_ID_PATTERN)
     """The agent's name in the team. In a file it may be left out: `agent1`, `agent2`, ..."""
     backend: BackendConfig
@@ -825,7 +831,9 @@ class OrchestratorConfig(Settings, frozen=True):
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     """How easily agents are content with what is there."""
     answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
-    """How different a new answer must be from the standing ones (see `coordination.novelty`)."""
+    """How different a new answer must be: `balanced` refuses one that shares more than 70 % of its word pairs with another
+    answer, `strict` more than 50 %, `lenient` none.
+    """
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"

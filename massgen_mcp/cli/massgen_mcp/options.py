@@ -200,7 +200,7 @@ def make_parser() -> Parser:
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
+    for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take this server out of an MCP client")):
         made = verb(name, told)
         made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
         made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
@@ -209,7 +209,7 @@ def make_parser() -> Parser:
             meant = "pass this variable on, too; known ones that are set here are anyway"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
-    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
+    verb("doctor", "check keys, model servers, run store, runners and clients, and say what to fix")
     prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
@@ -221,7 +221,7 @@ def make_parser() -> Parser:
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:
-    http = parser.add_argument_group("with --transport http", "docs/http.md shows them in use")
+    http = parser.add_argument_group("with --transport http", "one server for many clients")
     http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
     http.add_argument("--port", type=int, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
