@@ -233,7 +233,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
             "So many calls failed that no others are sent for a while.",
-            "Mend the cause that it names; it is tried again by itself.",
+            "Fix the cause that it names; it is tried again by itself.",
         ),
         Entry(
             "no accepted action in … attempts in a row",
