@@ -8,7 +8,8 @@ from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, Past
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.models import EarlierTurn, OrchestratorConfig, ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import Event, LogRecord, public_agent_name
+from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

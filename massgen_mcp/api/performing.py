@@ -10,7 +10,8 @@ from massgen_mcp.api.sessions import SESSIONS
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.home import write_durably
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.config.models import Config
-from massgen_mcp.events import Usage
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4

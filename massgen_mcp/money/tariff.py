@@ -20,7 +20,7 @@ from massgen_mcp.config.models import (
 )
 from massgen_mcp.config.prices import Guess, PriceAs, guess_of, price_as_of
 from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
-from massgen_mcp.events import Cost, PriceSource, Usage
+from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
 from massgen_mcp.config.models import BudgetConfig, EarlierTurn, MessageTemplates, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts

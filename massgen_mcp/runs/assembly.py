@@ -18,7 +18,7 @@ from massgen_mcp.config.models import (
 )
 from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool

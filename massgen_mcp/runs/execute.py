@@ -26,17 +26,10 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.models import BackendConfig, CommandsConfig, Config, server_variables
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
-from massgen_mcp.events import (
-    TERMINAL,
-    AgentInfo,
-    BaseTaken,
-    FilesChecked,
-    LogRecord,
-    RunFailed,
-    RunStarted,
-    ServerLost,
-    public_agent_name,
-)
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import AgentInfo, public_agent_name
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import TERMINAL, BaseTaken, RunFailed, RunStarted, ServerLost
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor

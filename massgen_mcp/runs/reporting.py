@@ -10,7 +10,8 @@ from dataclasses import replace
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models import BackendConfig, ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes, LogRecord
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES

@@ -7,7 +7,7 @@ from typing import Literal
 
 from massgen_mcp.config.models import Config, EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Outcome
+from massgen_mcp.events.parts import Outcome
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.marks import Mark

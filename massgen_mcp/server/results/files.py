@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import ChangedFile, Changes
+from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.reply import Part
 

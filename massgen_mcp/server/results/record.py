@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from massgen_mcp.events import FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.run_view import RunView
