@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.run_request import RunRequest

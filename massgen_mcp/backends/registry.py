@@ -18,17 +18,16 @@ from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, l
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.keys import is_set
-from massgen_mcp.config.models import (
-    Ag2AgentConfig,
-    Ag2BackendConfig,
+from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
     HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
-    ScriptedBackendConfig,
 )
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.providers import asked_tools, key_variables, named_provider, provider_for
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor

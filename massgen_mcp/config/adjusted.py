@@ -11,7 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from massgen_mcp.config.diagnostics import problems_of, show_place
-from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, ContextPath, HttpBackendConfig
+from massgen_mcp.config.models.commands import CONTAINERS, CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import HttpBackendConfig
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 
 

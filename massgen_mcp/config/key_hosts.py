@@ -10,13 +10,11 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config.acceptances import PAIRS_FILE, Pair, accepted_pairs
 from massgen_mcp.config.keys import check_address, is_set, read_key
-from massgen_mcp.config.models import (
-    Ag2BackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
-    HttpBackend,
-    ScriptedBackendConfig,
-)
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import HttpBackend
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.providers import (
     PROVIDERS,
     Provider,

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
-from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, HttpBackend
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.http_backends import AzureBackendConfig, HttpBackend
 from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError

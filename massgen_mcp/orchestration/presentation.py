@@ -6,7 +6,7 @@ from contextlib import suppress
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from massgen_mcp.config.models import ChecksPolicy
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.events import parts
 from massgen_mcp.page.data import Changes, Check, Checked, CheckResult, Checks, File, Text
 from massgen_mcp.page.history import PastChecked, key_of

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, StdioServer
+from massgen_mcp.config.models.commands import CONTAINERS, CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.sandbox import Choice, Wishes, choose

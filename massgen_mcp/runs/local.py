@@ -13,10 +13,11 @@ from pathlib import Path
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH, RunChanges
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, Part
 from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow

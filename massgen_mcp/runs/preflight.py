@@ -17,11 +17,11 @@ import anyio
 from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
 from massgen_mcp.config.model_lists import ListedModel, compatible_models, gemini_models
-from massgen_mcp.config.models import (
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import (
     AUTO_MODEL,
     AzureBackendConfig,
-    ClaudeCodeBackendConfig,
-    Config,
     HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.models import BackendConfig, ChecksPolicy
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord

@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.nearest import nearest

@@ -32,7 +32,8 @@ from massgen_mcp.config import agent_clis
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
-from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
 from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.events.record import LogRecord

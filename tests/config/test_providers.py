@@ -6,9 +6,9 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from massgen_mcp.config.key_hosts import find_key, host_of, missing_variables
-from massgen_mcp.config.models import (
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
-    BackendConfig,
     LocalBackendConfig,
     OllamaBackendConfig,
     ProviderBackendConfig,

@@ -8,7 +8,7 @@ import pytest
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.agent_work import ModelCallStarted, ToolFinished
 from tests.mcp_servers.double import BEGGING, BOMBS
 from tests.teams import Ended, run_team

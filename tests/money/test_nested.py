@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from massgen_mcp.config.models import NestedConfig
+from massgen_mcp.config.models.limits import NestedConfig
 from massgen_mcp.events.parts import Event, NestedSpending
 from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.budget import Budget

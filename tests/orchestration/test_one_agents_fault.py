@@ -16,7 +16,7 @@ from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import RunNotCompleted
 from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallStarted, ToolFinished
 from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, PresentationFailed, VoteCast, WinnerChosen

@@ -11,7 +11,7 @@ import pytest
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart
 from massgen_mcp.backends.limiter import Destination, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.limits import CallLimits
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallAdmitted, ModelReplied
 from massgen_mcp.events.coordination import FirstAnswersClosed

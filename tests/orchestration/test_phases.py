@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from massgen_mcp.backends.base import StopPart, TextPart
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallStarted, RuleViolated, ToolFinished
 from massgen_mcp.events.coordination import (

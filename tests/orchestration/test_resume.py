@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest
-from massgen_mcp.config.models import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import (
     BallotChanged,

@@ -18,7 +18,7 @@ import anyio
 
 from benchmarks.local_model import NAME, LocalModel
 from massgen_mcp.config.loader import load_config
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
 from massgen_mcp.events.record import LogRecord

@@ -25,7 +25,7 @@ from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_h
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import write_durably

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
 from massgen_mcp.runs.engine.rows import Nesting, Request, RunRow, WorkRow
 

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from massgen_mcp.config.loader import missing_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
 from massgen_mcp.request.team import Team
