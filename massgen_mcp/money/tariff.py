@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from massgen_mcp.config.backend_providers import provider_for
 from massgen_mcp.config.key_hosts import CLAUDE_URL
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.backends import BackendConfig
@@ -17,7 +18,7 @@ from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.pricing import Price
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.prices import Guess, PriceAs, guess_of, price_as_of
-from massgen_mcp.config.providers import MESSAGES_OUTPUT, provider_for
+from massgen_mcp.config.providers import MESSAGES_OUTPUT
 from massgen_mcp.events.parts import Cost, PriceSource, Usage
 from massgen_mcp.threads import imported
 

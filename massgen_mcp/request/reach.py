@@ -11,6 +11,7 @@ from typing import assert_never
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
+from massgen_mcp.config.backend_providers import key_variables
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
@@ -20,7 +21,6 @@ from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.mcp_servers import HttpServer, StdioServer
 from massgen_mcp.config.models.pricing import ListedBackendConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
-from massgen_mcp.config.providers import key_variables
 from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "

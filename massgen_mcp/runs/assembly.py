@@ -13,7 +13,6 @@ from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
-from massgen_mcp.config.providers import asked_tools
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
@@ -156,7 +155,7 @@ def assemble(
                 server_access,
             ),
             limiter=limiter,
-            own_tools=asked_tools(agent.backend),
+            own_tools=agent.backend.asked_tools,
             tariff=tariff,
             perspective=perspective,
             withheld=_withheld(request, nested_runs),

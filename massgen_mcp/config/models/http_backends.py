@@ -1,13 +1,14 @@
 """Models behind an HTTP API: of providers, of servers of one's own, of Azure."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ModelName
 from massgen_mcp.config.models.pricing import ListedBackendConfig
 from massgen_mcp.config.models.provider_types import ProviderType
-from massgen_mcp.config.native_tools import BY_HOST, listed, refusal
+from massgen_mcp.config.native_tools import BY_HOST, NativeTool, listed, refusal
+from massgen_mcp.config.providers import tools_at
 
 AUTO_MODEL = "auto"
 """As `model` of a local server: whatever it serves."""
@@ -43,6 +44,10 @@ class HttpBackendConfig(ListedBackendConfig, frozen=True):
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Further fields of the provider's request body, passed on untouched."""
 
+    @property
+    def asked_tools(self) -> tuple[NativeTool, ...]:
+        return tuple(tool for tool in get_args(NativeTool) if getattr(self, f"enable_{tool}"))
+
     @field_validator("enable_web_search", "enable_x_search", "enable_code_execution", "enable_code_interpreter")
     @classmethod
     def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
@@ -62,10 +67,8 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
 
     @model_validator(mode="after")
     def _offered_there(self) -> Self:
-        from massgen_mcp.config.providers import asked_tools, tools_of  # it needs these types
-
-        offered = tools_of(self)
-        if missing := [f"enable_{tool}" for tool in asked_tools(self) if tool not in offered]:
+        offered = tools_at(self.type, self.base_url)
+        if missing := [f"enable_{tool}" for tool in self.asked_tools if tool not in offered]:
             where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
             way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
             raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.provider_types import LISTED_TYPES
+from massgen_mcp.config.native_tools import NativeTool
 from massgen_mcp.nearest import nearest
 
 
@@ -44,6 +45,11 @@ class PricedBackendConfig(Settings, frozen=True):
     def runs_code(self) -> bool:
         """Whether the backend itself wants commands run, in the sandbox."""
         return False
+
+    @property
+    def asked_tools(self) -> tuple[NativeTool, ...]:
+        """The tools of its own that the provider is asked for."""
+        return ()
 
 
 class ListedBackendConfig(PricedBackendConfig, frozen=True):
