@@ -7,8 +7,6 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from massgen_mcp.config.models.common import AbsolutePaths, Endpoint, Settings
 
-CONTAINERS = ("docker", "podman")
-
 
 def _regular_expression(pattern: str) -> str:
     try:
@@ -61,16 +59,19 @@ class CommandsConfig(Settings, frozen=True):
     max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
     """In the agent's workspace and its directory for temporary files together."""
 
+    @property
+    def in_container(self) -> bool:
+        return self.sandbox in ("docker", "podman")
+
     @model_validator(mode="after")
     def _what_the_sandbox_has(self) -> Self:
-        in_container = self.sandbox in CONTAINERS
-        if self.image is not None and not in_container:
+        if self.image is not None and not self.in_container:
             raise ValueError("image is of a container; set sandbox to docker or podman")
-        if self.open_network and not in_container:
+        if self.open_network and not self.in_container:
             raise ValueError(
                 "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
             )
-        if self.network and self.sandbox in ("bubblewrap", *CONTAINERS):
+        if self.network and (self.in_container or self.sandbox == "bubblewrap"):
             raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
         if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
             raise ValueError(f"{self.sandbox} has this machine's programs; use sandbox: bubblewrap, docker or podman")

@@ -11,8 +11,10 @@ from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
 from massgen_mcp.runs.engine.rows import Nesting, Request, RunRow, WorkRow
 
-Part = Literal["workspaces", "results"]
-"""Of a run's files. `workspaces`: the agents' own, and the snapshots of their answers; `results`: everything."""
+Expirable = Literal["workspaces", "results"]
+"""What of a run's files expires. `workspaces`: the agents' own, and the snapshots of their answers; `results`:
+everything.
+"""
 
 
 class RunFiles(Protocol):
@@ -126,7 +128,7 @@ class FileStore(Protocol):
         """Give up the room that is kept for pruning a full disk, until the next pruning; False if there is none."""
         ...
 
-    def size(self, row: RunRow, part: Part) -> int:
+    def size(self, row: RunRow, part: Expirable) -> int:
         """In bytes."""
         ...
 
@@ -134,7 +136,7 @@ class FileStore(Protocol):
         """Whether the run has a patch that may be applied, and was not yet."""
         ...
 
-    def remove(self, row: RunRow, part: Part) -> None:
+    def remove(self, row: RunRow, part: Expirable) -> None:
         """Safe to repeat. Raises `OSError`."""
         ...
 
