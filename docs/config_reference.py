@@ -27,6 +27,7 @@ from massgen_mcp.config.models.ag2 import (
     CodeExecutor,
 )
 from massgen_mcp.config.models.agents import AgentConfig, MessageTemplates
+from massgen_mcp.config.models.backend_base import ListedBackendConfig, Price, PricedBackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
@@ -41,7 +42,6 @@ from massgen_mcp.config.models.http_backends import (
 from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
 from massgen_mcp.config.models.mcp_servers import HttpServer, McpServerSettings, StdioServer
 from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationConfig, OrchestratorConfig
-from massgen_mcp.config.models.pricing import ListedBackendConfig, Price, PricedBackendConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
 

@@ -14,9 +14,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.backend_base import PricedBackendConfig
 from massgen_mcp.config.models.common import Settings
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.pricing import PricedBackendConfig
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers import PROVIDERS
 

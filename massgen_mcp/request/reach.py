@@ -14,12 +14,12 @@ from massgen_mcp.config.agent_clis import API_KEY, TOKEN
 from massgen_mcp.config.backend_providers import key_variables
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
+from massgen_mcp.config.models.backend_base import ListedBackendConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import HttpBackendConfig
 from massgen_mcp.config.models.mcp_servers import HttpServer, StdioServer
-from massgen_mcp.config.models.pricing import ListedBackendConfig
 from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.variables import variables_in
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import anyio
 
+from massgen_mcp.config.models.backend_base import Price
 from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
-from massgen_mcp.config.models.pricing import Price
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.events.agent_work import ModelReplied
 from massgen_mcp.events.coordination import AgentDropped

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from massgen_mcp.config.models.backend_base import PricedBackendConfig
 from massgen_mcp.config.models.common import VARIABLE_PATTERN, ModelName
-from massgen_mcp.config.models.pricing import PricedBackendConfig
 
 
 class ClaudeCodeBackendConfig(PricedBackendConfig, frozen=True):

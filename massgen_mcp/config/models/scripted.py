@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from massgen_mcp.config.models.backend_base import Price, PricedBackendConfig
 from massgen_mcp.config.models.common import ModelName, Settings
-from massgen_mcp.config.models.pricing import Price, PricedBackendConfig
 
 
 class ScriptStep(Settings, frozen=True):

@@ -1,4 +1,4 @@
-"""What a model costs, and the bases of backends that say so: of all, and of those whose prices are listed."""
+"""What all backends have in common, and what a model costs."""
 
 from typing import Annotated
 
