@@ -101,7 +101,7 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
 
 async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
     """What the attempts say of themselves."""
-    python = "python3" if level in levels.ASKED_FOR else levels.interpreter()
+    python = "python3" if level in levels.CONTAINERS else levels.interpreter()
     output = bytearray()
     async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], targets.policy, level, stdin=True) as process:
         if process.stdin is not None:

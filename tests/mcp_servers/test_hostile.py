@@ -8,8 +8,9 @@ import pytest
 
 from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import ModelCallStarted, ServerLost, ToolFinished
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.agent_work import ModelCallStarted, ToolFinished
+from massgen_mcp.events.run import ServerLost
 from tests.mcp_servers.double import BEGGING, BOMBS
 from tests.teams import Ended, run_team
 

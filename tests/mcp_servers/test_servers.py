@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.config.models import StdioServer
+from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.trust import read_file, remember
 from massgen_mcp.sandbox import Choice
