@@ -312,7 +312,7 @@ agents:
       presentation: Forty-two, as all found.
       price: { input_usd_per_million: 1, output_usd_per_million: 2 }
       script:
-        - { call: list_directory, arguments: { path: . } }
+        - { call: list_files, arguments: { path: . } }
         - { say: Let me think. }
         - { answer: "42", delay_seconds: 0.1 }
         - { vote: forty, reason: It shows its work., same_as: [own] }

@@ -108,7 +108,7 @@ SHOWN_ONLY: Mapping[str, str] = {
 """Languages of blocks that no test runs, and why. Blocks of YAML, JSON and Python are always tried."""
 
 NO_TEAM: Mapping[str, str] = {
-    "docs/trust.md": "the file of what an operator accepts",
+    "docs/keys.md": "the file of what an operator accepts",
 }
 """Pages with YAML that is no config. Fragments of a config are loaded with a team of one around them."""
 

@@ -207,7 +207,9 @@ class RunCompleted(Event):
     unkept: str = ""
     """Why the answer's files could not be kept. Empty: they are in `final/<winner>`."""
     failing_checks: tuple[str, ...] = ()
-    """The checks that the final files do not pass, as far as that counts (see `coordination.evidence`)."""
+    """The checks that the final files do not pass. One that failed on the unchanged files, too, is among them only with
+    `checks_policy: goal`.
+    """
     changes: Changes | None = None
     """What it changes of the caller's files: the patch of the run. None: the run has no base."""
 

@@ -63,7 +63,7 @@ async def sandbox_checks() -> list[Check]:
 def _check(report: LevelReport) -> Check:
     if not report.holds:
         told = f"{report.level} does not hold, so it is not used: {report.why}"
-        return Check("commands of agents", "warn", told, f"see docs/commands.md; {HOW_TO_GET_ONE}")
+        return Check("commands of agents", "warn", told, HOW_TO_GET_ONE)
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""

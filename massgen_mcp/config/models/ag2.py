@@ -57,6 +57,8 @@ class CodeExecutor(Settings, frozen=True):
 
 
 class CodeExecution(Settings, frozen=True):
+    """How blocks of code in its replies are run."""
+
     executor: CodeExecutor = CodeExecutor()
     """What runs the blocks of code."""
 
@@ -81,6 +83,8 @@ class Ag2AgentConfig(Settings, frozen=True):
 
 
 class Ag2Manager(Settings, frozen=True):
+    """The manager of a group chat."""
+
     llm_config: Ag2ModelConfig
     """The model that it asks."""
 

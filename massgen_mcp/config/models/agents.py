@@ -22,6 +22,8 @@ class MessageTemplates(Settings, frozen=True):
 
 
 class AgentConfig(Settings, frozen=True):
+    """One agent of the team."""
+
     id: str = Field(pattern=AGENT_ID_PATTERN)
     """The agent's name in the team. In a file it may be left out: `agent1`, `agent2`, ..."""
     backend: BackendConfig

@@ -89,7 +89,9 @@ class OrchestratorConfig(Settings, frozen=True):
     voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
     """How easily agents are content with what is there."""
     answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
-    """How different a new answer must be from the standing ones (see `coordination.novelty`)."""
+    """How different a new answer must be: `balanced` refuses one that shares more than 70 % of its word pairs with
+    another answer, `strict` more than 50 %, `lenient` none.
+    """
     early_decision: Literal["off", "proven", "majority"] = "proven"
     """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
     final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
