@@ -17,7 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
