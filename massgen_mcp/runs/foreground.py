@@ -33,10 +33,12 @@ from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, RunStore
 from massgen_mcp.runs.engine.rows import Nesting, NewRun, Request, RunRow, SessionMoved, new_run_id
-from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.failing import break_off
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.project import LOGS, SESSIONS, own_place
+from massgen_mcp.runs.run_handle import RunHandle
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.session_records import SessionRecords

@@ -20,7 +20,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, new_run_id
-from massgen_mcp.runs.execute import break_off
+from massgen_mcp.runs.failing import break_off
 from massgen_mcp.runs.service import RunService
 
 OWN_TEAM = "a team like its own"
