@@ -27,7 +27,8 @@ from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
-from massgen_mcp.runs.applying import Application, RunPatch, apply_patch
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.applying import apply_patch
 from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.credentials import identity
 from massgen_mcp.runs.directory import RunDirectory, timestamp
@@ -39,6 +40,7 @@ from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.project import LOGS, SESSIONS, own_place
 from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.run_patch import RunPatch
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.runs.session_records import SessionRecords

@@ -24,7 +24,8 @@ from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.applying import Application, apply_run
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.applying import apply_run
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
