@@ -22,13 +22,7 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.models import BackendConfig, CommandsConfig, Config, server_variables
 from massgen_mcp.errors import storage_fault
-from massgen_mcp.events import (
-    TERMINAL,
-    BaseTaken,
-    FilesChecked,
-    LogRecord,
-    public_agent_name,
-)
+from massgen_mcp.events import TERMINAL, BaseTaken, FilesChecked, LogRecord, public_agent_name
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
