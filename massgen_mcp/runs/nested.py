@@ -1,6 +1,6 @@
 """Runs that are started inside a run, as the store keeps them and a runner executes them: see `NestedHost`.
 
-A runner needs no place for them (`runs/store.py`). Must not know tools or prompts.
+A runner needs no place for them (`runs/sqlite/claiming.py`). Must not know tools or prompts.
 """
 
 from collections.abc import Mapping
