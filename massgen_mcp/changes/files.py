@@ -218,7 +218,7 @@ class _Reader:
             return False
         if self._concealed is None:
             with Root.open(self._directory, "", above=self._above) as root:
-                self._concealed = frozenset(root.concealed()[0])
+                self._concealed = frozenset(root.hidden.paths()[0])
         return os.fsdecode(path) in self._concealed
 
     def _counted(self, found: Found, size: int) -> Found:

@@ -56,5 +56,5 @@ def _concealed(mount: Mount) -> list[Path] | None:
     """The host paths below a mount that a command must not see; None if they cannot all be found."""
     if mount.file is not None:
         return []
-    found, whole = mount.root.concealed()
+    found, whole = mount.root.hidden.paths()
     return [mount.host / path for path in found] if whole else None
