@@ -1,9 +1,9 @@
 """Tries, from inside a sandbox, everything that must be impossible there, and what must be possible.
 
-Run as `python -I -S probes.py` with a plan as JSON on standard input; prints one JSON object: what each attempt came
-to. `open` is a success of the attempt, `seen` a look at something's name or size, `closed` a refusal. The host looks
-for itself afterwards, too: what is printed here is one half of the evidence. A plan may name the `only` attempts to
-make. Of the standard library only.
+Run as `python -I -S -c` with the text of this file, and a plan as JSON on standard input; prints one JSON object: what
+each attempt came to. `open` is a success of the attempt, `seen` a look at something's name or size, `closed` a refusal.
+The host looks for itself afterwards, too: what is printed here is one half of the evidence. A plan may name the `only`
+attempts to make. One file on purpose, of the standard library only: inside a sandbox no file of ours need be there.
 """
 
 import ctypes
