@@ -23,7 +23,6 @@ AF_VSOCK = 40
 CLONE_NEWUSER = 0x10000000
 IO_URING_SETUP = 425
 PTRACE_SEIZE = 0x4206
-OPEN_BY_HANDLE = {"x86_64": 304, "aarch64": 265}
 _OWN_PROC = ("self", "thread-self", "net", "mounts", "pressure")
 """What is of the process itself or its network; and `pressure`, which everybody may watch by writing to it."""
 plan: dict[str, Any] = {}
@@ -615,10 +614,10 @@ ATTEMPTS: tuple[Callable[[], Any], ...] = (
 )
 
 
-def _writes(path: str, text: str = MARK) -> bool:
+def _writes(path: str) -> bool:
     try:
         with open(path, "w") as file:
-            file.write(text)
+            file.write(MARK)
     except OSError:
         return False
     return True
