@@ -12,14 +12,14 @@ from massgen_mcp.backends.base import Replayable
 from massgen_mcp.coordination.evidence import failing
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import (
-    AnswerEvaluated,
+from massgen_mcp.events.coordination import AnswerEvaluated
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import (
     AttemptStarted,
     BudgetRaised,
     CallerSaid,
     FinishRequested,
     InputGiven,
-    LogRecord,
     RunCompleted,
     RunFailed,
     RunResumed,

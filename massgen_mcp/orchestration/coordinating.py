@@ -8,7 +8,7 @@ import anyio
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import FirstAnswersClosed, WinnerChosen
+from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.team import Limits, Member

@@ -1,7 +1,8 @@
 """The final answer of an attempt, what the winner writes or its answer as it stood, and what its files change."""
 
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import AnswerPresented, Changes, PresentationFailed, WinnerChosen
+from massgen_mcp.events.coordination import AnswerPresented, PresentationFailed, WinnerChosen
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.presentation import present
 from massgen_mcp.orchestration.team import Member

@@ -1,7 +1,7 @@
 """How a run ends that is not completed: cancelled, out of time, or without an agent. Pure."""
 
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.events import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.orchestration.team import Limits
 from massgen_mcp.run_state.state import RunState
 

@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import FailureReason, JournalNewer
-from massgen_mcp.events import RunFailed
+from massgen_mcp.events.run import RunFailed
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 

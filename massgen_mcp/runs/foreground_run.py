@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import MassgenError, storage_fault
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import find_home
 from massgen_mcp.orchestration.nested_runs import NestedHost
 from massgen_mcp.run_state.state import RunState

@@ -5,8 +5,10 @@ import time
 from collections.abc import Collection, Mapping
 
 from massgen_mcp import __version__
-from massgen_mcp.config.models import CommandsConfig, Config
-from massgen_mcp.events import AgentInfo, RunStarted, public_agent_name
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import AgentInfo, public_agent_name
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.sandbox import Choice

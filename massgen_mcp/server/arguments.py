@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models import ContextPath
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Named
 from massgen_mcp.request.trust import Consent

@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Sequence
 
-from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, unknown_run
 
