@@ -15,7 +15,8 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import ForegroundRun, run_here
+from massgen_mcp.runs.foreground import run_here
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 

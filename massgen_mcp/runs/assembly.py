@@ -29,7 +29,8 @@ from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.working_copies import WorkingCopies
 from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName, Shown
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
+from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.commands import CommandHost, Commands
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.group_chat import NextSpeakerTool
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools

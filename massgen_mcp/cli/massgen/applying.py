@@ -15,8 +15,8 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.applying import Application
-from massgen_mcp.runs.foreground import ForegroundRun
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
