@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.changes.base import Base, path_text
-from massgen_mcp.changes.copies import copy_ignored, place_in
+from massgen_mcp.changes.copies import copy_ignored, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
@@ -146,6 +146,7 @@ class FileJudge:
             workspace=files,
             scratch=scratch,
             shown=tuple(shown),
+            known_as=known_as(self._base),
             hidden=rules.hidden,
             network=rules.network,
             toolchains=rules.toolchains,

@@ -110,6 +110,8 @@ class CommandRules:
     """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[Shown, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
+    known_as: tuple[tuple[str, str], ...] = ()
+    """As in `Policy`."""
     image: str | None = None
     unpacked: Image | None = None
     open_network: bool = False
@@ -267,6 +269,7 @@ class Commands:
             scratch=self._scratch,
             shown=tuple(shown),
             linked=tuple(one for one in linked if self._inside(one.place).is_symlink()),
+            known_as=self._rules.known_as,
             hidden=tuple(hidden),
             network=self._rules.network,
             toolchains=self._rules.readable,
