@@ -109,7 +109,9 @@ async def test_what_git_ignores_is_there_for_checks_without_secrets_and_cannot_b
     (project / "tools").mkdir()
     (project / "tools" / "run").write_text("true\n")
     (project / "tools" / ".env").write_text("KEY=secret\n")
-    checks = ["sh tools/run", "! grep -r secret .", "! touch tools/new", "! grep -q secret tools/.env"]
+    (project / ".massgen" / "massgen_logs" / "earlier").mkdir(parents=True)
+    nothing = "! grep -r secret . && ! test -e .massgen"
+    checks = ["sh tools/run", nothing, "! touch tools/new", "! grep -q secret tools/.env"]
     commands = {"sandbox": level}
     ended = await play(tmp_path, project, environ, [TELLS, {"answer": "42"}], checks=checks, commands=commands)
     assert results(evidence(ended, "final").outcomes) == ["passed"] * 4
