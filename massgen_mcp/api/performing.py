@@ -40,7 +40,8 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
 async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
     try:
-        application = await run.apply(ended)
+        failing = ended.failing_required_checks
+        application = await run.apply(ended, dry_run=bool(failing))
     except MassgenError as error:
         return {"applied": {"status": "failed", "reason": str(error)}}
     if application is None:
@@ -50,8 +51,9 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     told: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
         told["left_out"] = [path_text(path) for path in application.left_out]
-    if application.note is not None:
-        told["note"] = application.note
+    held_back = f"The final files fail {', '.join(failing)}, so nothing was applied." if failing else None
+    if note := " ".join(filter(None, (application.note, held_back))):
+        told["note"] = note
     return {"applied": told}
 
 
