@@ -193,9 +193,14 @@ async def test_a_branch_stands_on_what_is_committed_or_is_refused(home: TempHome
 
 async def test_what_git_would_convert_is_on_no_branch(home: TempHome, repository: Repository) -> None:
     repository.commit(**{".gitattributes": "*.psd filter=lfs\n", "code": CODE})
+    (repository.path / "code").write_bytes(CODE.replace("\n", "\r\n").encode())  # as with core.autocrlf
+    steps = write("project/x.psd", "x\n"), write("project/code", WANTED.replace("\n", "\r\n"))
     async with home.client() as client:
-        run_id = await changed_by_a_run(client, home, repository, write("project/x.psd", "x\n"))
+        run_id = await changed_by_a_run(client, home, repository, *steps)
     code, refused = verb(home, run_id, "--branch", "team")
+    assert code == 1
+    assert "git converts its line ends when it is committed" in refused["conflicts"][0]["reason"]
+    code, refused = verb(home, run_id, "--branch", "team", "--paths", "project/x.psd")
     assert code == 1
     assert "filter=lfs" in refused["conflicts"][0]["reason"]
     assert verb(home, run_id)[1]["status"] == "applied", "the working tree takes it as it is"
