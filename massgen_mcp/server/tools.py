@@ -281,7 +281,10 @@ def _proposal(config: Config) -> str:
 
 def _granted(paths: Sequence[ContextPath]) -> Consent:
     """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
+    return Consent(
+        granted=tuple(Path(one.path).resolve() for one in paths),
+        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
+    )
 
 
 def _context_path(entry: str | _PathGiven) -> ContextPath:
