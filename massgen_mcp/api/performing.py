@@ -52,9 +52,11 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     told: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
         told["left_out"] = [path_text(path) for path in application.left_out]
-    held_back = f"The final files fail {', '.join(failing)}, so nothing was applied." if failing else None
-    if note := " ".join(filter(None, (application.note, held_back))):
-        told["note"] = note
+    notes = [application.note] if application.note else []
+    if application.state == "clean":
+        notes.append(f"The final files fail {', '.join(failing)}, so nothing was applied.")
+    if notes:
+        told["note"] = " ".join(notes)
     return {"applied": told}
 
 

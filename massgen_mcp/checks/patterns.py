@@ -10,19 +10,9 @@ from functools import cache
 
 TESTS = (
     *("test/", "tests/", "Tests/", "*.Tests/", "spec/", "specs/", "__tests__/", "testdata/", "e2e/", "cypress/"),
-    *(
-        "test_*.*",
-        "*_test.*",
-        "*-test.*",
-        "*.test.*",
-        "*_unittest.*",
-        "*_spec.rb",
-        "*_spec.lua",
-        "*.spec.*",
-        "*.cy.*",
-        "test-*.js",
-    ),
-    *("test.py", "tests.py", "test.js", "test.mjs", "test.cjs", "test.ts", "*.bats", "*.feature", "*.t"),
+    *("test_*.*", "*_test.*", "*-test.*", "*.test.*", "*.spec.*", "*.cy.*", "test-*.js", "*_spec.rb", "*_spec.lua"),
+    *("*_unittest.*", "test.py", "tests.py", "test.js", "test.mjs", "test.cjs", "test.ts"),
+    *("*.bats", "*.feature", "*.t"),
     *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*IT.java", "*Test.kt", "*Spec.kt", "*Spec.groovy"),
     *("*Spec.scala", "*Suite.scala", "*Spec.hs", "*Test.cs", "*Tests.cs", "*Test.php", "*Test.swift", "*Tests.swift"),
 )
@@ -43,16 +33,9 @@ RUNNERS = (
     *(".isort.cfg", ".importlinter", "hatch.toml", "mise.toml", ".mise.toml", ".yarn/", "lerna.json", ".eslintignore"),
     *(".prettierrc*", "prettier.config.*", ".prettierignore", ".stylelintrc*", "stylelint.config.*", ".oxlintrc.json"),
     *("tslint.json", ".jshintrc", ".yamllint*", ".shellcheckrc", ".clang-tidy", ".clang-format", "rustfmt.toml"),
-    *(
-        ".rustfmt.toml",
-        ".config/nextest.toml",
-        "deny.toml",
-        "phpcs.xml*",
-        "behat.yml*",
-        "codeception.yml",
-        ".credo.exs",
-    ),
-    *(".formatter.exs", ".scalafmt.conf", ".swiftlint.yml", "detekt.yml", "checkstyle.xml", "analysis_options.yaml"),
+    *(".rustfmt.toml", ".config/nextest.toml", "deny.toml", "phpcs.xml*", "behat.yml*", "codeception.yml"),
+    *(".credo.exs", ".formatter.exs", ".scalafmt.conf", ".swiftlint.yml", "detekt.yml", "checkstyle.xml"),
+    *("analysis_options.yaml",),
 )
 """Settings and plugins of what runs checks. Put back where the base has them; new ones are left out."""
 
@@ -94,25 +77,11 @@ RUNNING = (
         "pylint",
     ),
     *("flake8", "black", "bandit", "isort", "pyflakes", "pycodestyle", "execnet", "iniconfig", "packaging", "pygments"),
-    *("exceptiongroup", "tomli", "colorama", "py", "attr", "attrs"),
+    *("exceptiongroup", "tomli", "colorama"),
 )
 """Python packages that run checks, and what these import: new modules of their names would be run instead of them."""
 CODE = (
-    "",
-    ".py",
-    ".pyc",
-    ".pyd",
-    ".so",
-    ".js",
-    ".mjs",
-    ".cjs",
-    ".jsx",
-    ".ts",
-    ".mts",
-    ".cts",
-    ".tsx",
-    ".json",
-    ".node",
+    *("", ".py", ".pyc", ".pyd", ".so", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".json", ".node"),
 )
 """Endings of files that are imported without their ending."""
 

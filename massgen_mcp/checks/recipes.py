@@ -210,9 +210,8 @@ def _of_makefile(text: str) -> dict[str, Recipe]:
         if line.startswith("\t"):
             commands = [line.strip()]
         elif not _SET.match(line) and (rule := _RULE.match(line)):
-            targets = [one for one in _replaced(rule[1], known).split() if not one.startswith(".") or one == PHONY][
-                :_MAX_TARGETS
-            ]
+            named = _replaced(rule[1], known).split()
+            targets = [one for one in named if one == PHONY or not one.startswith(".")][:_MAX_TARGETS]
             needs = _replaced(rule[2], known).replace("|", " ").split()
             commands = [rule[3].strip()] if rule[3] else []
         commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]
