@@ -16,11 +16,12 @@ from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId, Written
 from massgen_mcp.changes.user_repository import UserRepository
 
-OWN_FILES = b"".join(b"**/.massgen/%b\n" % name for name in (b"massgen_logs", b"sessions", b"chat_history"))
+_OWN = ".massgen"
+OWN_FILES = b"".join(b"**/%b/%b\n" % (_OWN.encode(), name) for name in (b"massgen_logs", b"sessions", b"chat_history"))
 """What this program keeps in a project is none of the project's files."""
 OUTPUTS = (
     *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache"),
-    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", ".massgen"),
+    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", _OWN),
 )
 """Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
 tools fail.
@@ -157,7 +158,7 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         place = given.path / name
-        if name in given.copied or place.name in OUTPUTS or given.hides(path):
+        if name in given.copied or place.name in OUTPUTS or _OWN in Path(name).parts or given.hides(path):
             continue
         if not place.is_dir() or place.is_symlink():
             continue

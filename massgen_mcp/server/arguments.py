@@ -91,4 +91,7 @@ def _existing(path: str) -> str:
 
 def granted(paths: Sequence[ContextPath]) -> Consent:
     """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
+    return Consent(
+        granted=tuple(Path(one.path).resolve() for one in paths),
+        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
+    )

@@ -36,6 +36,7 @@ def policy_now(
         scratch=scratch,
         shown=tuple(shown),
         linked=tuple(one for one in linked if _inside(place, one.place).is_symlink()),
+        known_as=rules.known_as,
         hidden=tuple(hidden),
         network=rules.network,
         toolchains=rules.readable,

@@ -25,6 +25,8 @@ class CommandRules:
     """What no command ever sees, such as the runs of other people and agents."""
     linked: tuple[Shown, ...] = ()
     """Parts of the mounts to which links lie in the workspace from the beginning."""
+    known_as: tuple[tuple[str, str], ...] = ()
+    """As in `Policy`."""
     image: str | None = None
     unpacked: Image | None = None
     open_network: bool = False
