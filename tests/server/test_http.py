@@ -1,6 +1,7 @@
 """Streamable HTTP on loopback: who is let in, and that a run can be driven through it."""
 
 import re
+import resource
 import stat
 import subprocess
 from collections.abc import AsyncGenerator
@@ -13,7 +14,18 @@ import anyio.abc
 import httpx2
 import pytest
 
-from tests.harness import MODES, PATIENCE_SECONDS, SERVER_MODULE, HttpServer, Mode, TempHome, agent, call, http_server
+from tests.harness import (
+    MODES,
+    PATIENCE_SECONDS,
+    SERVER_MODULE,
+    HttpServer,
+    Mode,
+    TempHome,
+    agent,
+    call,
+    http_server,
+    wait_until,
+)
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -115,6 +127,23 @@ async def test_half_open_connections_give_way_to_a_client_with_the_token(home: T
         assert (await knock(server, **server.credentials)).status_code == 200
         assert await closed(strangers[0])
         assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < 400, "the oldest gave way"
+
+
+async def test_as_many_connections_are_taken_as_the_machine_allows_and_a_lack_of_room_is_logged_once(
+    home: TempHome,
+) -> None:
+    async with http_server(home) as server, AsyncExitStack() as open_ones:
+        pid, log = server.process.pid, home.work / "http.log"
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert soft == (65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536))
+        taken = max(int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir())
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (taken + 5, hard))
+        for _ in range(40):
+            await half_open(server, open_ones, b"")
+        assert await wait_until(lambda: "no more files" in log.read_text())
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert (await knock(server, **server.credentials)).status_code == 200
+        assert len(re.findall("(?i)no more files|too many open files|out of system resource", log.read_text())) == 2
 
 
 async def test_a_request_that_does_not_come_to_its_end_loses_its_connection(home: TempHome) -> None:
