@@ -1,6 +1,6 @@
 """The data of a run's page: its state as it stands, and its history, put into the words and figures that are drawn."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,15 +19,16 @@ from massgen_mcp.page.data import (
     Vote,
 )
 from massgen_mcp.page.evidence import Patches, PatchOf, checks_of
-from massgen_mcp.page.head import counted, facts, headline, why_it_ended
+from massgen_mcp.page.head import TONES, actions, counted, facts, headline, why_it_ended
 from massgen_mcp.page.history import History, PastAnswer, PastVote, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
-from massgen_mcp.page.texts import WHOLE, Most, TextRoom
+from massgen_mcp.page.texts import Most, TextRoom
 from massgen_mcp.page.time_line import time_line
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 
 DETAIL = 240
@@ -53,19 +54,26 @@ NestedRuns = Callable[[str], Told | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False, most: Most = WHOLE) -> RunPage:
+def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return _page(told, nested, TextRoom(redacted=redacted, most=most), MOST_DEPTH)
+    return page_with(told, _history(told, redacted=redacted), nested, TextRoom(redacted=redacted))
 
 
-def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:
-    run, history, nameless = told.state, History(), Nameless()
+def smaller_pages(told: Told, nested: NestedRuns, sizes: Iterable[Most]) -> Iterator[RunPage]:
+    """The page of a run in each of these sizes; its records are read once."""
+    history = _history(told)
+    for most in sizes:
+        yield page_with(told, history, nested, TextRoom(redacted=False, most=most))
+
+
+def _history(told: Told, *, redacted: bool = False) -> History:
+    history, nameless = History(), Nameless()
     for record in told.records:
-        if record.seq <= run.seq:
-            history.add(nameless.record(record) if room.redacted else record)
-    return page_with(told, history, nested, room, depth)
+        if record.seq <= told.state.seq:
+            history.add(nameless.record(record) if redacted else record)
+    return history
 
 
 def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
@@ -102,6 +110,10 @@ class _Builder:
         page = RunPage(
             run_id=run.run_id,
             state=run.state,
+            tone=TONES[run.state],
+            ended=run.state in TERMINAL_STATES,
+            actions=tuple(actions(run)),
+            max_usd=run.max_usd,
             started_at=run.started_at,
             question=question,
             headline=headline(run),
@@ -292,8 +304,12 @@ class _Builder:
             end=None if until is None else self._since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=None if told is None else _page(told, self.nested_runs, self.room, self.depth - 1),
+            run=None if told is None else self._page_of(told),
         )
+
+    def _page_of(self, told: Told) -> RunPage:
+        history = _history(told, redacted=self.room.redacted)
+        return page_with(told, history, self.nested_runs, self.room, self.depth - 1)
 
 
 def _key(past: PastAnswer) -> str:

@@ -19,6 +19,13 @@ MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 """What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
 
 
+Tone = Literal["good", "bad", "busy"]
+"""How a state is to be taken."""
+
+Action = Literal["answer", "steer", "raise_budget", "finish_now", "cancel", "resume", "apply"]
+"""What a caller can do with a run: by `control_run`, and by `apply_result`."""
+
+
 class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -257,6 +264,12 @@ class Nested(Part):
 class RunPage(Part):
     run_id: str
     state: RunStatus
+    tone: Tone
+    ended: bool
+    actions: tuple[Action, ...]
+    """What its caller can do with it as it stands, in this order."""
+    max_usd: float | None
+    """The cap of its cost as it stands; None where it has none."""
     started_at: float | None
     """Seconds since the epoch."""
     question: Text

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
 
@@ -11,6 +13,40 @@ from massgen_mcp.views.votes_text import votes_won
 def headline(run: RunState) -> str:
     outcome = run.outcome if run.state == "completed" else None
     return (outcome or run.state).replace("_", " ")
+
+
+TONES: dict[RunStatus, Tone] = {
+    "queued": "busy",
+    "running": "busy",
+    "input_required": "busy",
+    "completed": "good",
+    "failed": "bad",
+    "cancelled": "busy",
+    "timed_out": "bad",
+    "interrupted": "busy",
+}
+
+
+def actions(run: RunState) -> Iterator[Action]:
+    """What `runs/checks.py` and `runs/applying.py` would not refuse, and what would not be in vain."""
+    if run.state in TERMINAL_STATES:
+        made, base = run.best_changes, run.base
+        if made is not None and made.count and base is not None and any(one.writable for one in base.directories):
+            yield "apply"
+        return
+    if run.state == "interrupted":
+        yield from ("resume", "cancel")
+        return
+    asked = run.input_required
+    if asked is None:
+        yield "steer"
+    elif asked.kind != "budget_reached":
+        yield "answer"
+    if run.max_usd is not None and not run.parent:
+        yield "raise_budget"
+    if run.winner is None and not run.coordination.finish_requested and not run.budget_reached:
+        yield "finish_now"
+    yield "cancel"
 
 
 def facts(run: RunState) -> Iterator[str]:

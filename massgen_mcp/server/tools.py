@@ -26,6 +26,7 @@ from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Named, Team
 from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
@@ -213,7 +214,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 "is the new max_usd. resume: continue an interrupted run."
             ),
         ],
-        message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
+        message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""

@@ -14,13 +14,12 @@ function pageIn(into) {
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
   const keyed = (key, element) => Object.assign(element, {key});
-  const goesOn = () => ['queued', 'running', 'input_required'].includes(run.state);
   const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
   function header() {
     const long = run.question.text.length > 300, question = run.question.text ? flat(run.question.text, 300) : 'A question that is left out here';
-    const tone = run.state === 'completed' ? 'good' : run.state === 'failed' || run.state === 'timed_out' ? 'bad' : 'busy';
+    const {tone} = run;
     document.title = `${flat(run.question.text, 60) || run.run_id} · massgen`;
     return h('header', {}, h('h1', {}, h('bdi', {}, question)),
       long ? drawer('The whole question', plain(run.question)) : null,
@@ -34,7 +33,7 @@ function pageIn(into) {
     return [
       run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
       h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
-        run.answer ? written(run.answer) : h('p', {class: 'dim'}, goesOn() ? 'There is no final answer so far.' : 'There is no answer.'),
+        run.answer ? written(run.answer) : h('p', {class: 'dim'}, run.ended ? 'There is no answer.' : 'There is no final answer so far.'),
         run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
     ];
   }
@@ -121,7 +120,7 @@ function pageIn(into) {
     h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
-    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, goesOn() ? 'Nobody has voted so far.' : 'Nobody voted.')) : null;
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
     const dissent = standing.filter(vote => vote.dissent);
     return section('Votes',
       dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,

@@ -1,6 +1,6 @@
 // `massgen-mcp web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
 // the MCP tools.
-const KEY = 'massgen-token', STATES = ['queued', 'running', 'input_required', 'completed', 'failed', 'cancelled', 'timed_out', 'interrupted'];
+const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
 const place = document.getElementById('run');
 const bearer = token => ({Authorization: `Bearer ${token}`});
 // The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
@@ -33,7 +33,7 @@ async function ask(path, options = {}) {
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
 
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
-const toned = state => h('span', {class: `pill ${state === 'completed' ? 'good' : state === 'failed' || state === 'timed_out' ? 'bad' : 'busy'}`}, state.replace(/_/g, ' '));
+const toned = state => h('span', {class: `pill ${known.states[state]}`}, state.replace(/_/g, ' '));
 const told = () => h('p', {class: 'told', role: 'status'});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
@@ -41,9 +41,11 @@ const day = seconds => new Date(seconds * 1000).toLocaleString();
 // One thing at a time: the button waits for it, and what is refused is said.
 const doing = (button, where, work) => async event => {
   if (event) event.preventDefault();
+  const held = document.activeElement === button;
   button.disabled = true;
   try { await work(); } catch (error) { failed(where, error); }
   button.disabled = false;
+  if (held && document.activeElement === document.body) button.focus();  // whoever works by keyboard stays there
 };
 const failed = (where, error) => say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true);
 
@@ -52,7 +54,7 @@ function list() {
   const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'since', 'before'];
   const input = (name, attributes) => h('input', {name, value: query.get(name), ...attributes, oninput: later});
   const state = h('select', {name: 'state', onchange: later}, h('option', {value: ''}, 'any state'),
-    STATES.map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
+    Object.keys(known.states).map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
     field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
     field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
@@ -86,11 +88,11 @@ function list() {
         run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
         run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
   }
-  const begin = () => load({limit: Math.min(100, Math.max(30, runs.length))}, []).catch(error => failed(note, error));
+  const begin = () => load({limit: Math.min(known.most_runs, Math.max(known.runs, runs.length))}, []).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next}, runs)));
   place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form), h('section', {}, rows, note, more));
   begin();
-  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= 100) begin(); }, 5000);
+  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= known.most_runs) begin(); }, 5000);
 }
 
 function start() {
@@ -101,13 +103,13 @@ function start() {
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
   const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6), 
     one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}),
-    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: 10}),
+    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1}),
     many('models', 'Or models, one in each line, as backend/model', 2),
     many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that judge what answers change there, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
-    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: 100}), plan, go, teams);
+    one('max_answers', 'Answers of each agent', {type: 'number', min: 1}), plan, go, teams);
   const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
   function given() {
     const permission = form.elements.write.checked ? 'write' : 'read', args = {question: form.elements.question.value};
@@ -126,14 +128,14 @@ function start() {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
   }));
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Start a run'), h('section', {}, form, note));
-  tool('list_configs', {}).then(known => teams.append(...Object.entries(known.configs).map(([name, one]) =>
+  tool('list_configs', {}).then(listed => teams.append(...Object.entries(listed.configs).map(([name, one]) =>
     h('option', {value: name}, one.missing ? `${one.missing.join(', ')} missing` : one.models)))).catch(() => {});
 }
 
 function one(id) {
   let run = null;
   const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div'), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
-  const apply = h('div'), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: 20000});
+  const apply = h('div'), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), anchor('/new', 'Start a run'), line), controls, into, heard);
 
   const act = (label, action, more = {}) => {
@@ -151,32 +153,34 @@ function one(id) {
     if (more.sure) button.addEventListener('blur', () => { button.textContent = label; });
     return button;
   };
-  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', placeholder: '$', class: 'short'});
+  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
-  const steer = [act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})];
-  const answer = [act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})];
-  const running = [usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
-    act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
-    act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})];
-  const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[3]];
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
   look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
 
-  // Nothing is moved or made anew: somebody may be in the middle of a word.
-  const to = h('span'), box = h('div', {class: 'controls', hidden: true}, field(to, message, 'whole'), steer, answer, running, resume[0], look);
+  // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
+  // be in the middle of a word.
+  const to = h('span'), words = field(to, message, 'whole');
+  const offered = {
+    answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})],
+    steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})],
+    raise_budget: [usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'})],
+    finish_now: [act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'})],
+    resume: [act('Resume', 'resume', {main: true, done: 'It goes on.'})],
+    cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})],
+    apply: [look],
+  };
+  const box = h('div', {class: 'controls', hidden: true}, [...new Set(Object.values(offered).flat())]);
   controls.append(box, note, apply);
   function control() {
-    const asks = run.state === 'input_required', told = asks ? [answer, running]
-      : run.state === 'running' || run.state === 'queued' ? [steer, running]
-      : run.state === 'interrupted' ? [resume] : run.state === 'completed' ? [look] : [];
-    const shown = new Set(told.flat());
-    if (asks || shown.has(steer[0])) shown.add(message.parentNode);
-    to.textContent = asks ? 'Your answer' : 'To the whole team';
+    const shown = new Set(run.actions.flatMap(action => offered[action]));
+    to.textContent = run.actions.includes('answer') ? 'Your answer' : 'To the whole team';
+    usd.placeholder = run.max_usd === null ? '' : `above ${run.max_usd}`;
     for (const one of box.children) one.hidden = !shown.has(one);
     box.hidden = !shown.size;
   }
   function time() {
-    const goes = run && run.started_at !== null && ['running', 'input_required'].includes(run.state);
+    const goes = run && run.started_at !== null && !run.ended && run.state !== 'interrupted';
     line.textContent = goes ? clock(Date.now() / 1000 - run.started_at) : '';
   }
   setInterval(time, 1000);
