@@ -30,7 +30,7 @@ from massgen_mcp.runs.engine.rows import (
     unknown_run,
 )
 from massgen_mcp.runs.fair_queue import QueueDepth, allocate
-from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, digest_of
+from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, as_kept, digest_of, from_kept
 from massgen_mcp.statistics.marks import Mark
 
 QUESTION_PREVIEW = 200
@@ -225,7 +225,7 @@ class Store:
             EndedRow(
                 row := _row(values),
                 told is not None,
-                None if told in (None, "") else RunDigest.model_validate_json(told),
+                from_kept(told) if told else None,
                 marks.get(row.number, {}),
             )
             for *values, told in rows
@@ -486,7 +486,7 @@ def _insert(db: sqlite3.Connection, run: NewRun, **further: object) -> None:
 
 
 def _keep_digests(db: sqlite3.Connection, digests: Mapping[int, RunDigest | None]) -> None:
-    rows = [(number, DIGEST_VERSION, digest.model_dump_json() if digest else "") for number, digest in digests.items()]
+    rows = [(number, DIGEST_VERSION, as_kept(digest) if digest else "") for number, digest in digests.items()]
     db.executemany("INSERT OR REPLACE INTO digests (number, version, digest) VALUES (?, ?, ?)", rows)
 
 
