@@ -1,6 +1,6 @@
 """The data of a run's page: its state as it stands, and its history, put into the words and figures that are drawn."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,9 @@ from massgen_mcp.page.time_line import time_line
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
+from massgen_mcp.views.story import story
 
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""
@@ -103,7 +105,7 @@ class _Builder:
         reason = None if why is None else room.take(why)
         changes = self.patches.changes(run.best_changes)
         answers = self._answers()
-        votes = tuple(self._vote(vote) for vote in self.history.votes)
+        votes = self._votes({answer.key: answer.agent for answer in answers})
         sent = self._last(self.history.sent, "ballots and messages")
         shown = tuple(shown_of(one, run.caller.messages, room, self._since(one.at)) for one in sent)
         moments = self._moments()
@@ -118,11 +120,14 @@ class _Builder:
             question=question,
             headline=headline(run),
             facts=tuple(facts(run)),
+            story="" if run.state in TERMINAL_STATES else story(run, Activities()),
             reason=reason,
             answer=answer,
             final=run.final_answer is not None,
             decided_at=None if self.history.decided is None else self._since(self.history.decided),
-            decided=tuple(decided_beyond_votes(run.winner)) if run.winner else (),
+            decided=tuple(f"{one[0].upper()}{one[1:]}." for one in decided_beyond_votes(run.winner))
+            if run.winner
+            else (),
             agents=self._agents(),
             time_line=self._time_line(),
             calls=self._calls(),
@@ -275,6 +280,19 @@ class _Builder:
     def _won(self, past: PastAnswer) -> bool:
         winner = self.run.winner
         return winner is not None and past.attempt == self.run.attempt and past.event.label == winner.label
+
+    def _votes(self, authors: Mapping[str, str]) -> tuple[Vote, ...]:
+        """`authors`: of the answers, by key."""
+        votes: list[Vote] = []
+        latest: dict[str, str] = {}
+        for past in self.history.votes:
+            vote = self._vote(past)
+            before = latest.get(vote.agent)
+            if before is not None and authors.get(before) != authors.get(vote.answer):
+                vote = vote.model_copy(update={"changed_from": before})
+            votes.append(vote)
+            latest[vote.agent] = vote.answer
+        return tuple(votes)
 
     def _vote(self, past: PastVote) -> Vote:
         run, event = self.run, past.event

@@ -171,6 +171,8 @@ class Vote(Part):
     at: float
     reason: Text
     void_at: float | None = None
+    changed_from: str | None = None
+    """Key of the answer that the same agent voted for before, where that was somebody else's."""
     run_off: bool
     stands: bool
     """It is counted now."""
@@ -276,6 +278,8 @@ class RunPage(Part):
     headline: str
     """How it stands or ended, in two or three words."""
     facts: tuple[str, ...]
+    story: str
+    """What the team is at, in a sentence; empty once the run has ended."""
     reason: Text | None
     """Why it ended otherwise than completed."""
     answer: Text | None

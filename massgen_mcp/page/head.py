@@ -55,10 +55,11 @@ def facts(run: RunState) -> Iterator[str]:
     if run.winner is not None and cast:
         yield f"{run.agents[run.winner.agent].info.id} won {votes} of {cast} votes"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
-    yield clock(run.elapsed(run.updated_at or 0.0))
+    seconds = run.elapsed(run.updated_at or 0.0)
+    yield ("took " if run.end is not None else "so far ") + (clock(seconds) if seconds >= 60 else f"{seconds:.1f} s")
     spent = run.spent
     if calls := spent.calls + spent.lost_calls:
-        yield counted(calls, "call")
+        yield counted(calls, "model call")
         yield f"{count(spent.input_tokens)} tokens in, {count(spent.output_tokens)} out"
         yield cost_of(spent)
     if run.resumed:

@@ -75,6 +75,17 @@ async def test_an_arrow_leads_to_the_very_answer_of_the_vote_and_is_dashed_when_
     assert [void for *_, void in arrows].count(True) == 1
 
 
+async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        told = tab.text()
+        legend = str(tab.js("document.querySelector('.legend').innerText"))
+    assert "Changed their minds: ada from ada agent1.1 to bo agent2.2" in told
+    assert told.count("changed its mind") == 1, "nobody else did"
+    assert "vote that a newer answer made void" in legend
+    assert "refusal" not in legend, "there was none"
+
+
 async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser: Browser, tmp_path: Path) -> None:
     ended = await disagreeing(tmp_path)
     with browser.tab(ended.directory.report) as tab:

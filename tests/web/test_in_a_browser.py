@@ -10,7 +10,7 @@ from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, happened, poll_until
 from tests.needs import needs
 from tests.page.samples import HOSTILE
-from tests.server.test_asking import asking
+from tests.server.test_asking import asking, dear
 from tests.web.pages import pages
 
 pytestmark = needs("chromium")
@@ -94,7 +94,7 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         agent("cleo", *[waits] * 2, {"answer": "Leave it."}, {"hang": True}),
     )
     with pages(home) as served, browser.tab(served.address) as tab:
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         assert served.token not in str(tab.js("location.href"))
         tab.open(f"{served.base}/new")
         fill(tab, question="Rewrite it, or mend it?", config=config, max_seconds="500")
@@ -164,6 +164,19 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         press(tab, "Answer")
         tab.settled("document.querySelector('header .pill.good') !== null")
 
+        dear_one = served.tool("start_run", question="Worth it?", config=dear(home))["run_id"]
+        tab.open(f"{served.base}/runs/{dear_one}")
+        state(tab, "input required")
+        offered = (
+            "[...document.querySelectorAll('.controls button')].filter(one => !one.hidden).map(one => one.innerText)"
+        )
+        assert tab.js(offered) == ["Raise the budget", "Finish now", "Cancel"]
+        assert tab.js("document.querySelector('.short').placeholder") == "above 0.5"
+        tab.js("document.querySelector('.short').value = '50'")
+        press(tab, "Raise the budget")
+        tab.settled("document.querySelector('header .pill.good') !== null")
+        tab.settled(f"({offered}).length === 0")
+
         tab.open(f"{served.base}/?text=Count")
         rows(tab, "Count")
         tab.js("document.querySelector('.runs a').click()")
@@ -194,15 +207,15 @@ def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_some
     browser: Browser, home: TempHome
 ) -> None:
     with pages(home) as served, browser.tab(served.address) as tab:
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         tab.open(f"{served.base}/?x#token=wrong")
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         tab.js("localStorage.clear()")
         tab.open(f"{served.base}/?y")
         tab.settled("document.body.innerText.includes('Not let in')")
         tab.js(f"location.hash = 'token={served.token}'")
         arrived(tab, "document.querySelector('form') !== null")
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         assert served.token not in str(tab.js("location.href"))
 
         tab.open(f"{served.base}/new")

@@ -25,6 +25,7 @@ function pageIn(into) {
       long ? drawer('The whole question', plain(run.question)) : null,
       h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : '') + run.headline),
         run.facts.map(fact => h('span', {}, bdi(fact)))),
+      run.story ? h('p', {class: 'story', key: 'story'}, visible(run.story)) : null,
       run.notes.map(note => h('p', {class: 'note'}, note)));
   }
 
@@ -40,7 +41,7 @@ function pageIn(into) {
 
   // Made once, as it has much that the reader does; `update` brings newer data in.
   function play() {
-    const holder = h('div', {class: 'line'}), doing = h('ul', {class: 'doing'}), opened = new Set();
+    const holder = h('div', {class: 'line'}), legend = h('ul', {class: 'legend'}), doing = h('ul', {class: 'doing'}), opened = new Set();
     const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
     const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
@@ -53,8 +54,7 @@ function pageIn(into) {
       show(moment ? moment.at : null);
       slide.value = to;
       time.textContent = at(moment ? moment.at : run.time_line.end);
-      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
-        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool or a check. Press Replay, or step through the moments with the arrow keys.')]));
+      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'}, 'The whole run. Replay it, or step through its moments with the slider and the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
@@ -89,6 +89,7 @@ function pageIn(into) {
       last = moments.length;
       slide.max = last;
       now = whole ? last : Math.min(now, last);
+      merge(legend, legendOf(run));
       merge(nested, openers());
       nested.className = nested.childNodes.length ? 'nested' : '';
       merge(summary, [document.createTextNode(`All ${count(last, 'moment')} in words`)]);
@@ -108,22 +109,24 @@ function pageIn(into) {
       const asked = /^#moment=(\d+)$/.exec(location.hash);
       if (asked) seek(Math.min(last, Number(asked[1])));
     });
-    const made = section('How they got there', holder, doing, say, h('div', {class: 'play'}, go, slide, time),
+    const made = section('How they got there', holder, legend, doing, say, h('div', {class: 'play'}, go, slide, time),
       nested, h('details', {}, summary, list));
     made.own = true;
     return {section: made, update, write};
   }
 
   const oneVote = vote => h('div', {class: 'vote', key: `${vote.agent} ${vote.at}`, style: {borderColor: colour(agents[vote.agent].place)}},
-    h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null,
+    h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null, vote.changed_from ? chip('changed its mind') : null,
       vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
-    h('div', {class: 'dim'}, plain(vote.reason)));
+    vote.changed_from ? h('div', {}, 'Before that for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
     if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
     const dissent = standing.filter(vote => vote.dissent);
+    const turned = standing.filter(vote => vote.changed_from);
     return section('Votes',
       dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,
+      turned.length ? h('p', {}, 'Changed their minds: ', turned.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)])) : null,
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
       rest.length ? drawer(`${count(rest.length, 'vote')} that did not count in the end`, rest.map(oneVote)) : null);

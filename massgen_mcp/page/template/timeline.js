@@ -166,3 +166,25 @@ function signOf(item, y, paint, run, agent, onAnswer) {
   return s('g', {}, s('title', {}, flat(`${item.moment.say}: ${item.moment.detail}`, 400)),
     s('circle', {class: 'card', cx: x, cy: y, r: 7, style: {stroke: 'var(--busy)'}}), s('text', {class: 'b', x, y: y + 5, 'text-anchor': 'middle'}, '!'));
 }
+// What the signs mean that are in this time line, and no others.
+function legendOf(run) {
+  const item = (words, ...sign) => h('li', {key: words}, s('svg', {viewBox: '-10 -10 20 20', 'aria-hidden': 'true'}, sign), words);
+  const square = name => s('rect', {class: name, x: -7, y: -7, width: 14, height: 14, rx: 3, style: {stroke: 'var(--dim)', strokeWidth: 2}});
+  const tick = () => s('text', {y: 4, 'text-anchor': 'middle', 'font-size': 11}, '✓');
+  const letter = (name, text) => s('text', {class: name, y: 5, 'text-anchor': 'middle'}, text);
+  const bar = (name, height, look) => s('rect', {class: name, x: -10, y: -height / 2, width: 20, height, rx: 3, style: look});
+  const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure');
+  return [
+    run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
+    run.answers.length && item('answer, numbered by author: 2 in lane 1 is agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
+    run.votes.length && item('vote, with an arrow to the answer that it is for', square('card'), tick()),
+    isVoid && item('vote that a newer answer made void', square('card void'), tick()),
+    failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),
+    run.agents.some(agent => agent.dropped) && item('takes part no more', letter('x', '✗')),
+    run.moments.some(moment => moment.kind === 'steering') && item('word of the caller', letter('b', '▾')),
+    run.tools.length && item('tool or command', bar('tool', 4)),
+    run.check_runs.length && item('check that passed', bar('pass', 4)),
+    run.check_runs.some(check => check.result === 'failed') && item('check that failed', bar('bad', 4)),
+    run.agents.some(agent => agent.author) && item('wrote the answer', letter('t', '★')),
+  ].filter(Boolean);
+}

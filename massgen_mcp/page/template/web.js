@@ -27,7 +27,7 @@ async function ask(path, options = {}) {
   }
   inside = true;
   out.remove();
-  if (!answer.ok) throw Object.assign(new Refused((await answer.json().catch(() => ({}))).error || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
+  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
@@ -82,7 +82,7 @@ function list() {
     runs = [...keep, ...got.runs];
     next = got.next_cursor || null;
     more.hidden = !next;
-    say(note, runs.length ? '' : 'No run is like that.');
+    say(note, runs.length ? '' : location.search ? 'No run is like that.' : 'There are no runs yet.');
     merge(rows, runs.map(run => h('li', {key: run.run_id}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
       h('div', {class: 'facts'}, toned(run.status), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
         run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
@@ -98,10 +98,10 @@ function list() {
 function start() {
   document.title = 'Start a run · massgen';
   const one = (name, label, attributes, kind) => field(label, h('input', {name, ...attributes}), kind);
-  const many = (name, label, rows) => field(label, h('textarea', {name, rows}), 'whole');
+  const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
   const teams = h('datalist', {id: 'teams'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6), 
+  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6, true), 
     one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}),
     one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1}),
     many('models', 'Or models, one in each line, as backend/model', 2),
@@ -120,6 +120,7 @@ function start() {
     return args;
   }
   plan.addEventListener('click', doing(plan, note, async () => {
+    if (!form.reportValidity()) return;
     const made = await tool('start_run', {...given(), dry_run: true});
     say(note, [`Team: ${Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ')}`, made.source, made.reach, made.estimate, made.ignored, made.note,
       made.missing_keys ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
@@ -194,7 +195,7 @@ function one(id) {
     draw(run, into);
     control();
     time();
-    const tells = `${run.headline}: ${run.answers.length} answers, ${run.votes.filter(vote => vote.stands).length} votes`;
+    const tells = run.story || `The run has ended: ${run.headline}.`;
     if (heard.textContent !== tells) heard.textContent = tells;
   };
   const wake = follow(`/api/runs/${encodeURIComponent(id)}`, hear, (text, bad) => {
