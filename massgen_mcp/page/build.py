@@ -30,6 +30,7 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.ending import helps
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 from massgen_mcp.views.story import story
 
@@ -122,6 +123,7 @@ class _Builder:
             facts=tuple(facts(run)),
             story="" if run.state in TERMINAL_STATES else story(run, Activities()),
             reason=reason,
+            helps=tuple(helps(run)) if run.end is not None else (),
             answer=answer,
             final=run.final_answer is not None,
             decided_at=None if self.history.decided is None else self._since(self.history.decided),

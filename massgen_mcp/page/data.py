@@ -281,7 +281,9 @@ class RunPage(Part):
     story: str
     """What the team is at, in a sentence; empty once the run has ended."""
     reason: Text | None
-    """Why it ended otherwise than completed."""
+    """Why it ended otherwise than completed, or what it asks."""
+    helps: tuple[str, ...]
+    """What helps against what failed."""
     answer: Text | None
     """The final answer, or else the best one that it ended with."""
     final: bool

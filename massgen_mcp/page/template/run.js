@@ -6,7 +6,7 @@ function draw(run, into) {
   pages.get(into)(run);
 }
 function pageIn(into) {
-  let run = null, agents, answers, line = null, chosen = null;
+  let run = null, agents, answers, line = null, chosen = null, unfolded = false;
   const who = name => h('strong', {style: {color: colour(agents[name].place)}}, bdi(agents[name].id));
   const dot = name => h('span', {class: 'dot', 'aria-hidden': 'true', style: {background: colour(agents[name].place)}});
   const ofAnswer = key => answers[key] ? [who(answers[key].agent), ` ${key}`] : key;
@@ -30,11 +30,14 @@ function pageIn(into) {
   }
 
   function answer() {
-    const author = run.agents.find(agent => agent.author);
+    const author = run.agents.find(agent => agent.author), text = run.answer ? run.answer.text : '';
+    const long = text.length > 4000 || text.split('\n').length > 60;  // what led to it should not lie far below it
+    const fold = () => { unfolded = !unfolded; drawAll(); };
     return [
-      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
+      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
       h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
-        run.answer ? written(run.answer) : h('p', {class: 'dim'}, run.ended ? 'There is no answer.' : 'There is no final answer so far.'),
+        run.answer ? long ? [h('div', {class: unfolded ? 'unfolded' : 'folded'}, written(run.answer)), h('button', {type: 'button', onclick: fold, 'aria-expanded': String(unfolded)},
+          unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, run.ended ? 'There is no answer.' : 'There is no final answer so far.'),
         run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
     ];
   }
@@ -109,7 +112,7 @@ function pageIn(into) {
       const asked = /^#moment=(\d+)$/.exec(location.hash);
       if (asked) seek(Math.min(last, Number(asked[1])));
     });
-    const made = section('How they got there', holder, legend, doing, say, h('div', {class: 'play'}, go, slide, time),
+    const made = section('How they got there', holder, doing, h('div', {class: 'play'}, go, slide, time), say, legend,
       nested, h('details', {}, summary, list));
     made.own = true;
     return {section: made, update, write};
@@ -122,11 +125,12 @@ function pageIn(into) {
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
     if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
-    const dissent = standing.filter(vote => vote.dissent);
-    const turned = standing.filter(vote => vote.changed_from);
+    const dissent = standing.filter(vote => vote.dissent), few = 6;
+    const listed = (heading, votes, told) => votes.length ? h('p', {}, heading, votes.slice(0, few).map((vote, k) => [k ? ', ' : '', who(vote.agent), ...told(vote)]),
+      votes.length > few ? ` and ${votes.length - few} more` : null) : null;
     return section('Votes',
-      dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,
-      turned.length ? h('p', {}, 'Changed their minds: ', turned.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)])) : null,
+      listed('Dissent: ', dissent, vote => [' for ', ofAnswer(vote.answer)]),
+      listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
       rest.length ? drawer(`${count(rest.length, 'vote')} that did not count in the end`, rest.map(oneVote)) : null);
@@ -147,6 +151,7 @@ function pageIn(into) {
       all.notes.map(note => h('p', {class: 'dim'}, note)));
   }
 
+  const votesFor = key => run.votes.filter(vote => vote.stands && vote.answer === key).length;
   function openAnswer(key) {
     const found = [...into.querySelectorAll('details')].find(one => one.key === `answer ${key}`);
     if (!found) return;
@@ -159,7 +164,7 @@ function pageIn(into) {
     if (run.final && run.answer) options.push(['final', 'the final answer']);
     const list = run.answers.map(one => {
       const checked = run.checks ? run.checks.checked.filter(other => other.answer === one.key) : [];
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`,
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`, votesFor(one.key) ? ` · ${count(votesFor(one.key), 'vote')}` : '',
         one.changes ? chip(one.changes.say) : null, checked.map(verdict)];
       return keyed(`answer ${one.key}`, drawer(words, written(one.text), changed(one.changes), checked.map(checkRows), one.earlier && !run.redacted
         ? keyed('against', drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier], one)))) : null));

@@ -71,7 +71,7 @@ function timeline(run, width, opened, onAnswer) {
     const y = Y(k), indent = (phone ? 8 : 6) + 14 * lane.depth;
     if (lane.nested) return nestedLane(lane, k, y, indent);
     const {agent, run: own, offset} = lane, paint = colour(lane.place), name = `${lane.place + 1} ${agent.id}`;
-    const star = agent.author ? ' ★' : '', below = agent.id === agent.name ? agent.model : `${agent.name} · ${agent.model}`;
+    const star = agent.author ? ' ★' : '', below = phone || agent.id === agent.name ? agent.model : `${agent.name} · ${agent.model}`;
     names.push(phone
       ? s('text', {class: 't', x: indent, y: y - 16, style: {fill: paint}}, short(name, 26) + star,
         s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(below, 46 - Math.min(26, name.length))))
@@ -173,7 +173,7 @@ function legendOf(run) {
   const tick = () => s('text', {y: 4, 'text-anchor': 'middle', 'font-size': 11}, '✓');
   const letter = (name, text) => s('text', {class: name, y: 5, 'text-anchor': 'middle'}, text);
   const bar = (name, height, look) => s('rect', {class: name, x: -10, y: -height / 2, width: 20, height, rx: 3, style: look});
-  const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure');
+  const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure' && moment.agent !== null);
   return [
     run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
     run.answers.length && item('answer, numbered by author: 2 in lane 1 is agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
