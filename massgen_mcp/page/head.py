@@ -11,7 +11,7 @@ from massgen_mcp.views.votes_text import votes_won
 
 
 def headline(run: RunState) -> str:
-    outcome = run.outcome if run.state == "completed" else None
+    outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
     return (outcome or run.state).replace("_", " ")
 
 
@@ -55,8 +55,9 @@ def facts(run: RunState) -> Iterator[str]:
     if run.winner is not None and cast:
         yield f"{run.agents[run.winner.agent].info.id} won {votes} of {cast} votes"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
-    seconds = run.elapsed(run.updated_at or 0.0)
-    yield ("took " if run.end is not None else "so far ") + (clock(seconds) if seconds >= 60 else f"{seconds:.1f} s")
+    if run.state in TERMINAL_STATES:
+        seconds = run.elapsed(run.updated_at or 0.0)
+        yield f"took {clock(seconds)}" if seconds >= 60 else f"took {seconds:.1f} s"
     spent = run.spent
     if calls := spent.calls + spent.lost_calls:
         yield counted(calls, "model call")

@@ -33,6 +33,8 @@ from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
 from massgen_mcp.server.waiting import wait_with_progress
 
+MAX_AGENTS = 10
+MAX_ANSWERS = 100
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
 
@@ -102,7 +104,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
         ] = None,
         num_agents: Annotated[
-            int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
+            int | None, Field(description="Team size, to use one model several times.", ge=1, le=MAX_AGENTS)
         ] = None,
         context_paths: Annotated[
             list[str | PathGiven] | None,
@@ -118,7 +120,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
         max_answers: Annotated[
-            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=100)
+            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=MAX_ANSWERS)
         ] = None,
         idempotency_key: Annotated[
             str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)

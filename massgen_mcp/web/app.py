@@ -31,6 +31,7 @@ from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.results import run_list
+from massgen_mcp.server.tools import MAX_AGENTS, MAX_ANSWERS
 from massgen_mcp.web.feeds import Feeds
 
 API = "/api"
@@ -73,6 +74,8 @@ class Wanted(BaseModel):
 
 KNOWN = {
     "states": TONES,
+    "agents": MAX_AGENTS,
+    "answers": MAX_ANSWERS,
     "message_characters": MAX_MESSAGE_CHARACTERS,
     "runs": FEW_RUNS,
     "most_runs": MOST_RUNS,

@@ -14,7 +14,7 @@ function pageIn(into) {
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
   const keyed = (key, element) => Object.assign(element, {key});
-  const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
+  const at = seconds => timed(run.time_line, seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
   function header() {
@@ -34,11 +34,11 @@ function pageIn(into) {
     const long = text.length > 4000 || text.split('\n').length > 60;  // what led to it should not lie far below it
     const fold = () => { unfolded = !unfolded; drawAll(); };
     return [
-      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
-      h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
+      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
+      run.answer || run.ended ? h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
         run.answer ? long ? [h('div', {class: unfolded ? 'unfolded' : 'folded'}, written(run.answer)), h('button', {type: 'button', onclick: fold, 'aria-expanded': String(unfolded)},
-          unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, run.ended ? 'There is no answer.' : 'There is no final answer so far.'),
-        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
+          unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
+        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null) : null,
     ];
   }
 

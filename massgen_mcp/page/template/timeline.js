@@ -19,6 +19,8 @@ function timeAt(line, place) {
     }
   return line.end;
 }
+// A moment as it is told: the shorter the run, the finer.
+const timed = (line, seconds) => line.end < 60 ? `${seconds.toFixed(line.end < 1 ? 2 : 1)} s` : clock(seconds);
 // Marks of a lane that would lie on each other are moved apart, within the line.
 function spread(marks, apart, from, to) {
   marks.sort((a, b) => a.x - b.x);
@@ -65,7 +67,7 @@ function timeline(run, width, opened, onAnswer) {
     const x = left + (width - left - right) * share, at = timeAt(line, share);
     back.push(s('line', {class: 'grid', x1: x, x2: x, y1: top - 6, y2: bottom}),
       s('text', {class: 'd', x, y: whole - 6, 'text-anchor': share === 0 ? 'start' : share === 1 ? 'end' : 'middle'},
-        line.end < 60 ? `${at.toFixed(1)} s` : clock(at)));
+        timed(line, at)));
   }
   lanes.forEach((lane, k) => {
     const y = Y(k), indent = (phone ? 8 : 6) + 14 * lane.depth;

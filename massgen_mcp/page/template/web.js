@@ -27,6 +27,7 @@ async function ask(path, options = {}) {
   }
   inside = true;
   out.remove();
+  if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
   if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
@@ -102,14 +103,14 @@ function start() {
   const teams = h('datalist', {id: 'teams'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
   const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6, true), 
-    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}),
-    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1}),
+    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}, 'broad'),
+    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}),
     many('models', 'Or models, one in each line, as backend/model', 2),
     many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that judge what answers change there, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
-    one('max_answers', 'Answers of each agent', {type: 'number', min: 1}), plan, go, teams);
+    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: known.answers}), plan, go, teams);
   const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
   function given() {
     const permission = form.elements.write.checked ? 'write' : 'read', args = {question: form.elements.question.value};
@@ -123,7 +124,7 @@ function start() {
     if (!form.reportValidity()) return;
     const made = await tool('start_run', {...given(), dry_run: true});
     say(note, [`Team: ${Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ')}`, made.source, made.reach, made.estimate, made.ignored, made.note,
-      made.missing_keys ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
+      (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
   }));
   form.addEventListener('submit', doing(go, note, async () => {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
@@ -135,8 +136,9 @@ function start() {
 
 function one(id) {
   let run = null;
-  const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div'), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
-  const apply = h('div'), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
+  const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div', {class: 'page'}), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
+  const apply = h('div', {tabindex: -1}), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
+  place.className = 'one';
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), anchor('/new', 'Start a run'), line), controls, into, heard);
 
   const act = (label, action, more = {}) => {
@@ -157,7 +159,7 @@ function one(id) {
   const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
-  look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
+  look.addEventListener('click', doing(look, note, () => changes(run, apply, note)));
 
   // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
   // be in the middle of a word.
@@ -165,7 +167,7 @@ function one(id) {
   const offered = {
     answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})],
     steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})],
-    raise_budget: [usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'})],
+    raise_budget: [h('span', {class: 'pair'}, usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}))],
     finish_now: [act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'})],
     resume: [act('Resume', 'resume', {main: true, done: 'It goes on.'})],
     cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})],
@@ -182,7 +184,7 @@ function one(id) {
   }
   function time() {
     const goes = run && run.started_at !== null && !run.ended && run.state !== 'interrupted';
-    line.textContent = goes ? clock(Date.now() / 1000 - run.started_at) : '';
+    line.textContent = goes ? `started ${clock(Date.now() / 1000 - run.started_at)} ago` : '';
   }
   setInterval(time, 1000);
   let trouble = '';
@@ -238,32 +240,35 @@ function follow(path, hear, tell) {
 }
 
 // What the run changed in files: shown first, with what stands in its way; then, if somebody says so, done.
-async function changes(id, into, note) {
-  const plan = await tool('apply_result', {run_id: id});
+async function changes(run, into, note) {
+  const id = run.run_id, plan = await tool('apply_result', {run_id: id});
   let text = '', offset = 0;
   while (offset !== undefined) {
     const page = await tool('get_result', {run_id: id, view: 'diff', offset});
     text += page.answer || '';
     offset = page.next_offset;
   }
-  const boxes = plan.files.map(file => h('input', {type: 'checkbox', checked: plan.status === 'clean', value: file.path, disabled: plan.status !== 'clean'}));
+  const stuck = (plan.conflicts || []).map(one => one.path), free = file => plan.status === 'clean' || plan.status === 'conflicts' && !stuck.includes(file.path);
+  const files = plan.files.length ? plan.files : run.changes.files;  // a plan in whose way something is names that alone
+  const boxes = files.map(file => h('input', {type: 'checkbox', checked: free(file), value: file.path, disabled: !free(file)}));
   const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files');
-  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Not applicable: these files have been changed meanwhile. Nothing was changed.',
+  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined || file.added === null ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
+  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
     unchanged: 'The files have these changes already.'};
   go.addEventListener('click', doing(go, note, async () => {
     const paths = boxes.filter(box => box.checked).map(box => box.value);
     if (!paths.length) return say(note, 'No file is chosen.', true);
-    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length ? {paths} : {})});
-    say(note, `${done.status}: ${done.next_step}`, done.status === 'conflicts');
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length || stuck.length ? {paths} : {})});
+    if (done.status === 'conflicts') { await changes(run, into, note); into.focus(); return; }
+    say(note, `${done.status}: ${done.next_step}`);
     if (done.status === 'applied') into.replaceChildren();
   }));
   into.replaceChildren(...[h('h2', {}, 'Changes in files'), h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
-    h('div', {class: 'files'}, plan.files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
+    h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
     plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     (plan.left_out || []).map(path => h('p', {class: 'note'}, 'given to read only: ', bdi(path))),
-    plan.status === 'clean' ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
+    files.some(free) ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 
