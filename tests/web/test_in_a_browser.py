@@ -131,9 +131,9 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
     (home.work / "project").mkdir()
     (home.work / "project" / "code").write_text("one\n<script>alert(1)</script>\n")
     write = {"path": "project/code", "content": "two\n<script>alert(1)</script>\n<img src=x onerror=alert(2)>\n"}
-    changing = home.config(
-        "changing", agent("solo", {"call": "write_file", "arguments": write}, {"answer": HOSTILE[0]})
-    )
+    (home.work / "project" / "more").write_text("one\n")
+    steps = [{"call": "write_file", "arguments": {**write, "path": f"project/{name}"}} for name in ("code", "more")]
+    changing = home.config("changing", agent("solo", *steps, {"answer": HOSTILE[0]}))
     stuck = home.config("stuck", agent("ada", {"hang": True}))
     paths = [{"path": str(home.work / "project"), "permission": "write"}]
     with pages(home) as served, browser.tab(served.address) as tab:
@@ -168,7 +168,8 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         tab.open(f"{served.base}/runs/{dear_one}")
         state(tab, "input required")
         offered = (
-            "[...document.querySelectorAll('.controls button')].filter(one => !one.hidden).map(one => one.innerText)"
+            "[...document.querySelectorAll('.controls button')].filter(one => one.checkVisibility())"
+            ".map(one => one.innerText)"
         )
         assert tab.js(offered) == ["Raise the budget", "Finish now", "Cancel"]
         assert tab.js("document.querySelector('.short').placeholder") == "above 0.5"
@@ -186,8 +187,13 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         assert "<img src=x onerror=alert(2)>" in tab.text()
         assert (home.work / "project" / "code").read_text().startswith("one")
         fine(tab)
+        (home.work / "project" / "more").write_text("mine\n")
+        press(tab, "Apply to the files")
+        tab.settled("document.body.innerText.includes('The others can be applied.')")
+        assert tab.js("[...document.querySelectorAll('.files input')].map(one => one.checked)") == [True, False]
         press(tab, "Apply to the files")
         told(tab, "applied")
+        assert (home.work / "project" / "more").read_text() == "mine\n"
         assert (home.work / "project" / "code").read_text() == write["content"]
         assert [one for one in tab.network() if not one.startswith((f"{served.base}/", "data:image/"))] == []
 
