@@ -44,7 +44,7 @@ def press(tab: Tab, label: str) -> None:
     """Press the button with this label, once it is there and nothing else is under way."""
     tab.settled(
         f"window.pressed = [...document.querySelectorAll('button')].find(one => one.innerText === {json.dumps(label)}"
-        " && !one.disabled)"
+        " && !one.disabled && one.checkVisibility())"
     )
     tab.js("pressed.focus(); pressed.click()")
 

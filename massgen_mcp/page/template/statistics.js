@@ -36,7 +36,7 @@ function draw(all, into) {
   function overall() {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
-      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('the run in the middle', clock(figures.median_seconds))),
+      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median time of a run', clock(figures.median_seconds))),
     figures.money.unknown ? h('p', {class: 'note'}, `Of ${count(figures.money.unknown, 'run')} some calls have no known price: a plus says that there is more.`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `Of ${count(figures.money.estimated, 'run')} the cost is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
@@ -65,7 +65,7 @@ function draw(all, into) {
     return section(`Runs by ${monthly ? 'month' : 'day'}`, picture, key(figures.states), h('details', {}, h('summary', {}, 'As a table'),
       table('Runs by day', ['Day, UTC', {wide: 'Runs'}, 'Cost'], all.days.map(day => [day.day, cell(told(day.states)), num(day.money.told)]))));
   }
-  const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Time in the middle'], all.teams.map(({name, figures: of}) =>
+  const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Median time'], all.teams.map(({name, figures: of}) =>
     [name, num(of.runs.toLocaleString('en')), cell(told(of.states), stacked(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
   function models() {
     return section('By model', h('p', {class: 'dim'}, 'A dot is what was counted; the line around it is where it lies in truth, in 95 of 100 cases.'),

@@ -20,7 +20,8 @@ let inside = false;
 const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
-  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}});
+  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}})
+    .catch(error => { throw Object.assign(error, {unreachable: true}); });
   if (answer.status === 401) {
     inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
     throw new Refused('The token is missing or old.');
@@ -48,7 +49,7 @@ const doing = (button, where, work) => async event => {
   button.disabled = false;
   if (held && document.activeElement === document.body) button.focus();  // whoever works by keyboard stays there
 };
-const failed = (where, error) => say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true);
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);
 
 function list() {
   document.title = 'Runs · massgen';
