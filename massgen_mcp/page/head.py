@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
