@@ -183,7 +183,7 @@ function legendOf(run) {
     isVoid && item('vote that a newer answer made void', square('card void'), tick()),
     failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),
     run.agents.some(agent => agent.dropped) && item('takes part no more', letter('x', '✗')),
-    run.moments.some(moment => moment.kind === 'steering') && item('word of the caller', letter('b', '▾')),
+    run.moments.some(moment => moment.kind === 'steering') && item('message of the caller', letter('b', '▾')),
     run.tools.length && item('tool or command', bar('tool', 4)),
     run.check_runs.length && item('check that passed', bar('pass', 4)),
     run.check_runs.some(check => check.result === 'failed') && item('check that failed', bar('bad', 4)),
