@@ -6,6 +6,7 @@ import stat
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +133,14 @@ async def test_half_open_connections_give_way_to_a_client_with_the_token(home: T
 async def test_as_many_connections_are_taken_as_the_machine_allows_and_a_lack_of_room_is_logged_once(
     home: TempHome,
 ) -> None:
-    async with http_server(home) as server, AsyncExitStack() as open_ones:
-        pid, log = process_of(server, home), home.work / "http.log"
+    ours = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with AsyncExitStack() as open_ones:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, ours[1]))  # what is started here inherits it
+        try:
+            server = await open_ones.enter_async_context(http_server(replace(home, starts_anew=True)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, ours)
+        pid, log = server.process.pid, home.work / "http.log"
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         assert soft == (65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536))
         taken = [int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir()]
