@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
+from pathspec import GitIgnoreSpec
 
 from tests.commands import run_command
 from tests.harness import ROOT, SERVER_MODULE, TempHome, home
@@ -57,6 +59,23 @@ def test_the_container_file_copies_what_an_installation_needs() -> None:
     }
     assert set(copied) == needed
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_wheel_holds_every_data_file_of_the_package() -> None:
+    """It takes all of the package but what `.gitignore` names, as long as nothing says otherwise."""
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert set(build) == {"targets"}
+    assert build["targets"]["wheel"] == {
+        "packages": ["massgen_mcp"],
+        "force-include": {"configs": "massgen_mcp/configs"},
+    }
+    ignored = GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
+    files = [path.relative_to(ROOT) for path in (ROOT / "massgen_mcp").rglob("*") if path.is_file()]
+    data = [str(path) for path in files if path.suffix not in (".py", ".pyc")]
+    assert {f"massgen_mcp/page/template/{name}" for name in ("run.html", "web.js", "app.js", "statistics.js")} < set(
+        data
+    )
+    assert [name for name in data if ignored.match_file(name)] == []
 
 
 async def test_a_copy_of_the_state_directory_has_the_runs_and_their_answers(home: TempHome, tmp_path: Path) -> None:

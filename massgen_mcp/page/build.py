@@ -1,6 +1,6 @@
 """The data of a run's page: its state as it stands, and its history, put into the words and figures that are drawn."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -19,16 +19,20 @@ from massgen_mcp.page.data import (
     Vote,
 )
 from massgen_mcp.page.evidence import Patches, PatchOf, checks_of
-from massgen_mcp.page.head import counted, facts, headline, why_it_ended
+from massgen_mcp.page.head import TONES, actions, counted, facts, headline, why_it_ended
 from massgen_mcp.page.history import History, PastAnswer, PastVote, key_of
 from massgen_mcp.page.nameless import Nameless
 from massgen_mcp.page.shown import shown_of
 from massgen_mcp.page.sums import sums_of
-from massgen_mcp.page.texts import WHOLE, Most, TextRoom
+from massgen_mcp.page.texts import Most, TextRoom
 from massgen_mcp.page.time_line import time_line
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES
+from massgen_mcp.views.activity import Activities
+from massgen_mcp.views.ending import helps
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
+from massgen_mcp.views.story import story
 
 DETAIL = 240
 """Characters of what was written, beside the sentence of a moment."""
@@ -53,19 +57,26 @@ NestedRuns = Callable[[str], Told | None]
 """Another run by its id; None where it cannot be read."""
 
 
-def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False, most: Most = WHOLE) -> RunPage:
+def run_page(told: Told, nested: NestedRuns, *, redacted: bool = False) -> RunPage:
     """The page of a run. `redacted`: without anything that was written by people, models and tools. `nested` reads the
     runs that were started inside it.
     """
-    return _page(told, nested, TextRoom(redacted=redacted, most=most), MOST_DEPTH)
+    return page_with(told, _history(told, redacted=redacted), nested, TextRoom(redacted=redacted))
 
 
-def _page(told: Told, nested: NestedRuns, room: TextRoom, depth: int) -> RunPage:
-    run, history, nameless = told.state, History(), Nameless()
+def smaller_pages(told: Told, nested: NestedRuns, sizes: Iterable[Most]) -> Iterator[RunPage]:
+    """The page of a run in each of these sizes; its records are read once."""
+    history = _history(told)
+    for most in sizes:
+        yield page_with(told, history, nested, TextRoom(redacted=False, most=most))
+
+
+def _history(told: Told, *, redacted: bool = False) -> History:
+    history, nameless = History(), Nameless()
     for record in told.records:
-        if record.seq <= run.seq:
-            history.add(nameless.record(record) if room.redacted else record)
-    return page_with(told, history, nested, room, depth)
+        if record.seq <= told.state.seq:
+            history.add(nameless.record(record) if redacted else record)
+    return history
 
 
 def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, depth: int = MOST_DEPTH) -> RunPage:
@@ -95,22 +106,30 @@ class _Builder:
         reason = None if why is None else room.take(why)
         changes = self.patches.changes(run.best_changes)
         answers = self._answers()
-        votes = tuple(self._vote(vote) for vote in self.history.votes)
+        votes = self._votes({answer.key: answer.agent for answer in answers})
         sent = self._last(self.history.sent, "ballots and messages")
         shown = tuple(shown_of(one, run.caller.messages, room, self._since(one.at)) for one in sent)
         moments = self._moments()
         page = RunPage(
             run_id=run.run_id,
             state=run.state,
+            tone=TONES[run.state],
+            ended=run.state in TERMINAL_STATES,
+            actions=tuple(actions(run)),
+            max_usd=run.max_usd,
             started_at=run.started_at,
             question=question,
             headline=headline(run),
             facts=tuple(facts(run)),
+            story="" if run.state in TERMINAL_STATES else story(run, Activities()),
             reason=reason,
+            helps=tuple(helps(run)) if run.end is not None else (),
             answer=answer,
             final=run.final_answer is not None,
             decided_at=None if self.history.decided is None else self._since(self.history.decided),
-            decided=tuple(decided_beyond_votes(run.winner)) if run.winner else (),
+            decided=tuple(f"{one[0].upper()}{one[1:]}." for one in decided_beyond_votes(run.winner))
+            if run.winner
+            else (),
             agents=self._agents(),
             time_line=self._time_line(),
             calls=self._calls(),
@@ -264,6 +283,19 @@ class _Builder:
         winner = self.run.winner
         return winner is not None and past.attempt == self.run.attempt and past.event.label == winner.label
 
+    def _votes(self, authors: Mapping[str, str]) -> tuple[Vote, ...]:
+        """`authors`: of the answers, by key."""
+        votes: list[Vote] = []
+        latest: dict[str, str] = {}
+        for past in self.history.votes:
+            vote = self._vote(past)
+            before = latest.get(vote.agent)
+            if before is not None and authors.get(before) != authors.get(vote.answer):
+                vote = vote.model_copy(update={"changed_from": before})
+            votes.append(vote)
+            latest[vote.agent] = vote.answer
+        return tuple(votes)
+
     def _vote(self, past: PastVote) -> Vote:
         run, event = self.run, past.event
         counted = (run.run_off_votes if event.run_off else run.votes).get(event.agent)
@@ -292,8 +324,12 @@ class _Builder:
             end=None if until is None else self._since(until),
             state=(ended.state if ended else "running").replace("_", " "),
             say=self.room.beginning(started.question, DETAIL),
-            run=None if told is None else _page(told, self.nested_runs, self.room, self.depth - 1),
+            run=None if told is None else self._page_of(told),
         )
+
+    def _page_of(self, told: Told) -> RunPage:
+        history = _history(told, redacted=self.room.redacted)
+        return page_with(told, history, self.nested_runs, self.room, self.depth - 1)
 
 
 def _key(past: PastAnswer) -> str:

@@ -19,6 +19,13 @@ MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 """What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
 
 
+Tone = Literal["good", "bad", "busy"]
+"""How a state is to be taken."""
+
+Action = Literal["answer", "steer", "raise_budget", "finish_now", "cancel", "resume", "apply"]
+"""What a caller can do with a run: by `control_run`, and by `apply_result`."""
+
+
 class PagePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -164,6 +171,8 @@ class Vote(PagePart):
     at: float
     reason: Text
     void_at: float | None = None
+    changed_from: str | None = None
+    """Key of the answer that the same agent voted for before, where that was somebody else's."""
     run_off: bool
     stands: bool
     """It is counted now."""
@@ -257,14 +266,24 @@ class Nested(PagePart):
 class RunPage(PagePart):
     run_id: str
     state: RunStatus
+    tone: Tone
+    ended: bool
+    actions: tuple[Action, ...]
+    """What its caller can do with it as it stands, in this order."""
+    max_usd: float | None
+    """The cap of its cost as it stands; None where it has none."""
     started_at: float | None
     """Seconds since the epoch."""
     question: Text
     headline: str
     """How it stands or ended, in two or three words."""
     facts: tuple[str, ...]
+    story: str
+    """What the team is at, in a sentence; empty once the run has ended."""
     reason: Text | None
-    """Why it ended otherwise than completed."""
+    """Why it ended otherwise than completed, or what it asks."""
+    helps: tuple[str, ...]
+    """What helps against what failed."""
     answer: Text | None
     """The final answer, or else the best one that it ended with."""
     final: bool

@@ -13,6 +13,7 @@ from massgen_mcp.page.texts import TextRoom
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.live_view import newest_words, status_of
+from massgen_mcp.views.story import story
 
 GROWS_SECONDS = 1.0
 """So often the bars of calls grow while agents only go on writing."""
@@ -53,7 +54,8 @@ class GrowingPage:
         if page is None:
             self._drawn_to = self._history.last
             page = page_with(replace(self._told, state=run), self._history, self._nested, TextRoom(redacted=False))
-        self._page = page.model_copy(update={"doing": self._what_they_do(run)})
+        told = "" if page.ended else story(run, self._doing)
+        self._page = page.model_copy(update={"doing": self._what_they_do(run), "story": told})
         self.seconds = time.thread_time() - began
         return self._page
 

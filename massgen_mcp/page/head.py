@@ -3,14 +3,50 @@
 from collections.abc import Iterator
 
 from massgen_mcp.events.run import RunFailed, RunTimedOut
+from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won
 
 
 def headline(run: RunState) -> str:
-    outcome = run.outcome if run.state == "completed" else None
+    outcome = run.outcome if run.state == "completed" and run.outcome != "single" else None
     return (outcome or run.state).replace("_", " ")
+
+
+TONES: dict[RunStatus, Tone] = {
+    "queued": "busy",
+    "running": "busy",
+    "input_required": "busy",
+    "completed": "good",
+    "failed": "bad",
+    "cancelled": "busy",
+    "timed_out": "bad",
+    "interrupted": "busy",
+}
+
+
+def actions(run: RunState) -> Iterator[Action]:
+    """What `runs/checks.py` and `runs/applying.py` would not refuse, and what would not be in vain."""
+    if run.state in TERMINAL_STATES:
+        made, base = run.best_changes, run.base
+        if made is not None and made.count and base is not None and any(one.writable for one in base.directories):
+            yield "apply"
+        return
+    if run.state == "interrupted":
+        yield from ("resume", "cancel")
+        return
+    asked = run.input_required
+    if asked is None:
+        yield "steer"
+    elif asked.kind != "budget_reached":
+        yield "answer"
+    if run.max_usd is not None and not run.parent:
+        yield "raise_budget"
+    if run.winner is None and not run.coordination.finish_requested and not run.budget_reached:
+        yield "finish_now"
+    yield "cancel"
 
 
 def facts(run: RunState) -> Iterator[str]:
@@ -19,10 +55,12 @@ def facts(run: RunState) -> Iterator[str]:
     if run.winner is not None and cast:
         yield f"{run.agents[run.winner.agent].info.id} won {votes} of {cast} votes"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
-    yield clock(run.elapsed(run.updated_at or 0.0))
+    if run.state in TERMINAL_STATES:
+        seconds = run.elapsed(run.updated_at or 0.0)
+        yield f"took {clock(seconds)}" if seconds >= 60 else f"took {seconds:.1f} s"
     spent = run.spent
     if calls := spent.calls + spent.lost_calls:
-        yield counted(calls, "call")
+        yield counted(calls, "model call")
         yield f"{count(spent.input_tokens)} tokens in, {count(spent.output_tokens)} out"
         yield cost_of(spent)
     if run.resumed:

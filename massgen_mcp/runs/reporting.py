@@ -3,7 +3,7 @@
 Imported when there is a page to draw, never when a process starts.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,11 +13,11 @@ from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.parts import Changes
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.page.build import NestedRuns, Told, run_page
+from massgen_mcp.page.build import NestedRuns, Told, run_page, smaller_pages
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage
 from massgen_mcp.page.report import report
-from massgen_mcp.page.texts import WHOLE, Most
+from massgen_mcp.page.texts import Most
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import DamagedJournal, EventReader, RunFiles
 from massgen_mcp.runs.records import whole_records
@@ -33,12 +33,18 @@ def page_of(
     environ: Mapping[str, str],
     *,
     redacted: bool = False,
-    most: Most = WHOLE,
 ) -> RunPage:
     """The page of a run that stands as in `state`, without the keys of `environ`. A damaged record is drawn as far as
     it is whole. `files_of`: of nested runs; None where there can be none. Raises `MassgenError` store_unavailable.
     """
-    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted, most=most)
+    return run_page(_told(run, state, environ), _nested(files_of, environ), redacted=redacted)
+
+
+def smaller_pages_of(
+    run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str], sizes: Iterable[Most]
+) -> Iterator[RunPage]:
+    """As `page_of`, in each of these sizes."""
+    return smaller_pages(_told(run, state, environ), _nested(files_of, environ), sizes)
 
 
 def growing_page(run: RunFiles, state: RunState, files_of: FilesOf, environ: Mapping[str, str]) -> GrowingPage:

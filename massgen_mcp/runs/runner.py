@@ -13,7 +13,6 @@ if __name__ == "__main__" and os.fork():
 
 import logging
 import math
-import resource
 import secrets
 import signal
 import time
@@ -28,6 +27,7 @@ from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_fault
 from massgen_mcp.home import find_home
+from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.redaction import redacted_output
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.capacity import Capacity, Load
@@ -50,7 +50,6 @@ CLAIM_SECONDS = 0.1
 HEARTBEAT = 1.0
 """Seconds after which the store is looked at even without news."""
 PRUNE_INTERVAL = 3600.0
-MAX_OPEN_FILES = 65_536
 REST_SECONDS = 5.0
 
 
@@ -310,17 +309,9 @@ async def _leave_on_signal(signals: AsyncIterator[signal.Signals], scope: anyio.
         scope.cancel()
 
 
-def _allow_open_files() -> None:
-    """Each run has a journal, a log, workspaces and connections open: as many as the operating system lets us have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
-
 def main() -> None:
     os.umask(0o077)
-    _allow_open_files()
+    allow_open_files()  # each run has a journal, a log, workspaces and connections open
     fingerprint, lock = sys.argv[1], int(sys.argv[2])
     os.set_inheritable(lock, False)
     with redacted_output(redactor_for(os.environ)), ExitStack() as starting:

@@ -5,12 +5,12 @@ know MCP, command lines or models.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from massgen_mcp.page.growing import GrowingPage
     from massgen_mcp.page.texts import Most
 
+T = TypeVar("T")
 Until = Literal["terminal", "phase", "change"]
 
 SEARCHED_AT_ONCE = 500
@@ -248,16 +249,28 @@ class RunService:
             lambda: apply_run(self._engine.home, view, dry_run=dry_run, paths=paths, branch=branch, undo=undo)
         )
 
-    async def page(self, view: RunView, *, redacted: bool = False, most: "Most | None" = None) -> "RunPage":
-        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it;
-        `most`: how much it holds, if less than a page in a file. Raises `MassgenError` store_unavailable.
+    async def page(self, view: RunView, *, redacted: bool = False) -> "RunPage":
+        """What the page of a run shows, as the run stands in `view`. `redacted`: nothing that anybody wrote is in it.
+        Raises `MassgenError` store_unavailable.
         """
-        from massgen_mcp.page.texts import WHOLE  # no server starts with these two
-        from massgen_mcp.runs.reporting import page_of
+        from massgen_mcp.runs.reporting import page_of  # no server starts with it
 
         def made() -> "RunPage":
-            files, environ = self._files_of, self._environ
-            return page_of(view.directory, view.snapshot, files, environ, redacted=redacted, most=most or WHOLE)
+            return page_of(view.directory, view.snapshot, self._files_of, self._environ, redacted=redacted)
+
+        return await anyio.to_thread.run_sync(made)
+
+    async def page_that_fits(
+        self, view: RunView, sizes: Iterable["Most"], taken: Callable[["RunPage"], T | None]
+    ) -> T | None:
+        """What `taken`, which is called in a thread, makes of the page in the first of these sizes of which it makes
+        anything. Raises `MassgenError` store_unavailable.
+        """
+        from massgen_mcp.runs.reporting import smaller_pages_of  # no server starts with it
+
+        def made() -> T | None:
+            pages = smaller_pages_of(view.directory, view.snapshot, self._files_of, self._environ, sizes)
+            return next((found for page in pages if (found := taken(page)) is not None), None)
 
         return await anyio.to_thread.run_sync(made)
 

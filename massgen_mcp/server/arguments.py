@@ -22,6 +22,8 @@ def _not_absurd(number: float | None) -> float | None:
     return number
 
 
+MAX_ANSWERS = 100
+"""Of one agent."""
 BOUNDED = AfterValidator(_not_absurd)
 """Checked, but not in the published schemas: a parent agent pays for every word there."""
 RunId = Annotated[str, Field(description="From start_run.")]

@@ -2,13 +2,18 @@
 other address one that the operator chose, or one of an authorization server.
 """
 
+import asyncio
+import errno
 import ipaddress
+import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import anyio
 import uvicorn
@@ -16,12 +21,15 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import Home
+from massgen_mcp.open_files import allow_open_files
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.connections import LimitedConfig, Strangers
 from massgen_mcp.server.gate import PATH, Gate
 from massgen_mcp.server.limits import MAX_BODY_BYTES, leave
 from massgen_mcp.server.oauth import OAuthSettings, OAuthTokens
 from massgen_mcp.server.tokens import Tokens
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 TOKEN_NAME = "http-token"  # noqa: S105 - a file's name
@@ -31,6 +39,8 @@ ANSWER_SECONDS = 0.4
 """What is under way when the server has to leave is answered within this time ..."""
 UNWIND_SECONDS = 0.1
 """... and else gives up within this."""
+FULL_SECONDS = 60.0
+"""Between two lines that tell that there is no room for a further connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,8 @@ class HttpServer(uvicorn.Server):
         yield
 
     async def serve_until_signal(self, listener: socket.socket) -> None:
+        allow_open_files()
+        asyncio.get_running_loop().set_exception_handler(_Full())
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._heed, signals)
@@ -135,6 +147,23 @@ class HttpServer(uvicorn.Server):
                 connection.transport.abort()
             await anyio.sleep(UNWIND_SECONDS)
             leave()
+
+
+class _Full:
+    """Told of what goes wrong in the event loop: connections that there is no room for, of which asyncio tells one by
+    one, many times in a second, are told of once in `FULL_SECONDS`.
+    """
+
+    def __init__(self) -> None:
+        self._told = -FULL_SECONDS
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif time.monotonic() >= self._told + FULL_SECONDS:
+            self._told = time.monotonic()
+            logger.warning("connections wait until others end: no more files can be open here (%s)", error.strerror)
 
 
 def _address(host: str) -> str:

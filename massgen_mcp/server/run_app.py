@@ -13,12 +13,14 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server.results import result
 from massgen_mcp.server.results.reply import json_bytes
 
 if TYPE_CHECKING:
+    from massgen_mcp.page.data import RunPage
     from massgen_mcp.server.app import MassgenServer
 
 Json = dict[str, Any]
@@ -38,9 +40,11 @@ def run_app() -> Apps:
     """The extension with the page; the tools that open it are registered as ever, and pointed at it in `listed`."""
 
     def html() -> str:
-        from massgen_mcp.page.document import document  # no server starts with it
+        from massgen_mcp.page.document import document  # no server starts with these two
+        from massgen_mcp.page.report import with_data
 
-        return document("app.js", style_too="app.css").replace("@data@", "")
+        known = {"message_characters": MAX_MESSAGE_CHARACTERS}
+        return with_data(document("app.js", style_too="app.css"), known).decode()
 
     apps = Apps()
     page = FunctionResource(
@@ -111,10 +115,12 @@ async def _drawn(service: RunService, view: RunView) -> Json:
     """The data of the page, as much as there is room for. Raises `MassgenError` invalid_action."""
     from massgen_mcp.page.texts import Most  # no server starts with it
 
-    for characters, marks in HOLDS:
-        page = (await service.page(view, most=Most(characters, marks))).model_dump(mode="json")
-        if json_bytes(page) <= MOST_BYTES:
-            return page
+    def taken(page: "RunPage") -> Json | None:
+        data = page.model_dump(mode="json")
+        return data if json_bytes(data) <= MOST_BYTES else None
+
+    if page := await service.page_that_fits(view, (Most(*held) for held in HOLDS), taken):
+        return page
     raise MassgenError("invalid_action", f"this run is too large for this page; {view.directory.report} has all of it")
 
 

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
+from massgen_mcp.config.builder import MAX_AGENTS
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
@@ -23,11 +24,12 @@ from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
-from massgen_mcp.server.arguments import BOUNDED, PathGiven, RunId, context_path, granted, named_team
+from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, granted, named_team
 from massgen_mcp.server.waiting import wait_with_progress
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -62,7 +64,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             Field(description="One agent per entry, as backend/model, e.g. openai/gpt-5. Not with config."),
         ] = None,
         num_agents: Annotated[
-            int | None, Field(description="Team size, to use one model several times.", ge=1, le=10)
+            int | None, Field(description="Team size, to use one model several times.", ge=1, le=MAX_AGENTS)
         ] = None,
         context_paths: Annotated[
             list[str | PathGiven] | None,
@@ -78,7 +80,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
         max_answers: Annotated[
-            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=100)
+            int | None, Field(description="Answers per agent; then it only votes.", ge=1, le=MAX_ANSWERS)
         ] = None,
         idempotency_key: Annotated[
             str | None, Field(description="The same key and request give the same run.", min_length=1, max_length=200)
@@ -174,7 +176,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 "is the new max_usd. resume: continue an interrupted run."
             ),
         ],
-        message: Annotated[str, Field(description="For steer and answer.", max_length=20_000)] = "",
+        message: Annotated[str, Field(description="For steer and answer.", max_length=MAX_MESSAGE_CHARACTERS)] = "",
         value: float | None = None,
     ) -> results.Controlled:
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""

@@ -6,6 +6,7 @@ A share is always told with the number that it stands on, and money of which nob
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import median
@@ -24,7 +25,8 @@ class StatisticsPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CountedRun(StatisticsPart):
+@dataclass(frozen=True, slots=True)
+class CountedRun:
     """A run that has ended, as the statistics count it. `config`: where its team came from; empty once it is expired.
 
     `marks`: what the user said of it, by the id of the agent; the empty id stands for the run's own answer.

@@ -1,10 +1,11 @@
 """How figures of many runs are told: money of which something is unknown, and shares of few."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 
+from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.statistics.sums import Money, Share, Statistics
 from massgen_mcp.views.spent import dollars
 
@@ -39,9 +40,11 @@ def numbered(number: int, what: str) -> str:
 
 
 def as_told(statistics: Statistics) -> dict[str, Any]:
-    """The statistics as data for a page: every share and every amount of money has its words (`told`) with it."""
+    """The statistics as data for a page: every share and every amount of money has its words (`told`) with it.
+    `states`: those in which a run can end, in the order in which they are shown.
+    """
     told: dict[str, Any] = _worded(statistics)
-    return told
+    return {**told, "states": [state for state in get_args(RunStatus) if state in TERMINAL_STATES]}
 
 
 def _worded(value: object) -> Any:  # noqa: ANN401 - JSON

@@ -41,7 +41,7 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
     for loss in (*run.server_losses, *check_notes(run)):
         lines += _row("!", preview(loss, _MESSAGE), width)
-    lines += [row for help_ in _helps(run) for row in _row("", help_, width)]
+    lines += [row for help_ in helps(run) for row in _row("", help_, width)]
     lines += _row("Cost", spent_text(run.spent), width)
     if run.budget_reached:
         lines += [row for note in money_notes(run) for row in _row("", note, width)]
@@ -55,7 +55,7 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
     return lines
 
 
-def _helps(run: RunState) -> list[str]:
+def helps(run: RunState) -> list[str]:
     """What helps against the failures, each once. That there is no answer follows from what became of the agents."""
     reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
     if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):

@@ -19,12 +19,17 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from massgen_mcp import __version__
+from massgen_mcp.config.builder import MAX_AGENTS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.page.document import document
+from massgen_mcp.page.head import TONES
+from massgen_mcp.page.report import with_data
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.run_state.status import RunStatus
+from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.service import RunService
+from massgen_mcp.server.arguments import MAX_ANSWERS
 from massgen_mcp.server.build import BuiltServer
 from massgen_mcp.server.limits import MAX_BODY_BYTES
 from massgen_mcp.server.results import run_list
@@ -32,6 +37,9 @@ from massgen_mcp.web.feeds import Feeds
 
 API = "/api"
 """Everything below it needs the token; the pages themselves hold nothing."""
+FEW_RUNS = 30
+MOST_RUNS = 100
+"""So many runs are listed at once."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -54,7 +62,7 @@ class Wanted(BaseModel):
     since: float | None = Field(None, allow_inf_nan=False)
     before: float | None = Field(None, allow_inf_nan=False)
     cursor: int | None = Field(None, ge=1, le=2**63 - 1)
-    limit: int = Field(30, ge=1, le=100)
+    limit: int = Field(FEW_RUNS, ge=1, le=MOST_RUNS)
 
     def fits(self, row: RunRow) -> bool:
         text, team = self.text.strip().casefold(), self.team.strip().casefold()
@@ -65,9 +73,20 @@ class Wanted(BaseModel):
         )
 
 
+KNOWN = {
+    "states": TONES,
+    "agents": MAX_AGENTS,
+    "answers": MAX_ANSWERS,
+    "message_characters": MAX_MESSAGE_CHARACTERS,
+    "runs": FEW_RUNS,
+    "most_runs": MOST_RUNS,
+}
+"""What the script of the pages has to know before it asks for anything."""
+
+
 def pages() -> Starlette:
     """The pages, which are the same for everybody and hold no data."""
-    html = document("web.js", "; connect-src 'self'", "web.css").replace("@data@", "null")
+    html = with_data(document("web.js", "; connect-src 'self'", "web.css"), KNOWN)
 
     async def page(_: Request) -> Response:
         return HTMLResponse(html, headers=HEADERS)

@@ -9,6 +9,7 @@ import os
 import secrets
 import webbrowser
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio.to_thread
@@ -27,11 +28,17 @@ OPENER = "web-address.html"
 
 
 async def serve_web(
-    built: BuiltServer, redactor: Redactor, port: int, on_ready: Callable[[str], Awaitable[None]]
+    built: BuiltServer, redactor: Redactor, home: Home, port: int, on_ready: Callable[[str], Awaitable[None]]
 ) -> None:
     """Serve until a signal, on which the process ends here. No reply holds a key that `redactor` knows. `on_ready` is
     told the address. Raises `MassgenError` invalid_arguments for a port that is taken.
     """
+
+    def leaving() -> None:
+        built.stop_waiting()
+        with suppress(OSError):
+            (home.path / OPENER).unlink()
+
     token = secrets.token_urlsafe(32)
     with bound(LOOPBACK, port) as listener:
         shown, hosts = names(LOOPBACK, listener.getsockname()[1], HttpSettings())
@@ -41,7 +48,7 @@ async def serve_web(
             server = HttpServer(
                 LimitedConfig(web_gate(app, token, hosts, strangers), strangers),
                 on_ready=lambda: on_ready(f"http://{shown}/#token={token}"),
-                on_leaving=built.stop_waiting,
+                on_leaving=leaving,
             )
             await server.serve_until_signal(listener)
 
@@ -61,7 +68,7 @@ def web_gate(app: ASGIApp, token: str, hosts: Sequence[str], strangers: Stranger
 
 async def open_browser(home: Home, address: str) -> bool:
     """Show the page. The address goes through a file of this user alone, because everybody on the machine sees the
-    command line of a browser. False: no browser could be started.
+    command line of a browser; it is deleted when the server ends. False: no browser could be started.
     """
     file = home.path / OPENER
     html = f'<!doctype html><title>massgen</title><meta http-equiv="refresh" content="0;url={address}">'

@@ -76,6 +76,17 @@ async def test_an_arrow_leads_to_the_very_answer_of_the_vote_and_is_dashed_when_
     assert [void for *_, void in arrows].count(True) == 1
 
 
+async def test_who_changed_its_mind_is_named_with_both_answers(browser: Browser, tmp_path: Path) -> None:
+    ended = await disagreeing(tmp_path)
+    with browser.tab(ended.directory.report) as tab:
+        told = tab.text()
+        legend = str(tab.js("document.querySelector('.legend').innerText"))
+    assert "Changed their minds: ada from ada agent1.1 to bo agent2.2" in told
+    assert told.count("changed its mind") == 1, "nobody else did"
+    assert "vote that a newer answer made void" in legend
+    assert "tool or command" not in legend, "there was none"
+
+
 async def test_every_moment_can_be_reached_by_keyboard_and_is_a_sentence(browser: Browser, tmp_path: Path) -> None:
     ended = await disagreeing(tmp_path)
     with browser.tab(ended.directory.report) as tab:
@@ -143,7 +154,9 @@ async def test_a_word_of_the_caller_is_told_apart_and_marked(browser: Browser, t
     ended = await reported(tmp_path, samples.agent("ada", {"answer": "one"}), samples.agent("bo", waits), act=act)
     with browser.tab(ended.directory.report) as tab:
         assert (
-            tab.js("[...document.querySelectorAll('svg text')].filter(one => one.textContent.startsWith('▾')).length")
+            tab.js(
+                "[...document.querySelectorAll('.line svg text')].filter(one => one.textContent.startsWith('▾')).length"
+            )
             == 1
         )
         text = tab.text()
@@ -163,7 +176,7 @@ async def test_a_run_on_code_shows_patches_checks_and_how_the_files_of_two_answe
         compared = str(tab.js("document.querySelector('.compare').nextSibling.innerText"))
         text = tab.text()
         lanes = tab.js(
-            "[...document.querySelectorAll('rect.pass, rect.bad')].map(one => [one.getAttribute('class'), "
+            "[...document.querySelectorAll('.line rect.pass, .line rect.bad')].map(one => [one.getAttribute('class'), "
             "one.textContent.split(':')[0], +one.getAttribute('y')])"
         )
         added = tab.js("[...document.querySelectorAll('.hunks ins')].map(one => one.textContent)")
@@ -371,7 +384,7 @@ async def test_the_lanes_of_a_nested_run_open_and_close(browser: Browser, home: 
     file = Path(result["paths"]["report"])
     poll_until(file.exists)
     with browser.tab(file) as tab:
-        lanes = "document.querySelectorAll('svg text.t').length"
+        lanes = "document.querySelectorAll('.line svg text.t').length"
         assert tab.js(lanes) == 1
         for opened, count in ((True, 2), (False, 1)):
             tab.js("document.querySelector('.nested button').focus()")

@@ -1,10 +1,12 @@
 """Streamable HTTP on loopback: who is let in, and that a run can be driven through it."""
 
 import re
+import resource
 import stat
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,18 @@ import anyio.abc
 import httpx2
 import pytest
 
-from tests.harness import MODES, PATIENCE_SECONDS, SERVER_MODULE, HttpServer, Mode, TempHome, agent, call, http_server
+from tests.harness import (
+    MODES,
+    PATIENCE_SECONDS,
+    SERVER_MODULE,
+    HttpServer,
+    Mode,
+    TempHome,
+    agent,
+    call,
+    http_server,
+    wait_until,
+)
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -114,7 +127,30 @@ async def test_half_open_connections_give_way_to_a_client_with_the_token(home: T
         strangers = [await half_open(server, open_ones, b"POST /mcp HTTP/1.1\r\nX-Slow: ") for _ in range(700)]
         assert (await knock(server, **server.credentials)).status_code == 200
         assert await closed(strangers[0])
-        assert len(list(Path(f"/proc/{server.process.pid}/fd").iterdir())) < 400, "the oldest gave way"
+        assert len(list(Path(f"/proc/{process_of(server, home)}/fd").iterdir())) < 400, "the oldest gave way"
+
+
+async def test_as_many_connections_are_taken_as_the_machine_allows_and_a_lack_of_room_is_logged_once(
+    home: TempHome,
+) -> None:
+    ours = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with AsyncExitStack() as open_ones:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, ours[1]))  # what is started here inherits it
+        try:
+            server = await open_ones.enter_async_context(http_server(replace(home, starts_anew=True)))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, ours)
+        pid, log = server.process.pid, home.work / "http.log"
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        assert soft == (65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536))
+        taken = [int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir()]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(taken) + 1, hard))
+        for _ in range(max(taken) + 20 - len(taken)):
+            await half_open(server, open_ones, b"")
+        assert await wait_until(lambda: "no more files" in log.read_text())
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert (await knock(server, **server.credentials)).status_code == 200
+        assert len(re.findall("(?i)no more files|too many open files|out of system resource", log.read_text())) == 2
 
 
 async def test_a_request_that_does_not_come_to_its_end_loses_its_connection(home: TempHome) -> None:
@@ -167,6 +203,11 @@ async def test_sigterm_answers_the_calls_that_wait_and_heeds_no_slow_client(home
 
 def tool_call(tool: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def process_of(server: HttpServer, home: TempHome) -> int:
+    """The one that serves: what was started may only stand in for it (see `command_server`)."""
+    return next((pid for pid in home.processes() if pid != server.process.pid), server.process.pid)
 
 
 async def half_open(server: HttpServer, open_ones: AsyncExitStack, sent: bytes) -> anyio.abc.SocketStream:

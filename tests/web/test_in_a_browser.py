@@ -10,7 +10,7 @@ from tests.browser import Browser, Tab
 from tests.harness import TempHome, agent, happened, poll_until
 from tests.needs import needs
 from tests.page.samples import HOSTILE
-from tests.server.test_asking import asking
+from tests.server.test_asking import asking, dear
 from tests.web.pages import pages
 
 pytestmark = needs("chromium")
@@ -44,7 +44,7 @@ def press(tab: Tab, label: str) -> None:
     """Press the button with this label, once it is there and nothing else is under way."""
     tab.settled(
         f"window.pressed = [...document.querySelectorAll('button')].find(one => one.innerText === {json.dumps(label)}"
-        " && !one.disabled)"
+        " && !one.disabled && one.checkVisibility())"
     )
     tab.js("pressed.focus(); pressed.click()")
 
@@ -94,7 +94,7 @@ def test_a_person_starts_a_run_reads_undisturbed_while_it_goes_on_tells_it_somet
         agent("cleo", *[waits] * 2, {"answer": "Leave it."}, {"hang": True}),
     )
     with pages(home) as served, browser.tab(served.address) as tab:
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         assert served.token not in str(tab.js("location.href"))
         tab.open(f"{served.base}/new")
         fill(tab, question="Rewrite it, or mend it?", config=config, max_seconds="500")
@@ -131,9 +131,9 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
     (home.work / "project").mkdir()
     (home.work / "project" / "code").write_text("one\n<script>alert(1)</script>\n")
     write = {"path": "project/code", "content": "two\n<script>alert(1)</script>\n<img src=x onerror=alert(2)>\n"}
-    changing = home.config(
-        "changing", agent("solo", {"call": "write_file", "arguments": write}, {"answer": HOSTILE[0]})
-    )
+    (home.work / "project" / "more").write_text("one\n")
+    steps = [{"call": "write_file", "arguments": {**write, "path": f"project/{name}"}} for name in ("code", "more")]
+    changing = home.config("changing", agent("solo", *steps, {"answer": HOSTILE[0]}))
     stuck = home.config("stuck", agent("ada", {"hang": True}))
     paths = [{"path": str(home.work / "project"), "permission": "write"}]
     with pages(home) as served, browser.tab(served.address) as tab:
@@ -164,6 +164,20 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         press(tab, "Answer")
         tab.settled("document.querySelector('header .pill.good') !== null")
 
+        dear_one = served.tool("start_run", question="Worth it?", config=dear(home))["run_id"]
+        tab.open(f"{served.base}/runs/{dear_one}")
+        state(tab, "input required")
+        offered = (
+            "[...document.querySelectorAll('.controls button')].filter(one => one.checkVisibility())"
+            ".map(one => one.innerText)"
+        )
+        assert tab.js(offered) == ["Raise the budget", "Finish now", "Cancel"]
+        assert tab.js("document.querySelector('.short').placeholder") == "above 0.5"
+        tab.js("document.querySelector('.short').value = '50'")
+        press(tab, "Raise the budget")
+        tab.settled("document.querySelector('header .pill.good') !== null")
+        tab.settled(f"({offered}).length === 0")
+
         tab.open(f"{served.base}/?text=Count")
         rows(tab, "Count")
         tab.js("document.querySelector('.runs a').click()")
@@ -173,8 +187,13 @@ def test_runs_are_found_answered_cancelled_and_applied_after_a_look_and_what_is_
         assert "<img src=x onerror=alert(2)>" in tab.text()
         assert (home.work / "project" / "code").read_text().startswith("one")
         fine(tab)
+        (home.work / "project" / "more").write_text("mine\n")
+        press(tab, "Apply to the files")
+        tab.settled("document.body.innerText.includes('The others can be applied.')")
+        assert tab.js("[...document.querySelectorAll('.files input')].map(one => one.checked)") == [True, False]
         press(tab, "Apply to the files")
         told(tab, "applied")
+        assert (home.work / "project" / "more").read_text() == "mine\n"
         assert (home.work / "project" / "code").read_text() == write["content"]
         assert [one for one in tab.network() if not one.startswith((f"{served.base}/", "data:image/"))] == []
 
@@ -194,15 +213,15 @@ def test_a_wrong_token_displaces_no_right_one_and_a_right_one_lets_in_where_some
     browser: Browser, home: TempHome
 ) -> None:
     with pages(home) as served, browser.tab(served.address) as tab:
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         tab.open(f"{served.base}/?x#token=wrong")
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         tab.js("localStorage.clear()")
         tab.open(f"{served.base}/?y")
         tab.settled("document.body.innerText.includes('Not let in')")
         tab.js(f"location.hash = 'token={served.token}'")
         arrived(tab, "document.querySelector('form') !== null")
-        told(tab, "No run is like that.")
+        told(tab, "There are no runs yet.")
         assert served.token not in str(tab.js("location.href"))
 
         tab.open(f"{served.base}/new")

@@ -3,7 +3,8 @@ const FAST = 1000, SLOW = 10000, REFUSALS = 2;
 const root = document.documentElement, frame = document.getElementById('run');
 const notice = h('p', {class: 'note', role: 'status', hidden: true}), bar = h('div', {class: 'bar'}), place = h('div');
 let runId = null, seen = '', going = true, watched = false, host = null, context = {}, whole = false;
-let looking = false, refused = 0, pause = FAST, timer = null, asking = false, asks = false, staying = false;
+let looking = false, refused = 0, pause = FAST, timer = null, asking = false, actions = [], staying = false, cap = null;
+const known = JSON.parse(document.getElementById('data').textContent);
 
 // ---- messages: JSON-RPC to the window that holds this one, and to no other
 
@@ -78,7 +79,8 @@ function take(news, took) {
   pause = news.page ? Math.max(FAST, Math.min(SLOW, 4 * took)) : Math.min(SLOW, 1.5 * pause);
   if (news.page) {
     draw(news.page, place);
-    asks = news.page.state === 'input_required';
+    actions = news.page.actions;
+    cap = news.page.max_usd;
     seen = news.version;
     if (news.note || !staying) say(news.note);
   } else if (refused) say('');
@@ -123,23 +125,34 @@ function tools() {
     seen && !full && button(whole ? 'Show less' : 'Show everything', () => { whole = !whole; tools(); }),
     seen && !full && modes.includes('fullscreen') && button('Full view', () => mode('fullscreen')),
     full && modes.includes('inline') && button('Back to the conversation', () => mode('inline')),
-    acting && button(asks ? 'Answer…' : 'Message…', write),
-    acting && button('Finish now…', () => ask(['Decide now, with the answers that are there?', button('Finish now', () => act('finish_now'))])),
-    acting && button('Cancel…', () => ask(['Stop the run, and keep its best answer so far?', button('Cancel the run', () => act('cancel'))])),
+    ...acting ? actions.map(action => button(`${OFFERED[action][0]}…`, () => ask(OFFERED[action][1]()))) : [],
   ].filter(Boolean));
 }
 // What is to be done stands in the place of the buttons until it is done or left.
 function ask(parts) {
   asking = Boolean(parts);
   if (asking) bar.replaceChildren(...parts, button('Back', () => ask(null))); else tools();
-  const first = bar.querySelector('textarea, button');
+  const first = bar.querySelector('textarea, input, button');
   if (first) first.focus();
 }
-function write() {
-  const answering = asks;  // the run may ask something while a message is written
-  const text = h('textarea', {'aria-label': answering ? 'Answer to what the run asks' : 'Message to all agents', rows: 2, maxlength: 20000});
-  ask([text, button('Send', () => { if (text.value.trim()) act(answering ? 'answer' : 'steer', {message: text.value}); })]);
+function write(action, label) {
+  const text = h('textarea', {'aria-label': label, rows: 2, maxlength: known.message_characters});
+  return [text, button('Send', () => { if (text.value.trim()) act(action, {message: text.value}); })];
 }
+function raise() {
+  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $'});
+  return [`The budget is $${cap}. New one in $:`, usd, button('Raise it', () => { if (usd.value) act('raise_budget', {value: Number(usd.value)}); })];
+}
+const sure = (question, label, action) => () => [question, button(label, () => act(action))];
+// The actions of a run that this page offers: the button of each, and what is asked before it is done.
+const OFFERED = {
+  answer: ['Answer', () => write('answer', 'Answer to what the run asks')],
+  steer: ['Message', () => write('steer', 'Message to all agents')],
+  raise_budget: ['Raise the budget', raise],
+  finish_now: ['Finish now', sure('Decide now, with the answers that are there?', 'Finish now', 'finish_now')],
+  resume: ['Resume', sure('Let the run go on where it was interrupted?', 'Resume the run', 'resume')],
+  cancel: ['Cancel', sure('Stop the run, and keep its best answer so far?', 'Cancel the run', 'cancel')],
+};
 async function act(action, more) {
   ask(null);
   try {

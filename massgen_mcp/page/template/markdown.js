@@ -60,7 +60,7 @@ function markdown(text) {
       const rows = [];
       while (at < lines.length && ROW.test(lines[at])) rows.push(cells(lines[at++]));
       const kept = rows.filter(row => !row.every(cell => /^:?-+:?$/.test(cell)));
-      blocks.push(h('div', {class: 'wide', tabindex: 0, role: 'region', 'aria-label': 'Table'}, h('table', {},
+      blocks.push(h('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': 'Table'}, h('table', {},
         kept.map((row, place) => h('tr', {}, row.map(cell => h(place ? 'td' : 'th', {}, inline(cell))))))));
     } else if (ITEM.test(line)) {
       const [list, next] = listOf(lines, at);

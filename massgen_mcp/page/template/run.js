@@ -6,7 +6,7 @@ function draw(run, into) {
   pages.get(into)(run);
 }
 function pageIn(into) {
-  let run = null, agents, answers, line = null, chosen = null;
+  let run = null, agents, answers, line = null, chosen = null, unfolded = false;
   const who = name => h('strong', {style: {color: colour(agents[name].place)}}, bdi(agents[name].id));
   const dot = name => h('span', {class: 'dot', 'aria-hidden': 'true', style: {background: colour(agents[name].place)}});
   const ofAnswer = key => answers[key] ? [who(answers[key].agent), ` ${key}`] : key;
@@ -14,34 +14,37 @@ function pageIn(into) {
   const section = (heading, ...body) => body.flat(Infinity).some(Boolean) ? h('section', {key: heading}, h('h2', {}, heading), body) : null;
   const drawer = (summary, ...body) => h('details', {}, h('summary', {}, summary), body);
   const keyed = (key, element) => Object.assign(element, {key});
-  const goesOn = () => ['queued', 'running', 'input_required'].includes(run.state);
-  const at = seconds => run.time_line.end < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
+  const at = seconds => timed(run.time_line, seconds);
   const count = (number, word) => `${number} ${word}${number === 1 ? '' : 's'}`;
 
   function header() {
     const long = run.question.text.length > 300, question = run.question.text ? flat(run.question.text, 300) : 'A question that is left out here';
-    const tone = run.state === 'completed' ? 'good' : run.state === 'failed' || run.state === 'timed_out' ? 'bad' : 'busy';
+    const {tone} = run;
     document.title = `${flat(run.question.text, 60) || run.run_id} · massgen`;
     return h('header', {}, h('h1', {}, h('bdi', {}, question)),
       long ? drawer('The whole question', plain(run.question)) : null,
       h('div', {class: 'facts'}, h('span', {class: `pill ${tone}`}, (tone === 'good' ? '✓ ' : tone === 'bad' ? '✗ ' : '') + run.headline),
         run.facts.map(fact => h('span', {}, bdi(fact)))),
+      run.story ? h('p', {class: 'story', key: 'story'}, visible(run.story)) : null,
       run.notes.map(note => h('p', {class: 'note'}, note)));
   }
 
   function answer() {
-    const author = run.agents.find(agent => agent.author);
+    const author = run.agents.find(agent => agent.author), text = run.answer ? run.answer.text : '';
+    const long = text.length > 4000 || text.split('\n').length > 60;  // what led to it should not lie far below it
+    const fold = () => { unfolded = !unfolded; drawAll(); };
     return [
-      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: 'bad'}, plain(run.reason))) : null,
-      h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
-        run.answer ? written(run.answer) : h('p', {class: 'dim'}, goesOn() ? 'There is no final answer so far.' : 'There is no answer.'),
-        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null),
+      run.reason ? section(run.state === 'input_required' ? 'What the run asks' : 'Why it ended', h('div', {class: run.ended ? 'bad' : ''}, plain(run.reason)), run.helps.map(help => written({text: help, left_out: 0}))) : null,
+      run.answer || run.ended ? h('section', {key: 'answer'}, h('h2', {}, run.final ? 'Final answer' : run.answer ? 'Best answer so far' : 'Answer'),
+        run.answer ? long ? [h('div', {class: unfolded ? 'unfolded' : 'folded'}, written(run.answer)), h('button', {type: 'button', onclick: fold, 'aria-expanded': String(unfolded)},
+          unfolded ? 'Show less of the answer' : 'Show the whole answer')] : written(run.answer) : h('p', {class: 'dim'}, 'There is no answer.'),
+        run.answer && author && !run.final ? h('p', {class: 'dim'}, 'By ', who(author.name), '. It is no final answer.') : null) : null,
     ];
   }
 
   // Made once, as it has much that the reader does; `update` brings newer data in.
   function play() {
-    const holder = h('div', {class: 'line'}), doing = h('ul', {class: 'doing'}), opened = new Set();
+    const holder = h('div', {class: 'line'}), legend = h('ul', {class: 'legend'}), doing = h('ul', {class: 'doing'}), opened = new Set();
     const nested = h('div'), summary = h('summary'), list = h('ol', {class: 'events'});
     const say = h('p', {class: 'say'}), time = h('span', {class: 'clock'}), go = h('button', {type: 'button', onclick: toggle}, 'Replay');
     const slide = h('input', {type: 'range', min: 0, max: 0, value: 0, step: 1, 'aria-label': 'Moment of the run', oninput: () => { stop(); seek(Number(slide.value)); }});
@@ -54,8 +57,7 @@ function pageIn(into) {
       show(moment ? moment.at : null);
       slide.value = to;
       time.textContent = at(moment ? moment.at : run.time_line.end);
-      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'},
-        'A circle is an answer, numbered within its lane: 2 in lane 1 is agent1.2. ✓ is a vote; its arrow leads to the answer it was cast for, dashed if a newer answer made it void. ! is a refusal or a failure, ▾ a word of the caller, a thin bar a tool or a check. Press Replay, or step through the moments with the arrow keys.')]));
+      say.replaceChildren(...(moment ? [`${at(moment.at)} · `, sentence(moment)].flat(Infinity).filter(Boolean) : [h('span', {class: 'dim'}, 'The whole run. Replay it, or step through its moments with the slider and the arrow keys.')]));
       slide.setAttribute('aria-valuetext', moment ? say.textContent : 'The whole run');
     }
     function stop() { clearTimeout(timer); timer = null; go.textContent = 'Replay'; }
@@ -90,6 +92,7 @@ function pageIn(into) {
       last = moments.length;
       slide.max = last;
       now = whole ? last : Math.min(now, last);
+      merge(legend, legendOf(run));
       merge(nested, openers());
       nested.className = nested.childNodes.length ? 'nested' : '';
       merge(summary, [document.createTextNode(`All ${count(last, 'moment')} in words`)]);
@@ -109,22 +112,25 @@ function pageIn(into) {
       const asked = /^#moment=(\d+)$/.exec(location.hash);
       if (asked) seek(Math.min(last, Number(asked[1])));
     });
-    const made = section('How they got there', holder, doing, say, h('div', {class: 'play'}, go, slide, time),
+    const made = section('How they got there', holder, doing, h('div', {class: 'play'}, go, slide, time), say, legend,
       nested, h('details', {}, summary, list));
     made.own = true;
     return {section: made, update, write};
   }
 
   const oneVote = vote => h('div', {class: 'vote', key: `${vote.agent} ${vote.at}`, style: {borderColor: colour(agents[vote.agent].place)}},
-    h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null,
+    h('div', {}, who(vote.agent), ' → ', ofAnswer(vote.answer), vote.run_off ? chip('run-off') : null, vote.dissent ? chip('dissent', 'busy') : null, vote.changed_from ? chip('changed its mind') : null,
       vote.void_at === null ? null : chip(`void from ${at(vote.void_at)}`), answers[vote.answer] && answers[vote.answer].won ? ' ★' : null),
-    h('div', {class: 'dim'}, plain(vote.reason)));
+    vote.changed_from ? h('div', {}, 'Before that for ', ofAnswer(vote.changed_from)) : null, h('div', {class: 'dim'}, plain(vote.reason)));
   function votes() {
     const standing = run.votes.filter(vote => vote.stands), rest = run.votes.filter(vote => !vote.stands);
-    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, goesOn() ? 'Nobody has voted so far.' : 'Nobody voted.')) : null;
-    const dissent = standing.filter(vote => vote.dissent);
+    if (!run.votes.length) return run.agents.length > 1 ? section('Votes', h('p', {class: 'dim'}, run.ended ? 'Nobody voted.' : 'Nobody has voted so far.')) : null;
+    const dissent = standing.filter(vote => vote.dissent), few = 6;
+    const listed = (heading, votes, told) => votes.length ? h('p', {}, heading, votes.slice(0, few).map((vote, k) => [k ? ', ' : '', who(vote.agent), ...told(vote)]),
+      votes.length > few ? ` and ${votes.length - few} more` : null) : null;
     return section('Votes',
-      dissent.length ? h('p', {}, 'Dissent: ', dissent.map((vote, k) => [k ? ', ' : '', who(vote.agent), ' for ', ofAnswer(vote.answer)])) : null,
+      listed('Dissent: ', dissent, vote => [' for ', ofAnswer(vote.answer)]),
+      listed('Changed their minds: ', standing.filter(vote => vote.changed_from), vote => [' from ', ofAnswer(vote.changed_from), ' to ', ofAnswer(vote.answer)]),
       run.decided.map(line => h('p', {class: 'dim'}, line)),
       standing.map(oneVote),
       rest.length ? drawer(`${count(rest.length, 'vote')} that did not count in the end`, rest.map(oneVote)) : null);
@@ -145,6 +151,7 @@ function pageIn(into) {
       all.notes.map(note => h('p', {class: 'dim'}, note)));
   }
 
+  const votesFor = key => run.votes.filter(vote => vote.stands && vote.answer === key).length;
   function openAnswer(key) {
     const found = [...into.querySelectorAll('details')].find(one => one.key === `answer ${key}`);
     if (!found) return;
@@ -157,7 +164,7 @@ function pageIn(into) {
     if (run.final && run.answer) options.push(['final', 'the final answer']);
     const list = run.answers.map(one => {
       const checked = run.checks ? run.checks.checked.filter(other => other.answer === one.key) : [];
-      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`,
+      const words = [dot(one.agent), who(one.agent), ` ${one.key}`, one.won ? ' ★' : '', ` · ${at(one.at)}`, votesFor(one.key) ? ` · ${count(votesFor(one.key), 'vote')}` : '',
         one.changes ? chip(one.changes.say) : null, checked.map(verdict)];
       return keyed(`answer ${one.key}`, drawer(words, written(one.text), changed(one.changes), checked.map(checkRows), one.earlier && !run.redacted
         ? keyed('against', drawer(`What changed against ${one.earlier}`, later(() => compared(answers[one.earlier], one)))) : null));

@@ -1,10 +1,9 @@
 // Draws what many runs come to; every plot is beside or above the table of its figures.
-const STATES = ['completed', 'failed', 'timed_out', 'cancelled'];
 const spoken = name => name.replace(/_/g, ' ');
 const totals = counts => Object.values(counts).reduce((sum, one) => sum + one, 0);
 
 function draw(all, into) {
-  const {figures, marked} = all, count = (number, word) => `${number.toLocaleString('en')} ${word}${number === 1 ? '' : 's'}`;
+  const {figures, marked, states: ended} = all, count = (number, word) => `${number.toLocaleString('en')} ${word}${number === 1 ? '' : 's'}`;
   document.title = 'Statistics · massgen';
   const section = (heading, ...body) => h('section', {}, h('h2', {}, heading), body);
   const scrolled = (name, table) => h('div', {class: 'wide', tabindex: 0, role: 'region', 'aria-label': name}, table);
@@ -12,7 +11,7 @@ function draw(all, into) {
     h('thead', {}, h('tr', {}, heads.map((head, place) => h('th', {scope: 'col', class: place && !head.wide ? 'num' : null}, head.wide || head)))),
     h('tbody', {}, rows.map(([first, ...cells]) => h('tr', {}, h('th', {scope: 'row'}, bdi(first)), cells)))));
   const num = text => h('td', {class: 'num'}, text), cell = (...parts) => h('td', {}, parts);
-  const told = counts => STATES.concat(Object.keys(counts)).filter((name, place, names) => counts[name] && names.indexOf(name) === place)
+  const told = counts => ended.concat(Object.keys(counts)).filter((name, place, names) => counts[name] && names.indexOf(name) === place)
     .map(name => `${counts[name].toLocaleString('en')} ${spoken(name)}`).join(', ') || 'none';
   // Where a share lies, with the interval in which it lies in truth.
   const interval = share => share.of ? s('svg', {viewBox: '0 0 150 20', 'aria-hidden': 'true'}, s('line', {class: 'axis', x1: 3, x2: 147, y1: 10, y2: 10}),
@@ -21,13 +20,13 @@ function draw(all, into) {
   const shareOf = share => h('td', {class: 'share'}, share.of ? share.told : h('span', {class: 'dim'}, 'none yet'), interval(share));
   const stacked = states => {
     let x = 0;
-    return s('svg', {viewBox: '0 0 150 20', 'aria-hidden': 'true'}, STATES.filter(name => states[name]).map(name => {
+    return s('svg', {viewBox: '0 0 150 20', 'aria-hidden': 'true'}, ended.filter(name => states[name]).map(name => {
       const wide = 150 * states[name] / totals(states), part = s('rect', {class: `s-${name}`, x, y: 4, width: Math.max(1, wide - 1), height: 12, rx: 2});
       x += wide;
       return part;
     }));
   };
-  const key = states => h('p', {class: 'key'}, STATES.filter(name => states[name]).map(name =>
+  const key = states => h('p', {class: 'key'}, ended.filter(name => states[name]).map(name =>
     h('span', {}, h('span', {class: `dot s-${name}`, 'aria-hidden': 'true'}), spoken(name))));
 
   function header() {
@@ -37,7 +36,7 @@ function draw(all, into) {
   function overall() {
     const one = (name, value) => h('div', {}, h('strong', {}, value), name);
     return section('Together', h('div', {class: 'big'}, one('how they ended', told(figures.states)), one('cost', figures.money.told),
-      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('the run in the middle', clock(figures.median_seconds))),
+      one('tokens', figures.tokens.toLocaleString('en')), one('of work', clock(figures.seconds)), one('median time of a run', clock(figures.median_seconds))),
     figures.money.unknown ? h('p', {class: 'note'}, `Of ${count(figures.money.unknown, 'run')} some calls have no known price: a plus says that there is more.`) : null,
     figures.money.estimated ? h('p', {class: 'dim'}, `Of ${count(figures.money.estimated, 'run')} the cost is an estimate.`) : null,
     table('Agreement', ['Agreement', 'Runs'], Object.entries(figures.outcomes).sort((a, b) => b[1] - a[1]).map(([name, number]) => [spoken(name), num(number.toLocaleString('en'))])),
@@ -57,7 +56,7 @@ function draw(all, into) {
       s('line', {class: 'grid', x1: 0, x2: whole, y1: tall + 12, y2: tall + 12}), s('text', {class: 'd', x: 0, y: 10}, `at most ${most} a ${monthly ? 'month' : 'day'}`),
       names.map((name, place) => {
         let y = tall + 12;
-        return STATES.filter(state => columns.get(name)[state]).map(state => {
+        return ended.filter(state => columns.get(name)[state]).map(state => {
           const high = (tall - 6) * columns.get(name)[state] / most;
           y -= high;
           return s('rect', {class: `s-${state}`, x: place * wide + wide * .1, y, width: Math.min(60, wide * .8), height: Math.max(1, high - 1)}, s('title', {}, `${name}: ${told(columns.get(name))}`));
@@ -66,7 +65,7 @@ function draw(all, into) {
     return section(`Runs by ${monthly ? 'month' : 'day'}`, picture, key(figures.states), h('details', {}, h('summary', {}, 'As a table'),
       table('Runs by day', ['Day, UTC', {wide: 'Runs'}, 'Cost'], all.days.map(day => [day.day, cell(told(day.states)), num(day.money.told)]))));
   }
-  const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Time in the middle'], all.teams.map(({name, figures: of}) =>
+  const teams = () => section('By team', table('By team', ['Models', 'Runs', {wide: 'How they ended'}, {wide: 'Agreement'}, 'Cost', 'Median time'], all.teams.map(({name, figures: of}) =>
     [name, num(of.runs.toLocaleString('en')), cell(told(of.states), stacked(of.states)), cell(told(of.outcomes)), num(of.money.told), num(clock(of.median_seconds))])), key(figures.states));
   function models() {
     return section('By model', h('p', {class: 'dim'}, 'A dot is what was counted; the line around it is where it lies in truth, in 95 of 100 cases.'),

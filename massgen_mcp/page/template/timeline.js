@@ -19,6 +19,8 @@ function timeAt(line, place) {
     }
   return line.end;
 }
+// A moment as it is told: the shorter the run, the finer.
+const timed = (line, seconds) => line.end < 60 ? `${seconds.toFixed(line.end < 1 ? 2 : 1)} s` : clock(seconds);
 // Marks of a lane that would lie on each other are moved apart, within the line.
 function spread(marks, apart, from, to) {
   marks.sort((a, b) => a.x - b.x);
@@ -65,13 +67,13 @@ function timeline(run, width, opened, onAnswer) {
     const x = left + (width - left - right) * share, at = timeAt(line, share);
     back.push(s('line', {class: 'grid', x1: x, x2: x, y1: top - 6, y2: bottom}),
       s('text', {class: 'd', x, y: whole - 6, 'text-anchor': share === 0 ? 'start' : share === 1 ? 'end' : 'middle'},
-        line.end < 60 ? `${at.toFixed(1)} s` : clock(at)));
+        timed(line, at)));
   }
   lanes.forEach((lane, k) => {
     const y = Y(k), indent = (phone ? 8 : 6) + 14 * lane.depth;
     if (lane.nested) return nestedLane(lane, k, y, indent);
     const {agent, run: own, offset} = lane, paint = colour(lane.place), name = `${lane.place + 1} ${agent.id}`;
-    const star = agent.author ? ' ★' : '', below = agent.id === agent.name ? agent.model : `${agent.name} · ${agent.model}`;
+    const star = agent.author ? ' ★' : '', below = phone || agent.id === agent.name ? agent.model : `${agent.name} · ${agent.model}`;
     names.push(phone
       ? s('text', {class: 't', x: indent, y: y - 16, style: {fill: paint}}, short(name, 26) + star,
         s('tspan', {class: 'd', dx: 8, 'font-weight': 400}, short(below, 46 - Math.min(26, name.length))))
@@ -165,4 +167,26 @@ function signOf(item, y, paint, run, agent, onAnswer) {
       y: item.late ? y - 11 : y + 4, 'text-anchor': item.late ? 'end' : 'start'}, item.dropped.replace(/_/g, ' ')));
   return s('g', {}, s('title', {}, flat(`${item.moment.say}: ${item.moment.detail}`, 400)),
     s('circle', {class: 'card', cx: x, cy: y, r: 7, style: {stroke: 'var(--busy)'}}), s('text', {class: 'b', x, y: y + 5, 'text-anchor': 'middle'}, '!'));
+}
+// What the signs mean that are in this time line, and no others.
+function legendOf(run) {
+  const item = (words, ...sign) => h('li', {key: words}, s('svg', {viewBox: '-10 -10 20 20', 'aria-hidden': 'true'}, sign), words);
+  const square = name => s('rect', {class: name, x: -7, y: -7, width: 14, height: 14, rx: 3, style: {stroke: 'var(--dim)', strokeWidth: 2}});
+  const tick = () => s('text', {y: 4, 'text-anchor': 'middle', 'font-size': 11}, '✓');
+  const letter = (name, text) => s('text', {class: name, y: 5, 'text-anchor': 'middle'}, text);
+  const bar = (name, height, look) => s('rect', {class: name, x: -10, y: -height / 2, width: 20, height, rx: 3, style: look});
+  const isVoid = run.votes.some(vote => vote.void_at !== null), failed = run.moments.some(moment => moment.kind === 'failure' && moment.agent !== null);
+  return [
+    run.calls.length && item('model call', bar('', 12, {fill: 'var(--dim)', opacity: .4})),
+    run.answers.length && item('answer, numbered by author: 2 in lane 1 is agent1.2', s('circle', {r: 9, style: {fill: 'var(--dim)'}}), s('text', {class: 'w', y: 4, 'text-anchor': 'middle'}, '2')),
+    run.votes.length && item('vote, with an arrow to the answer that it is for', square('card'), tick()),
+    isVoid && item('vote that a newer answer made void', square('card void'), tick()),
+    failed && item('refusal or failure', s('circle', {class: 'card', r: 7, style: {stroke: 'var(--busy)'}}), letter('b', '!')),
+    run.agents.some(agent => agent.dropped) && item('takes part no more', letter('x', '✗')),
+    run.moments.some(moment => moment.kind === 'steering') && item('message of the caller', letter('b', '▾')),
+    run.tools.length && item('tool or command', bar('tool', 4)),
+    run.check_runs.length && item('check that passed', bar('pass', 4)),
+    run.check_runs.some(check => check.result === 'failed') && item('check that failed', bar('bad', 4)),
+    run.agents.some(agent => agent.author) && item('wrote the answer', letter('t', '★')),
+  ].filter(Boolean);
 }

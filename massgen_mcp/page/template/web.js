@@ -1,6 +1,6 @@
 // `massgen-mcp web`: the list of runs, the form that starts one, and one run while it goes on. What is done is a call of
 // the MCP tools.
-const KEY = 'massgen-token', STATES = ['queued', 'running', 'input_required', 'completed', 'failed', 'cancelled', 'timed_out', 'interrupted'];
+const KEY = 'massgen-token', known = JSON.parse(document.getElementById('data').textContent);
 const place = document.getElementById('run');
 const bearer = token => ({Authorization: `Bearer ${token}`});
 // The token that an address brings is kept only if it is right: any page can open an address with a wrong one.
@@ -20,20 +20,22 @@ let inside = false;
 const out = h('section', {role: 'alert'}, h('h1', {}, 'Not let in'), h('p', {}, 'Open the address that ', h('code', {}, 'massgen-mcp web'), ' printed; each start of it has a new one.'));
 async function ask(path, options = {}) {
   await brought;
-  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}});
+  const answer = await fetch(path, {...options, headers: {...options.headers, ...bearer(localStorage.getItem(KEY) || '')}})
+    .catch(error => { throw Object.assign(error, {unreachable: true}); });
   if (answer.status === 401) {
     inside ? place.prepend(out) : place.replaceChildren(out);  // what somebody has typed stays
     throw new Refused('The token is missing or old.');
   }
   inside = true;
   out.remove();
-  if (!answer.ok) throw Object.assign(new Refused((await answer.json().catch(() => ({}))).error || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
+  if (answer.status === 404) throw new Refused('There is no such run here, or its files were deleted by age.');
+  if (!answer.ok) throw Object.assign(new Refused(((await answer.json().catch(() => ({}))).error || '').replace(/^ERROR \w+: /, '') || `The server refused (${answer.status}).`), {passing: answer.status >= 500});
   return answer;
 }
 const tool = async (name, args) => (await ask(`/api/tools/${name}`, {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(args)})).json();
 
 const field = (label, element, kind) => h('label', {class: kind}, label, element);
-const toned = state => h('span', {class: `pill ${state === 'completed' ? 'good' : state === 'failed' || state === 'timed_out' ? 'bad' : 'busy'}`}, state.replace(/_/g, ' '));
+const toned = state => h('span', {class: `pill ${known.states[state]}`}, state.replace(/_/g, ' '));
 const told = () => h('p', {class: 'told', role: 'status'});
 const say = (where, text, bad) => { where.className = bad ? 'told bad' : 'told'; where.textContent = visible(text); };
 const anchor = (to, words) => h('a', {href: to}, words);
@@ -41,18 +43,20 @@ const day = seconds => new Date(seconds * 1000).toLocaleString();
 // One thing at a time: the button waits for it, and what is refused is said.
 const doing = (button, where, work) => async event => {
   if (event) event.preventDefault();
+  const held = document.activeElement === button;
   button.disabled = true;
   try { await work(); } catch (error) { failed(where, error); }
   button.disabled = false;
+  if (held && document.activeElement === document.body) button.focus();  // whoever works by keyboard stays there
 };
-const failed = (where, error) => say(where, error instanceof Refused ? error.message : 'The server cannot be reached.', true);
+const failed = (where, error) => say(where, error instanceof Refused ? error.message : error.unreachable ? 'The server cannot be reached.' : `This went wrong: ${error.message}`, true);
 
 function list() {
   document.title = 'Runs · massgen';
   const query = new URLSearchParams(location.search), names = ['text', 'team', 'state', 'since', 'before'];
   const input = (name, attributes) => h('input', {name, value: query.get(name), ...attributes, oninput: later});
   const state = h('select', {name: 'state', onchange: later}, h('option', {value: ''}, 'any state'),
-    STATES.map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
+    Object.keys(known.states).map(name => h('option', {value: name, selected: query.get('state') === name}, name.replace(/_/g, ' '))));
   const form = h('form', {role: 'search', onsubmit: event => { event.preventDefault(); begin(); }},
     field('Question or id', input('text', {type: 'search'})), field('Team', input('team', {type: 'search'})), field('State', state),
     field('From', input('since', {type: 'date'})), field('To', input('before', {type: 'date'})));
@@ -80,34 +84,34 @@ function list() {
     runs = [...keep, ...got.runs];
     next = got.next_cursor || null;
     more.hidden = !next;
-    say(note, runs.length ? '' : 'No run is like that.');
+    say(note, runs.length ? '' : location.search ? 'No run is like that.' : 'There are no runs yet.');
     merge(rows, runs.map(run => h('li', {key: run.run_id}, anchor(`/runs/${encodeURIComponent(run.run_id)}`, h('bdi', {}, visible(run.question) || run.run_id)),
       h('div', {class: 'facts'}, toned(run.status), h('span', {}, day(run.started)), h('span', {}, bdi(run.source)),
         run.winner ? h('span', {}, 'won by ', bdi(run.winner)) : null, run.parent ? h('span', {}, 'nested in ', anchor(`/runs/${run.parent}`, run.parent)) : null,
         run.expired ? h('span', {}, 'deleted by age') : null, run.reason ? h('span', {}, bdi(run.reason)) : null, h('span', {}, run.run_id)))));
   }
-  const begin = () => load({limit: Math.min(100, Math.max(30, runs.length))}, []).catch(error => failed(note, error));
+  const begin = () => load({limit: Math.min(known.most_runs, Math.max(known.runs, runs.length))}, []).catch(error => failed(note, error));
   more.addEventListener('click', doing(more, note, () => load({cursor: next}, runs)));
   place.replaceChildren(h('nav', {}, anchor('/new', 'Start a run')), h('h1', {}, 'Runs'), h('section', {}, form), h('section', {}, rows, note, more));
   begin();
-  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= 100) begin(); }, 5000);
+  setInterval(() => { if (!document.hidden && !more.disabled && !out.isConnected && runs.length <= known.most_runs) begin(); }, 5000);
 }
 
 function start() {
   document.title = 'Start a run · massgen';
   const one = (name, label, attributes, kind) => field(label, h('input', {name, ...attributes}), kind);
-  const many = (name, label, rows) => field(label, h('textarea', {name, rows}), 'whole');
+  const many = (name, label, rows, required) => field(label, h('textarea', {name, rows, required}), 'whole');
   const teams = h('datalist', {id: 'teams'});
   const note = told(), plan = h('button', {type: 'button'}, 'Show the plan'), go = h('button', {class: 'main'}, 'Start');
-  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6), 
-    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}),
-    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: 10}),
+  const form = h('form', {}, many('question', 'Question: the whole task, the team sees nothing else', 6, true), 
+    one('config', 'Team: a name, or the path of a YAML file; nothing: the default team', {list: 'teams'}, 'broad'),
+    one('num_agents', 'Agents, to use one model several times', {type: 'number', min: 1, max: known.agents}),
     many('models', 'Or models, one in each line, as backend/model', 2),
     many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
     many('checks', 'Commands that test the changes to these paths, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
-    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: 100}), plan, go, teams);
+    one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: known.answers}), plan, go, teams);
   const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);
   function given() {
     const permission = form.elements.write.checked ? 'write' : 'read', args = {question: form.elements.question.value};
@@ -118,22 +122,24 @@ function start() {
     return args;
   }
   plan.addEventListener('click', doing(plan, note, async () => {
+    if (!form.reportValidity()) return;
     const made = await tool('start_run', {...given(), dry_run: true});
     say(note, [`Team: ${Object.entries(made.team).map(([name, model]) => `${name} (${model})`).join(', ')}`, made.source, made.reach, made.estimate, made.ignored, made.note,
-      made.missing_keys ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
+      (made.missing_keys || []).length ? `Missing: ${made.missing_keys.join(', ')}` : null].filter(Boolean).join('\n'));
   }));
   form.addEventListener('submit', doing(go, note, async () => {
     location.assign(`/runs/${encodeURIComponent((await tool('start_run', given())).run_id)}`);
   }));
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs')), h('h1', {}, 'Start a run'), h('section', {}, form, note));
-  tool('list_configs', {}).then(known => teams.append(...Object.entries(known.configs).map(([name, one]) =>
+  tool('list_configs', {}).then(listed => teams.append(...Object.entries(listed.configs).map(([name, one]) =>
     h('option', {value: name}, one.missing ? `${one.missing.join(', ')} missing` : one.models)))).catch(() => {});
 }
 
 function one(id) {
   let run = null;
-  const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div'), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
-  const apply = h('div'), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: 20000});
+  const note = told(), controls = h('section', {'aria-label': 'Controls'}), into = h('div', {class: 'page'}), line = h('span', {class: 'facts'}), heard = h('p', {class: 'sr', role: 'status'});
+  const apply = h('div', {tabindex: -1}), message = h('textarea', {rows: 2, 'aria-label': 'Message', maxlength: known.message_characters});
+  place.className = 'one';
   place.replaceChildren(h('nav', {}, anchor('/', '← Runs'), anchor('/new', 'Start a run'), line), controls, into, heard);
 
   const act = (label, action, more = {}) => {
@@ -151,33 +157,35 @@ function one(id) {
     if (more.sure) button.addEventListener('blur', () => { button.textContent = label; });
     return button;
   };
-  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', placeholder: '$', class: 'short'});
+  const usd = h('input', {type: 'number', min: 0, step: 'any', 'aria-label': 'New budget in $', class: 'short'});
   const written = () => message.value.trim() ? {message: message.value} : (message.focus(), null);
-  const steer = [act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})];
-  const answer = [act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})];
-  const running = [usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}),
-    act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'}),
-    act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})];
-  const resume = [act('Resume', 'resume', {main: true, done: 'It goes on.'}), running[3]];
   const look = h('button', {type: 'button'}, 'Look at the changes in files');
-  look.addEventListener('click', doing(look, note, () => changes(id, apply, note)));
+  look.addEventListener('click', doing(look, note, () => changes(run, apply, note)));
 
-  // Nothing is moved or made anew: somebody may be in the middle of a word.
-  const to = h('span'), box = h('div', {class: 'controls', hidden: true}, field(to, message, 'whole'), steer, answer, running, resume[0], look);
+  // What each action needs; which of them there are now is told with the run. Nothing is moved or made anew: somebody may
+  // be in the middle of a word.
+  const to = h('span'), words = field(to, message, 'whole');
+  const offered = {
+    answer: [words, act('Answer', 'answer', {main: true, from: message, args: written, done: 'The run has your answer.'})],
+    steer: [words, act('Tell the team', 'steer', {from: message, args: written, done: 'The team is told.'})],
+    raise_budget: [h('span', {class: 'pair'}, usd, act('Raise the budget', 'raise_budget', {from: usd, args: () => usd.value ? {value: Number(usd.value)} : (usd.focus(), null), done: 'The budget is raised.'}))],
+    finish_now: [act('Finish now', 'finish_now', {done: 'It finishes with the answers that there are.'})],
+    resume: [act('Resume', 'resume', {main: true, done: 'It goes on.'})],
+    cancel: [act('Cancel', 'cancel', {sure: 'Press again to cancel', done: 'It is cancelled.'})],
+    apply: [look],
+  };
+  const box = h('div', {class: 'controls', hidden: true}, [...new Set(Object.values(offered).flat())]);
   controls.append(box, note, apply);
   function control() {
-    const asks = run.state === 'input_required', told = asks ? [answer, running]
-      : run.state === 'running' || run.state === 'queued' ? [steer, running]
-      : run.state === 'interrupted' ? [resume] : run.state === 'completed' ? [look] : [];
-    const shown = new Set(told.flat());
-    if (asks || shown.has(steer[0])) shown.add(message.parentNode);
-    to.textContent = asks ? 'Your answer' : 'To the whole team';
+    const shown = new Set(run.actions.flatMap(action => offered[action]));
+    to.textContent = run.actions.includes('answer') ? 'Your answer' : 'To the whole team';
+    usd.placeholder = run.max_usd === null ? '' : `above ${run.max_usd}`;
     for (const one of box.children) one.hidden = !shown.has(one);
     box.hidden = !shown.size;
   }
   function time() {
-    const goes = run && run.started_at !== null && ['running', 'input_required'].includes(run.state);
-    line.textContent = goes ? clock(Date.now() / 1000 - run.started_at) : '';
+    const goes = run && run.started_at !== null && !run.ended && run.state !== 'interrupted';
+    line.textContent = goes ? `started ${clock(Date.now() / 1000 - run.started_at)} ago` : '';
   }
   setInterval(time, 1000);
   let trouble = '';
@@ -190,7 +198,7 @@ function one(id) {
     draw(run, into);
     control();
     time();
-    const tells = `${run.headline}: ${run.answers.length} answers, ${run.votes.filter(vote => vote.stands).length} votes`;
+    const tells = run.story || `The run has ended: ${run.headline}.`;
     if (heard.textContent !== tells) heard.textContent = tells;
   };
   const wake = follow(`/api/runs/${encodeURIComponent(id)}`, hear, (text, bad) => {
@@ -233,32 +241,35 @@ function follow(path, hear, tell) {
 }
 
 // What the run changed in files: shown first, with what stands in its way; then, if somebody says so, done.
-async function changes(id, into, note) {
-  const plan = await tool('apply_result', {run_id: id});
+async function changes(run, into, note) {
+  const id = run.run_id, plan = await tool('apply_result', {run_id: id});
   let text = '', offset = 0;
   while (offset !== undefined) {
     const page = await tool('get_result', {run_id: id, view: 'diff', offset});
     text += page.answer || '';
     offset = page.next_offset;
   }
-  const boxes = plan.files.map(file => h('input', {type: 'checkbox', checked: plan.status === 'clean', value: file.path, disabled: plan.status !== 'clean'}));
+  const stuck = (plan.conflicts || []).map(one => one.path), free = file => plan.status === 'clean' || plan.status === 'conflicts' && !stuck.includes(file.path);
+  const files = plan.files.length ? plan.files : run.changes.files;  // a plan in whose way something is names that alone
+  const boxes = files.map(file => h('input', {type: 'checkbox', checked: free(file), value: file.path, disabled: !free(file)}));
   const go = h('button', {type: 'button', class: 'main'}, 'Apply to the files');
-  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
-  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Not applicable: these files have been changed meanwhile. Nothing was changed.',
+  const counted = file => `${file.change} ${file.path}${file.was ? ` (was ${file.was})` : ''} ${file.added === undefined || file.added === null ? 'binary' : `+${file.added} −${file.removed || 0}`}`;
+  const names = {clean: 'These changes fit the files as they are now. Nothing was changed yet.', conflicts: 'Some of these files have been changed meanwhile. Nothing was changed. The others can be applied.',
     unchanged: 'The files have these changes already.'};
   go.addEventListener('click', doing(go, note, async () => {
     const paths = boxes.filter(box => box.checked).map(box => box.value);
     if (!paths.length) return say(note, 'No file is chosen.', true);
-    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length ? {paths} : {})});
-    say(note, `${done.status}: ${done.next_step}`, done.status === 'conflicts');
+    const done = await tool('apply_result', {run_id: id, dry_run: false, ...(paths.length < boxes.length || stuck.length ? {paths} : {})});
+    if (done.status === 'conflicts') { await changes(run, into, note); into.focus(); return; }
+    say(note, `${done.status}: ${done.next_step}`);
     if (done.status === 'applied') into.replaceChildren();
   }));
   into.replaceChildren(...[h('h2', {}, 'Changes in files'), h('p', {}, names[plan.status] || plan.status), plan.note ? h('p', {class: 'note'}, visible(plan.note)) : null,
-    h('div', {class: 'files'}, plan.files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
+    h('div', {class: 'files'}, files.map((file, k) => h('label', {class: 'box'}, boxes[k], bdi(counted(file))))),
     plan.more_files ? h('p', {class: 'note'}, `and ${plan.more_files} more files, which are applied if all are`) : null,
     (plan.conflicts || []).map(one => h('p', {class: 'bad'}, bdi(`${one.path}: ${one.reason}`))),
     (plan.left_out || []).map(path => h('p', {class: 'note'}, 'given to read only: ', bdi(path))),
-    plan.status === 'clean' ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
+    files.some(free) ? go : null, text ? patch(text) : null].flat(Infinity).filter(Boolean));
   say(note, '');
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from massgen_mcp.runs.engine.rows import EndedRow
 from massgen_mcp.runs.sqlite import sql
-from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest
+from massgen_mcp.statistics.digest import DIGEST_VERSION, RunDigest, as_kept, from_kept
 from massgen_mcp.statistics.marks import Mark
 
 
@@ -25,7 +25,7 @@ def ended_rows(db: sqlite3.Connection, since: float | None, config: str | None, 
         EndedRow(
             row := sql.row_of(values),
             told is not None,
-            None if told in (None, "") else RunDigest.model_validate_json(told),
+            from_kept(told) if told else None,
             marks.get(row.number, {}),
         )
         for *values, told in rows
@@ -33,7 +33,7 @@ def ended_rows(db: sqlite3.Connection, since: float | None, config: str | None, 
 
 
 def keep_digests(db: sqlite3.Connection, digests: Mapping[int, RunDigest | None]) -> None:
-    rows = [(number, DIGEST_VERSION, digest.model_dump_json() if digest else "") for number, digest in digests.items()]
+    rows = [(number, DIGEST_VERSION, as_kept(digest) if digest else "") for number, digest in digests.items()]
     db.executemany("INSERT OR REPLACE INTO digests (number, version, digest) VALUES (?, ?, ?)", rows)
 
 

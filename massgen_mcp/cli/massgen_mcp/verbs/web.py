@@ -28,5 +28,5 @@ async def run(options: argparse.Namespace) -> int:
         if options.open and not await open_browser(home, address):
             print_error("no browser could be started")
 
-    await serve_web(built, redactor, options.web_port, ready)
+    await serve_web(built, redactor, home, options.web_port, ready)
     return EXIT_OK
