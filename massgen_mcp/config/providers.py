@@ -53,6 +53,8 @@ class Provider:
     aliases: tuple[str, ...] = ()
     cost_field: CostField | None = None
     """Where its replies say what they cost; None if they do not."""
+    lists_all: bool = True
+    """False: customers have models there which its list of models leaves out."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
 
@@ -145,6 +147,7 @@ PROVIDERS = (
         "https://api.together.xyz/v1",
         hosts=("api.together.xyz", "api.together.ai"),
         base_url_variable="MASSGEN_TOGETHER_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "fireworks",
@@ -153,6 +156,7 @@ PROVIDERS = (
         "https://api.fireworks.ai/inference/v1",
         hosts=("api.fireworks.ai",),
         base_url_variable="MASSGEN_FIREWORKS_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "openrouter",
@@ -233,6 +237,7 @@ PROVIDERS = (
         "https://router.huggingface.co/v1",
         hosts=("router.huggingface.co",),
         base_url_variable="MASSGEN_HUGGINGFACE_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "github",
@@ -335,6 +340,14 @@ def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES
     url = provider_for(backend, environ).base_url
     usual = {_port(row.base_url) for row in PROVIDERS if row.is_local}
     return is_loopback(url) and (named_provider(backend.type).is_local or _port(url) in usual)
+
+
+def lists_all_models(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+    """Whether what this backend's address does not list cannot be had there: so at a provider's own address, and of a
+    model server by its type. A gateway serves more than it lists.
+    """
+    owner = owner_of(provider_for(backend, environ).base_url)
+    return owner.lists_all if owner else named_provider(backend.type).is_local
 
 
 def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:

@@ -191,21 +191,28 @@ def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHom
     assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
-async def test_a_list_of_gemini_models_that_holds_something_else_is_no_fault(home: TempHome) -> None:
+async def test_a_gateway_is_asked_for_a_model_that_it_does_not_list(home: TempHome) -> None:
     listed = reply(b'{"models": ["x", 1, {"name": "models/gemini-a"}]}', media_type="application/json")
     async with raw_server(listed) as server:
         backend = {"type": "gemini", "base_url": f"{server.url}/v1beta", "model": "gemini-b"}
         config = home.config("gemini", {"id": "a", "backend": backend})
         home.environ["GEMINI_API_KEY"] = "none"
-        done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
-    assert "has no model 'gemini-b'; did you mean gemini-a? It has gemini-a" in done.stderr
+        done = await anyio.to_thread.run_sync(massgen, home, "--automation", "--config", config, "q")
+        async with home.client() as client:
+            started = await call(client, "start_run", question="q", config=config)
+            await call(client, "wait_run", run_id=started["run_id"])
+    (note,) = [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")]
+    assert "does not list the model 'gemini-b'" in note
+    assert "did you mean gemini-a? It lists gemini-a." in note
+    assert started["note"] in note
+    assert len([asked for asked in server.requests if b"gemini-b" in asked.head]) >= 2, "the model was never asked"
 
 
 async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
     home.path.mkdir(mode=0o700)
     listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
     async with raw_server(listed) as server:
-        backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
+        backend = {"type": "vllm", "base_url": f"{server.url}/v1"}
         config = home.config("typo", {"id": "a", "backend": {**backend, "model": "bigg-2"}})
         kept = home.path / "model_lists.json"
         kept.write_text(json.dumps({"http://127.0.0.1:1/v1": [time.time() - 25 * 3600, ["x"]]}))
@@ -213,6 +220,7 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
+            assert "If a gateway is there that serves more than it lists, write `type: chatcompletion`" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
         ((address, (_, names)),) = json.loads(kept.read_bytes()).items()
         assert (address, names) == (f"{server.url}/v1", ["big-2", "small-2"]), "what is older than a day has gone"

@@ -42,7 +42,7 @@ class Reporter(Protocol):
     """What is printed before and after a run."""
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
-        """`team`: where it comes from and what it reaches; `notes`: what of the config was ignored."""
+        """`team`: where it comes from and what it reaches; `notes`: what a person should know of the config."""
         ...
 
     def aside(self, text: str) -> None:
@@ -67,9 +67,8 @@ async def run_once(options: Options) -> int:
         team = await adjusted_team(given)
         given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
-    await look_before(options, request.team)
+    notes = await look_before(options, request.team)
     with run_here(request) as run:
-        notes = [request.team.note] if request.team.note else []
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)

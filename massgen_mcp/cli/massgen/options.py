@@ -40,7 +40,7 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
   QUESTION:        the question, shortened
   [Coordination    in progress: now the agents work
   TEAM:            where the team comes from; its hosts, keys by name, writable paths
-  NOTE:            what of the config was ignored
+  NOTE:            what of the config was ignored; a model that a gateway does not list
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
   DURATION:        seconds, such as 12.3s
