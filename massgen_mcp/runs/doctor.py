@@ -21,11 +21,11 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home
 from massgen_mcp.runs.engine import Engine
+from massgen_mcp.runs.preflight import LEAST_FREE_BYTES
 
 Level = Literal["ok", "warn", "fail"]
 
 LOW_BYTES = 1 << 30
-LEAST_FREE_BYTES = 50 << 20
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600

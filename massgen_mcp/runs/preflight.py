@@ -30,12 +30,13 @@ from massgen_mcp.config.providers import lists_all_models, named_provider, provi
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.nearest import nearest
-from massgen_mcp.runs.doctor import LEAST_FREE_BYTES
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     import httpx2
 
+LEAST_FREE_BYTES = 50 << 20
+"""Of the disk, for a run."""
 MODEL_LISTS = "model_lists.json"
 """In the state directory: the lists that were read before."""
 SECONDS = 2.0
