@@ -28,7 +28,6 @@ from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events import LogRecord
-from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
@@ -112,12 +111,12 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
 
 def write_answer(run: RunState, options: Options) -> MassgenError | None:
     """Write the answer to the file that the person named. Returns why that failed: the answer itself is told first."""
-    if run.best_answer is None or options.output_file is None:
+    if run.best_answer is None or (output := output_file(options)) is None:
         return None
     try:
-        write_durably(options.output_file.absolute(), run.best_answer.encode("utf-8", "replace"))
+        output.write(run.best_answer.encode("utf-8", "replace"))
     except OSError as error:
-        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error}")
+        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error.strerror}")
     return None
 
 
