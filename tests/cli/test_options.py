@@ -2,10 +2,11 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from massgen_mcp.cli.massgen.options import Options, parse
 from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
@@ -132,6 +134,40 @@ def test_options_that_contradict_each_other_are_refused(
     assert printed.out == ""
 
 
+LEFT_OVER = {
+    "verb": (parse, "watch run-7f3a", "watch is a verb of massgen-mcp: massgen-mcp watch run-7f3a"),
+    "verb with options": (
+        parse,
+        "runs --state running",
+        "runs is a verb of massgen-mcp: massgen-mcp runs --state running",
+    ),
+    "help": (parse, "help", "help is an option: massgen --help"),
+    "beginning": (parse, "--out x q", "there is no option --out; did you mean '--output-file'?"),
+    "dash": (parse, "-x", "a question that begins with - stands behind --: massgen -- "),
+    "nothing": (parse, "--model= q", "--model: the value is empty"),
+    "no value": (parse, "--models", "--models needs a value"),
+    "value": (parse, "--quiet=yes q", "--quiet takes no value"),
+    "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
+    "question": (parse_verb, "'what is x'", "a question is asked with massgen: massgen 'what is x'"),
+    "place": (parse_verb, "--json runs", "--json stands behind the verb: massgen-mcp runs --json"),
+    "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),
+    "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
+    "both": (parse_verb, "result x --view votes --agent a", "--agent does not go with --view"),
+}
+
+
+@pytest.mark.parametrize(("parser", "line", "told"), LEFT_OVER.values(), ids=LEFT_OVER)
+def test_a_wrong_command_line_is_told_in_plain_words(
+    parser: Callable[[Sequence[str]], object], line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser(shlex.split(line))
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert "argument " not in printed.err
+    assert printed.out == ""
+
+
 MEANT: dict[str, tuple[Sequence[str], str]] = {
     "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
@@ -205,7 +241,7 @@ async def test_a_gateway_is_asked_for_a_model_that_it_does_not_list(home: TempHo
     assert "does not list the model 'gemini-b'" in note
     assert "did you mean gemini-a? It lists gemini-a." in note
     assert started["note"] in note
-    assert len([asked for asked in server.requests if b"gemini-b" in asked.head]) >= 2, "the model was never asked"
+    assert len([asked for asked in server.requests if "gemini-b" in asked.head]) >= 2, "the model was never asked"
 
 
 async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
