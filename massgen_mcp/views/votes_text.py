@@ -35,7 +35,10 @@ def name_of(run: RunState, agent: str) -> str:
 
 
 def _votes(run: RunState) -> list[Vote]:
-    return [*run.votes.values(), *run.run_off_votes.values()]
+    """Of those who stayed with their vote in a run-off one."""
+    again = run.run_off_votes
+    changed = [vote for name, vote in run.votes.items() if name not in again or again[name].label != vote.label]
+    return [*changed, *again.values()]
 
 
 def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
@@ -43,7 +46,10 @@ def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]
     whose = "its own answer" if author == vote.voter else f"{name_of(run, author)}'s answer"
     verb = "disagrees and votes for" if dissent else "votes for"
     reason = f": {said}" if (said := unmarked(vote.reason)) else ""
-    again = " in the run-off" if vote in run.run_off_votes.values() else ""
+    again = ""
+    if vote == run.run_off_votes.get(vote.voter):
+        before = run.votes.get(vote.voter)
+        again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
     sentence = f"{name_of(run, vote.voter)} {verb} {whose} ({vote.label}){again}{reason}"
     return _wrapped(sentence, width, "busy" if dissent else "good")
 
