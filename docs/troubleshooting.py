@@ -346,7 +346,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… does not hold, so it is not used: …",
             "`doctor` tried to break out of it and got through, or programs do not work in it.",
-            "As the line below it says.",
+            "Nothing if another one holds.",
         ),
         Entry(
             "only a container has an open network",

@@ -14,7 +14,7 @@ from massgen_mcp.config.key_hosts import find_key
 from massgen_mcp.config.local_servers import LocalServer, find_local_servers, local_places
 from massgen_mcp.config.model_lists import ListedModel
 from massgen_mcp.config.models import AgentConfig, ClaudeCodeBackendConfig, Config, ProviderBackendConfig
-from massgen_mcp.config.providers import PROVIDERS, detect_backend, is_loopback, named_provider
+from massgen_mcp.config.providers import PROVIDERS, detect_backend, is_loopback, keys_of_default_teams, named_provider
 from massgen_mcp.errors import MassgenError
 
 AGENTS = 3
@@ -173,7 +173,7 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 
 
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> MassgenError:
-    keys = " or ".join(row.key_variables[0] for row in PROVIDERS if row.strong_model)
+    keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
     none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"

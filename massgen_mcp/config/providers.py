@@ -356,6 +356,11 @@ def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
     return [row for row, address in moved if address and _same_address(url, address)]
 
 
+def keys_of_default_teams() -> list[str]:
+    """Variables of the providers of which a default team takes a model."""
+    return [row.key_variables[0] for row in PROVIDERS if row.strong_model]
+
+
 def credential_variables() -> tuple[str, ...]:
     """Every variable of the table that decides who is asked with which key: what a fingerprint must cover."""
     keys = {name for row in PROVIDERS for name in row.key_variables}

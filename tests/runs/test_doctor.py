@@ -11,7 +11,8 @@ import pytest
 
 from massgen_mcp.home import Home
 from massgen_mcp.runs.database import SCHEMA_VERSION
-from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.doctor import check_all
+from massgen_mcp.runs.doctor_check import Check
 from massgen_mcp.runs.local import local_engine
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 

@@ -23,6 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     options = parse(arguments)
     os.umask(0o077)  # whatever it writes is this user's alone
+    if options.verb == "serve" and options.transport == "stdio" and sys.stdin.isatty():
+        from massgen_mcp.cli.output import print_error
+
+        print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen-mcp --help`")
     options.front = _front() if options.verb == "serve" and options.transport == "stdio" else None
 
     def work() -> int:
