@@ -7,9 +7,10 @@ from typing import Any
 from massgen_mcp.api.request import Prepared
 from massgen_mcp.api.sessions import SESSIONS
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunFailed, RunTimedOut
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from massgen_mcp.config.loader import config_places, is_config, load_config
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
 from massgen_mcp.request.server_places import servers_told

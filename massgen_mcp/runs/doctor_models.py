@@ -6,7 +6,7 @@ from pathlib import Path
 from massgen_mcp.config.default_team import team_of
 from massgen_mcp.config.loader import config_places, is_config, load_config, missing_keys
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.runs.doctor_check import Check
 

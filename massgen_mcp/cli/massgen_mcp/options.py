@@ -158,11 +158,11 @@ def make_parser() -> Parser:
         made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
         made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
         if name == "install":
-            meant = "pass this variable on, too; known ones that are set here are anyway"
+            meant = "pass this variable on, too; those of known providers that are set here always are"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
     configs = verb("configs")
-    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")
     configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
     trust = verb("trust")
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
@@ -177,7 +177,7 @@ def make_parser() -> Parser:
     wait = about_run("wait")
     wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
     watch = about_run("watch")
-    watch.add_argument("--plain", action="store_true", help="sentences in place of the live view, for screen readers")
+    watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
     result = about_run("result")
     what = result.add_mutually_exclusive_group()
     what.add_argument(
@@ -231,7 +231,7 @@ def make_parser() -> Parser:
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:
-    http = parser.add_argument_group("with --transport http", "docs/http.md shows them in use")
+    http = parser.add_argument_group("with --transport http", "one server for many clients")
     http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
     http.add_argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
