@@ -274,7 +274,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
         ),
         Entry(
-            "run … of this session is …; wait for its end with wait_run, or cancel it",
+            "run … of this session is …; wait for its end, or cancel it",
             "A conversation has one turn at a time.",
             "Wait for it, or cancel it.",
         ),
