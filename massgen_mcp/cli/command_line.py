@@ -46,11 +46,11 @@ class Parser(argparse.ArgumentParser):
         parser = self.of_verb(given)
         unknown = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "-"]
         if unknown and parser is not self and unknown[0] in _options(parser):
-            return f"{unknown[0]} stands behind the verb: {parser.prog} {unknown[0]}"
+            return f"{unknown[0]} goes after the verb: {parser.prog} {unknown[0]}"
         if unknown:
             beginning = [option for option in _options(parser) if option.startswith(unknown[0])]
             near = f"; did you mean {beginning[0]!r}?" if beginning else did_you_mean(unknown[0], _options(parser))
-            behind = f"; a question that begins with - stands behind --: {self.prog} -- '-...'" if self.quoted else ""
+            behind = f"; a question that begins with - goes after --: {self.prog} -- '-...'" if self.quoted else ""
             return f"there is no option {unknown[0]}{near or behind}"
         if rest and self.quoted is not None:
             import shlex  # a right command line needs none of it
