@@ -361,5 +361,5 @@ async def test_a_running_runs_budget_is_raised(home: TempHome) -> None:
     assert verb(home, "raise-budget", run_id, "25").returncode == DONE
     poll_until(lambda: '"max_usd": 25' in json.dumps(events_of(home.run_directory(run_id))))
     refused = verb(home, "raise-budget", run_id, "-1")
-    assert refused.returncode == FAILED
+    assert refused.returncode == USAGE
     assert verb(home, "cancel", run_id).returncode == DONE
