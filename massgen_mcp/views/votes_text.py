@@ -20,13 +20,15 @@ def votes_lines(run: RunState, width: int) -> list[Line]:
     return [row for rows in lines for row in rows]
 
 
-def votes_won(run: RunState) -> tuple[int, int]:
-    """How many votes the winner got, with those for answers that say the same, and of how many; of none before there is
-    a winner.
+def votes_won(run: RunState) -> str | None:
+    """How many of the votes that decided the winner got, with those for answers that say the same. None: there is no
+    winner yet, or nobody voted.
     """
     if run.winner is None:
-        return 0, 0
-    return sum(run.winner.votes.get(label, 0) for label in run.agreed), sum(run.winner.votes.values())
+        return None
+    votes = run.winner.run_off or run.winner.votes
+    won = f"{sum(votes.get(label, 0) for label in run.agreed)} of {sum(votes.values())} votes"
+    return (won if votes is run.winner.votes else f"{won} in the run-off") if any(votes.values()) else None
 
 
 def name_of(run: RunState, agent: str) -> str:
