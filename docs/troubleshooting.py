@@ -72,6 +72,17 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Write `PROVIDER/MODEL`.",
         ),
         Entry(
+            "agent '…': … has no model '…'; …",
+            "The list of the provider, or of the model server, does not have it. No run was begun.",
+            "Correct `model`. If the address is a gateway, write `type: chatcompletion` with its `base_url`: there a "
+            "list does not decide ([what is looked at](cli.md#before-a-cent-is-spent)).",
+        ),
+        Entry(
+            "agent '…': … does not list the model '…', and is asked for it all the same",
+            "A gateway may serve more than it lists. The run goes on.",
+            "Nothing if the name is right; else correct `model`.",
+        ),
+        Entry(
             "claude_code is not logged in: …",
             "The Claude Code CLI has neither key nor token here.",
             "See [Claude Code](claude-code.md): set a variable, or allow your own login.",
@@ -263,7 +274,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Start it later, or cancel others; `MASSGEN_MCP_MAX_QUEUED` sets the limit.",
         ),
         Entry(
-            "run … of this session is …; wait for its end with wait_run, or cancel it",
+            "run … of this session is …; wait for its end, or cancel it",
             "A conversation has one turn at a time.",
             "Wait for it, or cancel it.",
         ),
@@ -335,7 +346,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "… does not hold, so it is not used: …",
             "`doctor` tried to break out of it and got through, or programs do not work in it.",
-            "As the line below it says.",
+            "Nothing if another one holds.",
         ),
         Entry(
             "only a container has an open network",

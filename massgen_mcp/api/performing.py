@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from massgen_mcp.api.request import Prepared
@@ -11,8 +10,8 @@ from massgen_mcp.changes.base import path_text
 from massgen_mcp.errors import MassgenError, RunNotCompleted
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunFailed, RunTimedOut
-from massgen_mcp.home import write_durably
 from massgen_mcp.request.earlier_turn import EarlierTurn
+from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import run_here
@@ -33,7 +32,7 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
     if snapshot.state != "completed" or snapshot.final_answer is None:
         raise _not_completed(snapshot, result)
     if request.output_file is not None:
-        _write(request.output_file.path, snapshot.final_answer)
+        _write(request.output_file, snapshot.final_answer)
     turn = EarlierTurn(question=request.question, answer=snapshot.final_answer)
     SESSIONS.add(request.session_id or "", turn, request.history, kept=here.listed)
     return result
@@ -107,8 +106,8 @@ def _not_completed(run: RunState, result: dict[str, Any]) -> RunNotCompleted:
             return RunNotCompleted("the run was cancelled", state="cancelled", reason=None, result=result)
 
 
-def _write(path: Path, answer: str) -> None:
+def _write(file: OutputFile, answer: str) -> None:
     try:
-        write_durably(path, answer.encode("utf-8", "replace"))
+        file.write(answer.encode("utf-8", "replace"))
     except OSError as error:
-        raise MassgenError("store_unavailable", f"cannot write {path}: {error.strerror}") from error
+        raise MassgenError("store_unavailable", f"cannot write {file.path}: {error.strerror}") from error

@@ -1,19 +1,22 @@
-"""What our commands print, whatever a model put into it. A reader that has gone (`| head`) ends and fails nothing."""
+"""What our commands print, whatever a model put into it. A reader that has gone (`| head`) ends and fails nothing; that
+nothing can be written (`> answer.md` on a full disk) is an error.
+"""
 
 import os
 import sys
 from typing import TextIO
 
+from massgen_mcp.errors import storage_error
 from massgen_mcp.views.plain_text import plain
 
 
 def print_line(line: str = "") -> bool:
-    """One line on standard output. False: nobody reads it any more."""
+    """One line on standard output. False: nobody reads it any more. Raises `MassgenError` if it cannot be written."""
     return _write(sys.stdout, f"{plain(line)}\n")
 
 
 def print_text(text: str) -> None:
-    """A text of several lines on standard output; tabs stay, other control characters do not."""
+    """A text of several lines on standard output; tabs stay, other control characters go. Raises as `print_line`."""
     lines = ("\t".join(plain(part) for part in line.split("\t")) for line in text.splitlines())
     _write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
@@ -27,10 +30,12 @@ def _write(stream: TextIO, text: str) -> bool:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError) and stream is sys.stdout:
+            raise storage_error("standard output cannot be written", error) from error
         return False
     except UnicodeEncodeError:  # a terminal of another encoding
         stream.write(text.encode(stream.encoding, "replace").decode(stream.encoding))

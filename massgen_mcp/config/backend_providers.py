@@ -70,3 +70,11 @@ def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES
     url = provider_for(backend, environ).base_url
     usual = {port_in(row.base_url) for row in PROVIDERS if row.is_local}
     return is_loopback(url) and (named_provider(backend.type).is_local or port_in(url) in usual)
+
+
+def lists_all_models(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
+    """Whether what this backend's address does not list cannot be had there: so at a provider's own address, and of a
+    model server by its type. A gateway may serve more than it lists.
+    """
+    owner = owner_of(provider_for(backend, environ).base_url)
+    return owner.lists_all if owner else named_provider(backend.type).is_local

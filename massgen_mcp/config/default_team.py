@@ -19,7 +19,7 @@ from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.http_backends import ProviderBackendConfig
-from massgen_mcp.config.providers import PROVIDERS, named_provider
+from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams, named_provider
 from massgen_mcp.errors import MassgenError
 
 AGENTS = 3
@@ -178,7 +178,7 @@ def _has_key(model: str, environ: Mapping[str, str]) -> bool:
 
 
 def _nobody(places: Sequence[LocalServer], servers: Sequence[LocalServer]) -> MassgenError:
-    keys = " or ".join(row.key_variables[0] for row in PROVIDERS if row.strong_model)
+    keys = " or ".join(keys_of_default_teams())
     asked = ", ".join(f"{server.place} ({server.type})" for server in places)
     unfit = next((f"{server.type}/{model.name}" for server in servers for model in server.models), None)
     none = "no model server answers at" if unfit is None else "no model server has a large enough model that fits, of"

@@ -46,6 +46,8 @@ class Provider:
     aliases: tuple[str, ...] = ()
     cost_field: CostField | None = None
     """Where its replies say what they cost; None if they do not."""
+    lists_all: bool = True
+    """False: customers have models there which its list of models leaves out."""
     plain_models: str | None = None
     """Pattern of the model names that are known to be this provider's without a slash prefix."""
 
@@ -138,6 +140,7 @@ PROVIDERS = (
         "https://api.together.xyz/v1",
         hosts=("api.together.xyz", "api.together.ai"),
         base_url_variable="MASSGEN_TOGETHER_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "fireworks",
@@ -146,6 +149,7 @@ PROVIDERS = (
         "https://api.fireworks.ai/inference/v1",
         hosts=("api.fireworks.ai",),
         base_url_variable="MASSGEN_FIREWORKS_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "openrouter",
@@ -226,6 +230,7 @@ PROVIDERS = (
         "https://router.huggingface.co/v1",
         hosts=("router.huggingface.co",),
         base_url_variable="MASSGEN_HUGGINGFACE_BASE_URL",
+        lists_all=False,
     ),
     Provider(
         "github",
@@ -310,6 +315,11 @@ def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
     """The rows whose address the operator moved to this one."""
     moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
     return [row for row, address in moved if address and same_address(url, address)]
+
+
+def keys_of_default_teams() -> list[str]:
+    """Variables of the providers of which a default team takes a model."""
+    return [row.key_variables[0] for row in PROVIDERS if row.strong_model]
 
 
 def credential_variables() -> tuple[str, ...]:

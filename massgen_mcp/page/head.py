@@ -51,9 +51,8 @@ def actions(run: RunState) -> Iterator[Action]:
 
 def facts(run: RunState) -> Iterator[str]:
     """Who won, how many took part, how long it took, and what it cost."""
-    votes, cast = votes_won(run)
-    if run.winner is not None and cast:
-        yield f"{run.agents[run.winner.agent].info.id} won {votes} of {cast} votes"
+    if run.winner is not None and (won := votes_won(run)):
+        yield f"{run.agents[run.winner.agent].info.id} won {won}"
     yield counted(len(run.agents), "agent") + (f", {len(run.dropped)} dropped" if run.dropped else "")
     if run.state in TERMINAL_STATES:
         seconds = run.elapsed(run.updated_at or 0.0)

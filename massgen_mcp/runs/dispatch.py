@@ -12,6 +12,8 @@ from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.run_view import RunView
 
+_RESUME = "control_run resume (`massgen-mcp resume`)"
+
 
 class Dispatch:
     """For the runs of one engine, with the keys of one environment."""
@@ -62,7 +64,7 @@ class Dispatch:
         if missing := missing_keys(config, self._environ):
             return f"{', '.join(missing)} is not set here"
         if row.foreground:
-            return "the program that executed it ended; control_run resume lets a runner continue it"
+            return f"the program that executed it ended; {_RESUME} lets a runner continue it"
         if self.identity(config) != row.fingerprint:
-            return "it was started with other keys than those set here; control_run resume takes these"
+            return f"it was started with other keys than those set here; {_RESUME} takes these"
         return None

@@ -11,34 +11,21 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 from massgen_mcp import __version__
 from massgen_mcp.config.keys import REMEDY, key_fault
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.file_systems import LOCAL_ADVICE, network_message, network_type
 from massgen_mcp.home import HOME_VARIABLE, Home
+from massgen_mcp.runs.doctor_check import Check
 from massgen_mcp.runs.engine import Engine
-
-Level = Literal["ok", "warn", "fail"]
+from massgen_mcp.runs.preflight import LEAST_FREE_BYTES
 
 LOW_BYTES = 1 << 30
-LEAST_FREE_BYTES = 50 << 20
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What one look found. `advice` says what to do, and is empty when there is nothing to do."""
-
-    name: str
-    level: Level
-    message: str
-    advice: str = ""
 
 
 def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
@@ -80,7 +67,8 @@ def _keys(environ: Mapping[str, str]) -> list[Check]:
     blank = [name for name in names if environ.get(name, "").strip() != environ.get(name, "")]
     checks = [Check("keys", "ok", f"set: {', '.join(present)}")]
     if not present:
-        advice = f"set one of {', '.join(names)}, or use a local model server; `massgen-mcp demo` needs none"
+        first = " or ".join(keys_of_default_teams())
+        advice = f"set {first}, or start a model server; docs/backends.md names the keys of other providers"
         checks = [Check("keys", "warn", "no provider's key is set", advice)]
     if blank:
         told = f"{', '.join(blank)}: blanks around the value"
@@ -152,7 +140,8 @@ def _open_files() -> list[Check]:
         return [
             Check("open files", "warn", f"at most {hard} per process", f"ulimit -n {LOW_OPEN_FILES} before the server")
         ]
-    return [Check("open files", "ok", f"{soft} per process; a runner raises that to {hard}")]
+    raised = f"; a runner raises that to {hard}" if soft < hard else ""
+    return [Check("open files", "ok", f"{soft} per process{raised}")]
 
 
 def _store(engine: Engine) -> list[Check]:
@@ -174,13 +163,18 @@ def _runs(engine: Engine) -> list[Check]:
     rows = engine.store.overview()
     checks: list[Check] = []
     if interrupted := [row.run_id for row in rows if row.state == "interrupted"]:
-        advice = "control_run resume, or cancel; a server with the keys they were started with can take them up"
+        advice = "with the keys it was started with `massgen-mcp resume ID` goes on; `massgen-mcp cancel ID` ends it"
         checks.append(Check("runs", "warn", f"interrupted: {_named(interrupted)}", advice))
     now = time.time()
     long = [row.run_id for row in rows if row.state == "running" and row.started < now - LONG_RUN_SECONDS]
     if long:
         checks.append(
-            Check("runs", "warn", f"running for more than a day: {_named(long)}", "look at get_status; cancel them")
+            Check(
+                "runs",
+                "warn",
+                f"running for more than a day: {_named(long)}",
+                "look at `massgen-mcp status ID`, or cancel it",
+            )
         )
     missing = [row.run_id for row in rows if row.kept in ("all", "results") and not engine.files.of(row).path.is_dir()]
     if missing:
@@ -208,7 +202,7 @@ def _runners(engine: Engine) -> list[Check]:
             if alive:
                 checks.append(Check(name, "ok", told))
             continue
-        advice = "start a server with the keys they were started with and call get_status or wait_run on one of them"
+        advice = "`massgen-mcp wait ID` on one of them, with the keys they were started with, starts a runner"
         checks.append(Check(name, "warn", told, advice))
     return checks or [Check("runner", "ok", "none is needed now")]
 

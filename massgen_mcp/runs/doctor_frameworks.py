@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import anyio
 
 from massgen_mcp.config import ag2_agents, agent_clis
-from massgen_mcp.runs.doctor import Check
+from massgen_mcp.runs.doctor_check import Check
 
 VERSION_SECONDS = 20
 

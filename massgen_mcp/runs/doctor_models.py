@@ -1,17 +1,20 @@
 """Which models can be asked: the model servers that answer, and the team of whoever names none. Part of the doctor."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from massgen_mcp.config.default_team import team_of
+from massgen_mcp.config.loader import config_places, is_config, load_config, missing_keys
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers, local_places
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.doctor import Check
+from massgen_mcp.runs.doctor_check import Check
 
 
-async def check_models(environ: Mapping[str, str]) -> list[Check]:
+async def check_models(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
     """Never raises; takes as long as the slowest server is waited for."""
     servers = await find_local_servers(environ)
-    return [*_servers(servers, environ), _team(servers, environ)]
+    return [*_servers(servers, environ), _team(servers, environ), *_config(cwd, environ)]
 
 
 def _servers(servers: list[LocalServer], environ: Mapping[str, str]) -> list[Check]:
@@ -30,5 +33,22 @@ def _team(servers: list[LocalServer], environ: Mapping[str, str]) -> Check:
         team = team_of(environ, servers, local_places(environ))
     except MassgenError as error:
         return Check("default team", "warn", "none", str(error))
-    agents = ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in team.config.agents)
-    return Check("default team", "ok", f"{team.told}: {agents}")
+    return Check("default team", "ok", f"{team.told}: {_agents(team.config)}")
+
+
+def _config(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
+    """The config that is found from `cwd`, whose team is asked in place of the default one."""
+    path = next(filter(is_config, config_places(cwd, environ)), None)
+    if path is None:
+        return []
+    try:
+        config = load_config(path, environ=environ, base_dir=cwd)
+    except MassgenError as error:
+        return [Check("config", "fail", f"{path} cannot be used", str(error))]
+    missing = missing_keys(config, environ)
+    told = f"{path}, in place of the default team: {_agents(config)}"
+    return [Check("config", "warn" if missing else "ok", told, f"set {', '.join(missing)}" if missing else "")]
+
+
+def _agents(config: Config) -> str:
+    return ", ".join(f"{agent.id} ({agent.backend.type}/{agent.backend.model})" for agent in config.agents)

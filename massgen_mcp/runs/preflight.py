@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
-from massgen_mcp.config.backend_providers import provider_for
+from massgen_mcp.config.backend_providers import lists_all_models, provider_for
 from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
 from massgen_mcp.config.model_lists import ListedModel, compatible_models, gemini_models
@@ -27,15 +27,17 @@ from massgen_mcp.config.models.http_backends import (
     LocalServerConfig,
     OllamaBackendConfig,
 )
+from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.nearest import nearest
-from massgen_mcp.runs.doctor import LEAST_FREE_BYTES
 from massgen_mcp.threads import imported
 
 if TYPE_CHECKING:
     import httpx2
 
+LEAST_FREE_BYTES = 50 << 20
+"""Of the disk, for a run."""
 MODEL_LISTS = "model_lists.json"
 """In the state directory: the lists that were read before."""
 SECONDS = 2.0
@@ -74,10 +76,11 @@ async def require_models(
     *,
     seconds: float = SECONDS,
     silent: dict[Whom, float] | None = None,
-) -> None:
-    """Raises `MassgenError` config_invalid for models that their servers do not have. `kept`: the file with the lists
-    that were read before; None: nothing is to be left. `silent`: for a process that asks again and again, who gave it
-    no list, and until when they are left alone.
+) -> str | None:
+    """Raises `MassgenError` config_invalid for models that their servers do not have. Returns what a caller should know
+    of models that a server does not list, but may have. `kept`: the file with the lists that were read before; None:
+    nothing is to be left. `silent`: for a process that asks again and again, who gave it no list, and until when they
+    are left alone.
     """
     wanted = [
         (agent.id, backend, address)
@@ -88,7 +91,7 @@ async def require_models(
         and (address := provider_for(backend, environ).base_url)
     ]
     if not wanted:
-        return
+        return None
     await imported(*_ASKING)
     lists = _read(kept) if kept else {}
     now = time.monotonic()
@@ -111,14 +114,22 @@ async def require_models(
         _keep(kept, {**lists, **{address: _Kept(time.time(), names) for (address, _), names in found.items()}})
     if silent is not None:
         silent.update(dict.fromkeys(unknown.keys() - found.keys(), now + SILENT_SECONDS))
-    missing = [
-        _told(agent, whom[0], backend.model, names)
-        for whom, names in found.items()
-        for agent, backend in unknown[whom]
-        if not _has(names, backend.model)
-    ]
-    if missing:
-        raise MassgenError("config_invalid", "\n".join(missing))
+    return _judged(
+        [
+            (agent, whom[0], backend, names)
+            for whom, names in found.items()
+            for agent, backend in unknown[whom]
+            if not _has(names, backend.model)
+        ],
+        environ,
+    )
+
+
+def _judged(unlisted: Sequence[tuple[str, str, HttpBackend, list[str]]], environ: Mapping[str, str]) -> str | None:
+    """Of models that their servers do not list. Raises where such a list is whole, returns a note on the others."""
+    if missing := [one for one in unlisted if lists_all_models(one[2], environ)]:
+        raise MassgenError("config_invalid", "\n".join(_missing(*one) for one in missing))
+    return " ".join(_unlisted(*one) for one in unlisted) or None
 
 
 async def _listed(backend: HttpBackend, address: str, environ: Mapping[str, str]) -> list[str]:
@@ -160,11 +171,22 @@ def _has(names: Sequence[str], wanted: str) -> bool:
     )
 
 
-def _told(agent: str, address: str, model: str, names: Sequence[str]) -> str:
+def _missing(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
+    told = f"agent '{agent}': {address} has no model '{backend.model}'; {_instead(backend.model, names, 'has')}"
+    if named_provider(backend.type).is_local:
+        return f"{told}. If a gateway is there that serves more than it lists, write `type: chatcompletion`"
+    return told
+
+
+def _unlisted(agent: str, address: str, backend: HttpBackend, names: Sequence[str]) -> str:
+    told = f"agent '{agent}': {address} does not list the model '{backend.model}', and is asked for it all the same"
+    return f"{told}; {_instead(backend.model, names, 'lists')}."
+
+
+def _instead(model: str, names: Sequence[str], has: str) -> str:
     near = nearest(model, names, cutoff=0.4)
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    hint = f"did you mean {near}? It has" if near else "it has"
-    return f"agent '{agent}': {address} has no model '{model}'; {hint} {', '.join(names[:_MOST_NAMED])}{more}"
+    return f"{f'did you mean {near}? It' if near else 'it'} {has} {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 # -- the lists that were read before ----------------------------------------------------------------------------------

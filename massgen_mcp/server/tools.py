@@ -43,8 +43,10 @@ FOUND = {
 """How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
 finds it where a person switched that off. No model reads them."""
 
-LookBefore: TypeAlias = Callable[[Team], Awaitable[None]]
-"""What is looked at before a run begins and a cent is spent. Raises `MassgenError` for what would fail then."""
+LookBefore: TypeAlias = Callable[[Team], Awaitable[str | None]]
+"""What is looked at before a run begins and a cent is spent. Raises `MassgenError` for what would fail then; returns
+what the caller should know.
+"""
 
 
 async def nothing_to_look_at(_: Team) -> None:
@@ -118,17 +120,17 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         reach = reach_of(team.config, os.environ, Path.cwd())
         commands = await sandbox_note(team.config, os.environ)
         if dry_run:
-            commands = f"{commands} {_proposal(team.config)}".strip()
+            aside = _joined(commands, _proposal(team.config))
             expected = await estimate(team.config, request.question, os.environ)
-            return results.planned(team, reach, expected, os.environ, keys_of_client(context), commands)
-        await look_before(team)
+            return results.planned(team, reach, expected, os.environ, keys_of_client(context), aside)
+        noticed = await look_before(team)
         view, reused = await service.start(request)
         note = view.note
         await server.tell_resources_changed(unless=reused)
         if wait_seconds:
             view = await wait_with_progress(context, service, view.row.run_id, "terminal", wait_seconds, None)
         expected = await estimate(team.config, request.question, os.environ)
-        return results.started(view, team, reach, expected, reused=reused, note=note, commands=commands)
+        return results.started(view, team, reach, expected, reused=reused, note=note, aside=_joined(noticed, commands))
 
     @server.tool(title="Wait for a run", annotations=READ_ONLY)
     async def wait_run(
@@ -215,6 +217,10 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
     ) -> results.ConfigList:
         """List ready-made teams: their agents, models, and whether their keys are set (names only, never values)."""
         return await results.config_list(name, os.environ)
+
+
+def _joined(*told: str | None) -> str:
+    return " ".join(filter(None, told))
 
 
 def _proposal(config: Config) -> str:

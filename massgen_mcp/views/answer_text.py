@@ -52,8 +52,8 @@ def _agreement(run: RunState) -> str:
     if run.winner is None or len(run.agents) == 1:
         return "answered"
     outcome = run.winner.outcome.replace("_", " ")
-    votes, cast = votes_won(run)
-    return f"{outcome}, {votes} of {cast} votes" if votes else outcome
+    won = votes_won(run)
+    return f"{outcome}, {won}" if won else outcome
 
 
 def _best(run: RunState) -> str:

@@ -94,9 +94,8 @@ def _won(run: RunState, what: str) -> str:
     if run.winner is None:
         return f"The winner {what}"
     who = name_of(run, run.winner.agent)
-    votes, cast = votes_won(run)
-    won = f"{who} won with {votes} of {cast} votes and" if cast else who
-    return f"{won} {what}"
+    won = votes_won(run)
+    return f"{who} won with {won} and {what}" if won else f"{who} {what}"
 
 
 def _live(run: RunState) -> list[AgentState]:

@@ -20,13 +20,15 @@ def votes_lines(run: RunState, width: int) -> list[Line]:
     return [row for rows in lines for row in rows]
 
 
-def votes_won(run: RunState) -> tuple[int, int]:
-    """How many votes the winner got, with those for answers that say the same, and of how many; of none before there is
-    a winner.
+def votes_won(run: RunState) -> str | None:
+    """How many of the votes that decided the winner got, with those for answers that say the same. None: there is no
+    winner yet, or nobody voted.
     """
     if run.winner is None:
-        return 0, 0
-    return sum(run.winner.votes.get(label, 0) for label in run.agreed), sum(run.winner.votes.values())
+        return None
+    votes = run.winner.run_off or run.winner.votes
+    won = f"{sum(votes.get(label, 0) for label in run.agreed)} of {sum(votes.values())} votes"
+    return (won if votes is run.winner.votes else f"{won} in the run-off") if any(votes.values()) else None
 
 
 def name_of(run: RunState, agent: str) -> str:
@@ -35,7 +37,10 @@ def name_of(run: RunState, agent: str) -> str:
 
 
 def _votes(run: RunState) -> list[Vote]:
-    return [*run.votes.values(), *run.run_off_votes.values()]
+    """Of those who stayed with their vote in a run-off one."""
+    again = run.run_off_votes
+    changed = [vote for name, vote in run.votes.items() if name not in again or again[name].label != vote.label]
+    return [*changed, *again.values()]
 
 
 def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]:
@@ -43,7 +48,10 @@ def _told(run: RunState, vote: Vote, width: int, *, dissent: bool) -> list[Line]
     whose = "its own answer" if author == vote.voter else f"{name_of(run, author)}'s answer"
     verb = "disagrees and votes for" if dissent else "votes for"
     reason = f": {said}" if (said := unmarked(vote.reason)) else ""
-    again = " in the run-off" if vote in run.run_off_votes.values() else ""
+    again = ""
+    if vote == run.run_off_votes.get(vote.voter):
+        before = run.votes.get(vote.voter)
+        again = ", as before the run-off" if before and before.label == vote.label else " in the run-off"
     sentence = f"{name_of(run, vote.voter)} {verb} {whose} ({vote.label}){again}{reason}"
     return _wrapped(sentence, width, "busy" if dissent else "good")
 

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from tests.harness import TempHome
+from tests.terminal import terminal
+
 ON_WINDOWS = "import sys; sys.platform = 'win32'; sys.argv[0] = {!r}; import massgen_mcp"
 
 
@@ -12,6 +15,13 @@ ON_WINDOWS = "import sys; sys.platform = 'win32'; sys.argv[0] = {!r}; import mas
 def test_each_command_is_a_module_too(module: str, program: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--nope"], capture_output=True, text=True, check=False)
     assert f"`{program} --help`" in done.stderr
+
+
+def test_a_server_at_a_terminal_says_for_whom_it_waits(home: TempHome) -> None:
+    with terminal(home, size=(100, 24), python="from massgen_mcp.__main__ import main; main()") as window:
+        window.wait_for("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen-mcp --help`")
+        window.type("\x03")
+        assert window.leave() in (0, 130)
 
 
 @pytest.mark.parametrize("started", [r"C:\bin\massgen-mcp.exe", "-m", "program.py"])

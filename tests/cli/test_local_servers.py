@@ -69,6 +69,20 @@ async def test_the_doctor_says_so_where_there_is_no_team(home: TempHome) -> None
     assert "no team to start with" in told
 
 
+def test_the_doctor_tells_which_config_is_asked_here_or_what_is_wrong_with_it(home: TempHome) -> None:
+    config = home.work / ".massgen" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("agents: [{id: ada, backend: {type: scripted, model: x}}]\n")
+    told = run_command(home, SERVER_MODULE, "doctor").stdout
+    assert f"ok    config: {config}, in place of the default team: ada (scripted/x)\n" in told
+    config.write_text("agent: [{id: ada}]\n")
+    broken = run_command(home, SERVER_MODULE, "doctor")
+    assert broken.returncode == 1
+    assert (
+        f"fail  config: {config} cannot be used\n      {config}:1: agent: this is a list; did you mean" in broken.stdout
+    )
+
+
 async def test_the_dialogue_saves_the_same_team(home: TempHome) -> None:
 
     def dialogue(here: TempHome) -> None:

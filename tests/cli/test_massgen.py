@@ -1,6 +1,7 @@
 """`massgen` as programs use it: stable lines, exit codes that mean something, files in known places."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -273,6 +274,42 @@ def test_the_output_file_gets_the_final_answer(home: TempHome) -> None:
     assert value_of(done.stdout, "OUTPUT_FILE") == str(target)
     assert target.read_text() == Path(value_of(done.stdout, "ANSWER_FILE")).read_text()
     assert len(done.stdout.splitlines()) == 14
+
+
+def in_shell(home: TempHome, line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", line], cwd=home.work, env=home.environ, capture_output=True, text=True, check=False
+    )
+
+
+def test_an_output_file_may_be_a_link_or_a_pipe_and_stays_one(home: TempHome) -> None:
+    (home.work / "link.md").symlink_to("real.md")
+    assert automated(home, "@examples/scripted", "--output-file", "link.md").returncode == 0
+    assert (home.work / "link.md").is_symlink()
+    answer = (home.work / "real.md").read_bytes()
+    pipe = home.work / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    assert automated(home, "@examples/scripted", "--output-file", "pipe").returncode == 0
+    assert os.read(reader, 10_000) == answer
+    os.close(reader)
+
+
+def test_an_answer_that_cannot_be_printed_is_an_error_that_says_where_it_is(home: TempHome) -> None:
+    line = f"{home.python} -m {COMMAND_MODULE} --config @examples/scripted q > /dev/full"
+    done = in_shell(home, line)
+    assert done.returncode == EXECUTION_ERROR
+    *_, error = done.stderr.splitlines()
+    assert error.startswith("ERROR disk_full: standard output cannot be written: No space left on device; ")
+    (answer,) = [line.removeprefix("Answer ") for line in done.stderr.splitlines() if line.startswith("Answer ")]
+    assert Path(answer).read_text().startswith("Neither")
+
+
+def test_closed_standard_streams_harm_nothing(home: TempHome) -> None:
+    line = f"{sys.executable} -m {COMMAND_MODULE} --automation --model scripted/x --output-file out.md q <&- >&-"
+    done = in_shell(home, line)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (home.work / "out.md").exists()
 
 
 def test_three_runs_of_one_config_at_once_do_not_collide(home: TempHome) -> None:

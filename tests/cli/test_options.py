@@ -2,10 +2,11 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from massgen_mcp.cli.massgen.options import Options, parse
 from massgen_mcp.cli.massgen.team import find_team
+from massgen_mcp.cli.massgen_mcp.options import parse as parse_verb
 from massgen_mcp.config.providers import PROVIDERS, provider_names
 from massgen_mcp.errors import MassgenError
 from tests.commands import run_command
@@ -132,6 +134,40 @@ def test_options_that_contradict_each_other_are_refused(
     assert printed.out == ""
 
 
+LEFT_OVER = {
+    "verb": (parse, "watch run-7f3a", "watch is a verb of massgen-mcp: massgen-mcp watch run-7f3a"),
+    "verb with options": (
+        parse,
+        "runs --state running",
+        "runs is a verb of massgen-mcp: massgen-mcp runs --state running",
+    ),
+    "help": (parse, "help", "help is an option: massgen --help"),
+    "beginning": (parse, "--out x q", "there is no option --out; did you mean '--output-file'?"),
+    "dash": (parse, "-x", "a question that begins with - goes after --: massgen -- "),
+    "nothing": (parse, "--model= q", "--model: the value is empty"),
+    "no value": (parse, "--models", "--models needs a value"),
+    "value": (parse, "--quiet=yes q", "--quiet takes no value"),
+    "number": (parse, "--model a --num-agents x q", "--num-agents: expected a whole number"),
+    "question": (parse_verb, "'what is x'", "a question is asked with massgen: massgen 'what is x'"),
+    "place": (parse_verb, "--json runs", "--json goes after the verb: massgen-mcp runs --json"),
+    "missing": (parse_verb, "status", "ID is missing\n`massgen-mcp status --help` shows what there is."),
+    "rest": (parse_verb, "runs all", "there is no place for all\n`massgen-mcp runs --help` shows what there is."),
+    "both": (parse_verb, "result x --view votes --agent a", "--agent does not go with --view"),
+}
+
+
+@pytest.mark.parametrize(("parser", "line", "told"), LEFT_OVER.values(), ids=LEFT_OVER)
+def test_a_wrong_command_line_is_told_in_plain_words(
+    parser: Callable[[Sequence[str]], object], line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser(shlex.split(line))
+    printed = capsys.readouterr()
+    assert told in printed.err
+    assert "argument " not in printed.err
+    assert printed.out == ""
+
+
 MEANT: dict[str, tuple[Sequence[str], str]] = {
     "option": (["--confg", "x", "q"], "there is no option --confg; did you mean '--config'?"),
     "two words": (["two", "words"], "a question of several words has to be quoted: massgen 'two words'"),
@@ -191,21 +227,28 @@ def test_a_value_that_cannot_be_a_key_is_found_before_a_run_begins(home: TempHom
     assert not (home.work / ".massgen").exists(), "a run has begun"
 
 
-async def test_a_list_of_gemini_models_that_holds_something_else_is_no_fault(home: TempHome) -> None:
+async def test_a_gateway_is_asked_for_a_model_that_it_does_not_list(home: TempHome) -> None:
     listed = reply(b'{"models": ["x", 1, {"name": "models/gemini-a"}]}', media_type="application/json")
     async with raw_server(listed) as server:
         backend = {"type": "gemini", "base_url": f"{server.url}/v1beta", "model": "gemini-b"}
         config = home.config("gemini", {"id": "a", "backend": backend})
         home.environ["GEMINI_API_KEY"] = "none"
-        done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
-    assert "has no model 'gemini-b'; did you mean gemini-a? It has gemini-a" in done.stderr
+        done = await anyio.to_thread.run_sync(massgen, home, "--automation", "--config", config, "q")
+        async with home.client() as client:
+            started = await call(client, "start_run", question="q", config=config)
+            await call(client, "wait_run", run_id=started["run_id"])
+    (note,) = [line for line in done.stdout.splitlines() if line.startswith("NOTE: ")]
+    assert "does not list the model 'gemini-b'" in note
+    assert "did you mean gemini-a? It lists gemini-a." in note
+    assert started["note"] in note
+    assert len([asked for asked in server.requests if "gemini-b" in asked.head]) >= 2, "the model was never asked"
 
 
 async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begins(home: TempHome) -> None:
     home.path.mkdir(mode=0o700)
     listed = reply(json.dumps({"data": [{"id": "big-2"}, {"id": "small-2"}]}).encode(), media_type="application/json")
     async with raw_server(listed) as server:
-        backend = {"type": "chatcompletion", "base_url": f"{server.url}/v1"}
+        backend = {"type": "vllm", "base_url": f"{server.url}/v1"}
         config = home.config("typo", {"id": "a", "backend": {**backend, "model": "bigg-2"}})
         kept = home.path / "model_lists.json"
         kept.write_text(json.dumps({"http://127.0.0.1:1/v1": [time.time() - 25 * 3600, ["x"]]}))
@@ -213,6 +256,7 @@ async def test_a_model_that_its_server_does_not_have_is_found_before_a_run_begin
             done = await anyio.to_thread.run_sync(massgen, home, "--config", config, "q")
             assert (done.returncode, done.stdout) == (1, "")
             assert "has no model 'bigg-2'; did you mean big-2? It has big-2, small-2" in done.stderr
+            assert "If a gateway is there that serves more than it lists, write `type: chatcompletion`" in done.stderr
             assert len(server.requests) == asked, "an old list was believed"
         ((address, (_, names)),) = json.loads(kept.read_bytes()).items()
         assert (address, names) == (f"{server.url}/v1", ["big-2", "small-2"]), "what is older than a day has gone"

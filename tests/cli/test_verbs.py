@@ -77,6 +77,7 @@ async def test_a_run_that_a_client_started_is_followed_to_its_result_in_a_shell(
     assert "winner: bo" in result.stdout
     (listed,) = verb(home, "runs").stdout.splitlines()
     assert listed.split()[:2] == [run_id, "completed"]
+    assert listed.split()[3] == "ago"
     assert "What is it?" in listed
 
 
@@ -360,5 +361,5 @@ async def test_a_running_runs_budget_is_raised(home: TempHome) -> None:
     assert verb(home, "raise-budget", run_id, "25").returncode == DONE
     poll_until(lambda: '"max_usd": 25' in json.dumps(events_of(home.run_directory(run_id))))
     refused = verb(home, "raise-budget", run_id, "-1")
-    assert refused.returncode == FAILED
+    assert refused.returncode == USAGE
     assert verb(home, "cancel", run_id).returncode == DONE

@@ -223,7 +223,7 @@ def test_trust_on_the_command_line_remembers_and_a_digest_does_not(place: Scene)
     code, _, err = place.run("--automation", f"--trust=sha256:{'0' * 64}", "q")
     assert (code, place.untouched) == (1, True)
     assert f"Its digest is {digest}, not the one that --trust names." in err
-    code, out, err = place.run("--automation", f"--trust={digest}", "q")
+    code, out, err = place.run("--automation", "--trust", digest, "q")
     assert code == 0, err
     assert re.search(r"^COMPLETED: ", out, re.MULTILINE)
     assert SECRETS["AWS_SECRET_ACCESS_KEY"] in place.stranger.heard[-1]

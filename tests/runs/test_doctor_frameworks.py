@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.runs.doctor import Check
+from massgen_mcp.runs.doctor_check import Check
 from massgen_mcp.runs.doctor_frameworks import check_frameworks
 
 

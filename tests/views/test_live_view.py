@@ -163,6 +163,22 @@ async def test_the_votes_are_told_in_sentences_with_dissent_first(tmp_path: Path
         assert part in ending
 
 
+async def test_who_stays_with_a_vote_in_a_run_off_is_named_once(tmp_path: Path) -> None:
+    scripts: tuple[Script, ...] = (
+        [{"answer": "one"}, {"vote": "own"}, {"vote": "two"}],
+        [{"answer": "two"}, {"vote": "own"}, {"vote": "own", "reason": "Mine."}],
+    )
+    run = (await run_team(tmp_path, team(*scripts))).snapshot
+    assert "plurality, 2 of 2 votes in the run-off" in text_of(outcome_line(run))
+    told = [text_of(shown) for shown in votes_lines(run, 100)]
+    assert sorted(one.partition(":")[0] for one in told) == [
+        "• Run-off",
+        "≠ agent1 disagrees and votes for its own answer (agent1.1)",
+        "✓ agent1 votes for agent2's answer (agent2.1) in the run-off",
+        "✓ agent2 votes for its own answer (agent2.1), as before the run-off",
+    ]
+
+
 async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path: Path) -> None:
     run = (await run_team(tmp_path, team([{"answer": "same\nold"}], [{"answer": "same\nnew"}]))).snapshot
     compared = answers_to_compare(run, "agent_a", "agent_b")

@@ -36,13 +36,15 @@ class Telling:
         self._lines([(Span(part, "dim"),) for part in wrap(text, self._width, indent=2)])
 
     def ending(self, run: RunState, kept: Kept) -> None:
-        """The answer, on standard output, and around it how the run ended."""
+        """The answer, on standard output, and around it how the run ended. Raises as `print_text`, after the rest."""
         self._lines([(), outcome_line(run), ()])
-        if run.best_answer is not None and self._terminal is not None:
-            self._terminal.print([*self._terminal.text(run.best_answer), ()])
-        elif run.best_answer is not None:
-            print_text(run.best_answer)
-        self._lines(ending_lines(run, kept, self._width))
+        try:
+            if run.best_answer is not None and self._terminal is not None:
+                self._terminal.print([*self._terminal.text(run.best_answer), ()])
+            elif run.best_answer is not None:
+                print_text(run.best_answer)
+        finally:
+            self._lines(ending_lines(run, kept, self._width))
 
     @property
     def _width(self) -> int:

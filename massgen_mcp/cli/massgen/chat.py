@@ -57,7 +57,7 @@ async def chat(options: Options) -> int:
     if (output := output_file(options)) is not None:
         output.check()
     team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
-    await look_before(options, team)
+    notes = await look_before(options, team)
     terminal = None
     if person_at_terminal(os.environ) and not options.plain:
         from massgen_mcp.cli.live.terminal import Terminal  # a terminal library, for terminals only
@@ -65,7 +65,7 @@ async def chat(options: Options) -> int:
         terminal = Terminal(os.environ)
     with temporary_project() if options.no_logs else nullcontext(Path.cwd()) as project:
         session = open_session(project, options.session_id) if options.session_id else None
-        return await _Conversation(options, team, terminal, project, session).hold()
+        return await _Conversation(options, team, terminal, project, session).hold(notes)
 
 
 @dataclass
@@ -78,8 +78,9 @@ class _Conversation:
     """None until the first question: a conversation without one leaves nothing behind."""
     last: tuple[RunState, RunFiles] | None = None
 
-    async def hold(self) -> int:
-        await self._greet()
+    async def hold(self, notes: Sequence[str]) -> int:
+        """`notes`: what a person should know of the team before the first question."""
+        await self._greet(notes)
         await self._tell_interrupted()
         reader = self._reader()
         while (text := await reader.read()) is not None:
@@ -224,23 +225,24 @@ class _Conversation:
         options = replace(self.options, config=str(path))
         try:
             team = await find_team(options, cwd=Path.cwd(), environ=os.environ)
+            notes = await look_before(options, team)
         except MassgenError as error:
             self._show([(Span("The team stays as it was; the config has errors:", "bad"),)])
             raise error from None
         self.options, self.team = options, team
         self._show([(Span(f"Config: {path}", "good"),), *team_box(team.config, self.terminal.width)])
-        self._show(await self._start())
+        self._show(await self._start(notes))
 
     # -- showing ------------------------------------------------------------------------------------------------------
 
-    async def _greet(self) -> None:
+    async def _greet(self, notes: Sequence[str]) -> None:
         config = self.team.config
         if self.terminal is None:
             print_line(f"massgen · {mode_of(config)}: {', '.join(map(_member, config.agents))}")
         else:
             size = self.terminal.width, self.terminal.height
             self.terminal.print([*banner(config, width=size[0], height=size[1], unicode=self.terminal.unicode), ()])
-        self._show(await self._start())
+        self._show(await self._start(notes))
         if self.session is not None:
             self._show([self._going_on(self.session)])
 
@@ -252,9 +254,9 @@ class _Conversation:
     def _going_on(session: SessionRecords) -> Line:
         return (Span(f"Going on with {session.session_id}: {_turns(len(session.turns))} so far.", "good"),)
 
-    async def _start(self) -> list[Line]:
+    async def _start(self, notes: Sequence[str]) -> list[Line]:
         start = describe_start(self.team.config, self.team.source, os.environ, Path.cwd())
-        told = [f"Team: {start}", *([f"Note: {self.team.note}"] if self.team.note else [])]
+        told = [f"Team: {start}", *(f"Note: {note}" for note in notes)]
         told += filter(None, [await sandbox_note(self.team.config, os.environ)])
         return [(Span(plain(line), "dim"),) for line in told]
 

@@ -38,7 +38,9 @@ def choose_config(*, cwd: Path, environ: Mapping[str, str]) -> str | None:
 
 
 def ready_configs(environ: Mapping[str, str]) -> list[ConfigChoice]:
-    return [_choice(f"{EXAMPLE_PREFIX}{example.name}", example.description, environ) for example in list_examples()]
+    """Those that can be used here come first."""
+    choices = [_choice(f"{EXAMPLE_PREFIX}{one.name}", one.description, environ) for one in list_examples()]
+    return sorted(choices, key=lambda choice: choice.needs != ())
 
 
 def _choice(source: str, description: str, environ: Mapping[str, str]) -> ConfigChoice:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from massgen_mcp.cli.exits import EXIT_CONFIG, EXIT_EXECUTION, EXIT_INTERRUPTED, EXIT_OK
 from massgen_mcp.cli.interrupt import leave_on_interrupt
+from massgen_mcp.cli.streams import open_closed_streams
 
 TYPE_CHECKING = False
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_INTERRUPTED)  # before anything else is imported
+    open_closed_streams()
     from massgen_mcp.cli.massgen.options import parse
 
     options = parse(arguments)

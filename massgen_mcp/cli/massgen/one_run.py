@@ -28,7 +28,6 @@ from massgen_mcp.cli.output import print_error
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
@@ -43,7 +42,7 @@ class Reporter(Protocol):
     """What is printed before and after a run."""
 
     def begin(self, run: ForegroundRun, question: str, config: Config, team: str, notes: list[str]) -> None:
-        """`team`: where it comes from and what it reaches; `notes`: what of the config was ignored."""
+        """`team`: where it comes from and what it reaches; `notes`: what a person should know of the config."""
         ...
 
     def aside(self, text: str) -> None:
@@ -68,9 +67,8 @@ async def run_once(options: Options) -> int:
         team = await adjusted_team(given)
         given = replace(given, team=team, context_paths=mentioned_paths(question, team.config, Path.cwd()))
     request = await build_request(given)
-    await look_before(options, request.team)
+    notes = await look_before(options, request.team)
     with run_here(request) as run:
-        notes = [request.team.note] if request.team.note else []
         reporter.begin(run, request.question, request.config, request.describe_start(Path.cwd()), notes)
         if commands := await sandbox_note(request.config, os.environ):
             reporter.aside(commands)
@@ -114,12 +112,12 @@ async def _report(run: ForegroundRun, options: Options, reporter: Reporter) -> i
 
 def write_answer(run: RunState, options: Options) -> MassgenError | None:
     """Write the answer to the file that the person named. Returns why that failed: the answer itself is told first."""
-    if run.best_answer is None or options.output_file is None:
+    if run.best_answer is None or (output := output_file(options)) is None:
         return None
     try:
-        write_durably(options.output_file.absolute(), run.best_answer.encode("utf-8", "replace"))
+        output.write(run.best_answer.encode("utf-8", "replace"))
     except OSError as error:
-        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error}")
+        return MassgenError("invalid_arguments", f"--output-file: the answer cannot be written: {error.strerror}")
     return None
 
 

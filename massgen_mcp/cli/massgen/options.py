@@ -8,13 +8,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser
+from massgen_mcp.cli.command_line import Parser, whole_number
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_CONFIG
 from massgen_mcp.cli.manual import Manual
+from massgen_mcp.cli.verbs import VERBS
 
 AS_IT_IS = "as it is"
 """As `Options.trust`: whatever the config is now, and remember it."""
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 MANUAL = """
 Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
@@ -22,6 +24,10 @@ else the default team: of the keys that are set, or of a local model server. Whe
 a terminal sets one up. When standard output is no terminal, it has the answer and nothing else. A config that \
 came with the directory and could do harm waits for your consent (see --trust). Without a QUESTION \
 the interactive mode begins: a conversation of several turns, kept as a session.
+
+Another command, massgen-mcp, has the rest: `massgen-mcp doctor` says what is here and what is missing, \
+`runs`, `watch`, `result`, `report` and `apply` are for runs that were begun, and `install` puts the team into a \
+coding agent.
 
 examples:
   massgen "Is our retry policy sound?"
@@ -40,7 +46,7 @@ Ten to twenty lines, which begin with these words; nothing else is on standard o
   QUESTION:        the question, shortened
   [Coordination    in progress: now the agents work
   TEAM:            where the team comes from; its hosts, keys by name, writable paths
-  NOTE:            what of the config was ignored
+  NOTE:            what of the config was ignored; a model that a gateway does not list
   WARNING:         something went wrong, the run went on
   WINNER:          the agent whose answer won
   DURATION:        seconds, such as 12.3s
@@ -113,6 +119,14 @@ class _Parser(Parser):
     exit_code = EXIT_CONFIG
     quoted = "question"
 
+    def fault(self, given: argparse.Namespace, rest: Sequence[str]) -> str | None:
+        """Also a verb of the other program in place of a question: nobody is to pay for that."""
+        if given.question in VERBS:
+            return f"{given.question} is a verb of massgen-mcp: {' '.join(['massgen-mcp', given.question, *rest])}"
+        if given.question in ("help", "version"):
+            return f"{given.question} is an option: {self.prog} --{given.question}"
+        return super().fault(given, rest)
+
 
 def parse(arguments: Sequence[str] | None) -> Options:
     """Options from a command line (default: this process's own). Exits for --help, --version and whatever is wrong."""
@@ -157,11 +171,11 @@ def _changes_the_run(given: argparse.Namespace) -> bool:
 
 
 def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
-    """The command line with `--trust` alone as `--trust=…`: what follows it is not its value."""
+    """The command line with `--trust` alone as `--trust=…`: only a digest that follows it is its value."""
     options = arguments.index("--") if "--" in arguments else len(arguments)
     return [
-        f"--trust={AS_IT_IS}" if place < options and argument == "--trust" else argument
-        for place, argument in enumerate(arguments)
+        f"--trust={AS_IT_IS}" if place < options and argument == "--trust" and not _DIGEST.match(after) else argument
+        for place, (argument, after) in enumerate(zip(arguments, [*arguments[1:], ""], strict=True))
     ]
 
 
@@ -196,7 +210,9 @@ def make_parser() -> Parser:
         help="one agent per model, comma-separated",
     )
     team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
-    team.add_argument("--num-agents", metavar="N", type=int, help="this many agents, which take the models in turn")
+    team.add_argument(
+        "--num-agents", metavar="N", type=whole_number, help="this many agents, which take the models in turn"
+    )
     team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
     team.add_argument(
         "--check",
@@ -234,7 +250,7 @@ def make_parser() -> Parser:
 
 
 def _trust(text: str) -> str:
-    if text != AS_IT_IS and not re.fullmatch(r"sha256:[0-9a-f]{64}", text):
+    if text != AS_IT_IS and not _DIGEST.fullmatch(text):
         raise argparse.ArgumentTypeError("expected sha256: and 64 hexadecimal digits, or no value")
     return text
 

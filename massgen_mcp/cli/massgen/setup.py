@@ -17,7 +17,7 @@ from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_key
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.config.providers import PROVIDERS
+from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.request.trust import read_file, remember
@@ -34,8 +34,12 @@ def set_up(*, cwd: Path, environ: Mapping[str, str]) -> Path:
     servers = anyio.run(find_local_servers, environ)
     print_line(f"Keys in the environment: {', '.join(keys) or 'none'}")
     print_line(f"Model servers: {'; '.join(described(one) for one in servers) or 'none'}")
+    models = _strong_models(keys)
+    if not (models or servers):
+        print_line(f"With one of {', '.join(keys_of_default_teams())}, or with Ollama or another model server running,")
+        print_line("a team needs no set-up: leave with Ctrl-C, set the key or start the server, and ask again.")
     print_line()
-    text = _team(_strong_models(keys), servers, environ)
+    text = _team(models, servers, environ)
     config = parse_config(text, "the new config", environ, base_dir=cwd)
     target = _place(cwd, environ)
     _save(target, text)
@@ -84,7 +88,8 @@ def _three_questions(models: Sequence[str]) -> str:
         print_line("1. Which models? Comma-separated, such as openai/gpt-5,claude-sonnet-4-5.")
         if suggested:
             print_line(f"   Enter takes {suggested}")
-        named = ask("Models") or suggested
+        if not (named := ask("Models") or suggested):
+            continue
         print_line("2. How many agents? Models are dealt out in turn.")
         count = ask("Agents", str(max(2, len(named.split(",")))))
         try:

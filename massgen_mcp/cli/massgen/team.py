@@ -70,11 +70,13 @@ def given_of(
     )
 
 
-async def look_before(options: Options, team: Team) -> None:
-    """Before a cent is spent. Raises `MassgenError` invalid_arguments, config_invalid for what would fail then."""
+async def look_before(options: Options, team: Team) -> list[str]:
+    """Before a cent is spent. Returns what a person should know of the team. Raises `MassgenError` invalid_arguments,
+    config_invalid for what would fail then.
+    """
     require_room(Path(tempfile.gettempdir()) if options.no_logs else Path.cwd())
     kept = None if options.no_logs else find_home(team.environ).path / MODEL_LISTS
-    await require_models(team.config, team.environ, kept)
+    return [note for note in (team.note, await require_models(team.config, team.environ, kept)) if note]
 
 
 async def find_team(options: Options, *, cwd: Path, environ: Mapping[str, str]) -> Team:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from massgen_mcp.cli.exits import EXIT_STOPPED, exit_of_error
 from massgen_mcp.cli.interrupt import leave_on_interrupt
+from massgen_mcp.cli.streams import open_closed_streams
 
 if TYPE_CHECKING:
     from massgen_mcp.server.front import Front
@@ -17,10 +18,15 @@ VERBS = "massgen_mcp.cli.massgen_mcp.verbs"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     leave_on_interrupt(EXIT_STOPPED)  # before anything else is imported
+    open_closed_streams()
     from massgen_mcp.cli.massgen_mcp.options import parse
 
     options = parse(arguments)
     os.umask(0o077)  # whatever it writes is this user's alone
+    if options.verb == "serve" and options.transport == "stdio" and sys.stdin.isatty():
+        from massgen_mcp.cli.output import print_error
+
+        print_error("Waiting for an MCP client to speak; Ctrl-C ends it. Verbs: `massgen-mcp --help`")
     options.front = _front() if options.verb == "serve" and options.transport == "stdio" else None
 
     def work() -> int:

@@ -2,18 +2,19 @@
 
 import argparse
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from massgen_mcp import __version__
-from massgen_mcp.cli.command_line import Parser
+from massgen_mcp.cli.command_line import Parser, whole_number
 from massgen_mcp.cli.completion import SHELLS, PrintCompletion, answer_shell
 from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
-from massgen_mcp.nearest import did_you_mean
+from massgen_mcp.cli.verbs import VERBS
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -80,6 +81,13 @@ class _Parser(Parser):
 
     exit_code = EXIT_USAGE
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.dest == "verb" and " " in str(value):
+            self.error(
+                f"there is no such verb; a question is asked with massgen: massgen {shlex.quote(str(value)[:80])}"
+            )
+        super()._check_value(action, value)
+
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """What was given; `verb` is `serve` when none was. Exits for --help, --version and whatever is wrong."""
@@ -91,7 +99,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for option in HTTP_OPTIONS:
             if getattr(options, option) not in (None, []):
                 parser.error(f"--{option.replace('_', '-')} goes with --transport http")
-    _check_together(parser, options)
+    _check_together(parser.of_verb(options), options)
     options.host, options.port = options.host or "127.0.0.1", options.port or 0
     return options
 
@@ -102,7 +110,7 @@ def _check_together(parser: Parser, given: argparse.Namespace) -> None:
         case "apply" if given.undo and (given.branch is not None or given.paths):
             parser.error("--undo takes back all that was applied last; it does not go with --branch or --paths")
         case "mark" if given.verdict is None and not given.undo:
-            parser.error("mark needs right or wrong, or --undo")
+            parser.error("VERDICT is missing: right or wrong; or give --undo")
         case "prune" if given.run_ids and given.older_than is not None:
             parser.error("--older-than is for runs that are not named; it does not go with ID")
         case "trust" if sum((given.path is not None, given.list, given.forget is not None)) != 1:
@@ -129,27 +137,48 @@ def make_parser() -> Parser:
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
 
-    def verb(name: str, told: str) -> argparse.ArgumentParser:
-        made = verbs.add_parser(name, help=told, description=told, allow_abbrev=False)
+    def plain_verb(name: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(name, help=VERBS[name], description=VERBS[name], allow_abbrev=False)
+
+    def verb(name: str) -> argparse.ArgumentParser:
+        made = plain_verb(name)
         made.add_argument("--json", action="store_true", help="one JSON document on standard output")
         return made
 
-    def about_run(name: str, told: str) -> argparse.ArgumentParser:
-        made = verb(name, told)
+    def about_run(name: str) -> argparse.ArgumentParser:
+        made = verb(name)
         made.add_argument("run_id", metavar="ID", help="the run's id, or the beginning of it that no other run has")
         return made
 
-    runs = verb("runs", "list runs, newest first")
+    plain_verb("demo")
+    verb("doctor")
+    for name in ("install", "uninstall"):
+        made = verb(name)
+        made.add_argument("client", metavar="CLIENT", choices=CLIENTS, help=", ".join(CLIENTS))
+        made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
+        made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
+        if name == "install":
+            meant = "pass this variable on, too; those of known providers that are set here always are"
+            made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
+            made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
+    configs = verb("configs")
+    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")
+    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
+    trust = verb("trust")
+    trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
+    trust.add_argument("--list", action="store_true", help="list what was accepted")
+    trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
+    runs = verb("runs")
     runs.add_argument("--state", choices=STATES, help="only runs in this state")
     runs.add_argument("--session", metavar="NAME", help="only turns of this session")
     runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
-    about_run("status", "show what a run is doing now")
-    wait = about_run("wait", "wait until a run has ended or needs an answer")
+    about_run("status")
+    wait = about_run("wait")
     wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
-    watch = about_run("watch", "follow a run, on a terminal in the live view; leaving does not end the run")
+    watch = about_run("watch")
     watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
-    result = about_run("result", "show a run's answer, winner and votes")
+    result = about_run("result")
     what = result.add_mutually_exclusive_group()
     what.add_argument(
         "--view",
@@ -158,25 +187,29 @@ def make_parser() -> Parser:
         help="full: every answer; votes: no answer; diff: the patch (summary)",
     )
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
-    apply = about_run(
-        "apply", "apply what a run changed to the directories that it was given with write: all of it, or nothing"
-    )
-    apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
-    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
-    apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
-    apply.add_argument("--undo", action="store_true", help="take back what was applied last")
-    report = about_run("report", "write a run's report.html anew, and name it")
+    report = about_run("report")
     report.add_argument("--open", action="store_true", help="open it in the browser")
     report.add_argument("--output", metavar="FILE", type=Path, help="write it to this file")
     report.add_argument(
         "--redact", action="store_true", help="leave out everything that people, models and tools wrote"
     )
-    mark = about_run("mark", "note that a run's answer proved right or wrong, for the statistics")
+    apply = about_run("apply")
+    apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+    apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
+    apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
+    apply.add_argument("--undo", action="store_true", help="take back what was applied last")
+    mark = about_run("mark")
     mark.add_argument("verdict", metavar="VERDICT", nargs="?", choices=["right", "wrong"], help="right or wrong")
     mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
-    mark.add_argument("--note", metavar="TEXT", default="", help="why")
+    mark.add_argument("--note", metavar="TEXT", help="why")
     mark.add_argument("--undo", action="store_true", help="take back what was noted")
-    stats = verb("stats", "show figures over all ended runs: outcomes, money, wins and agreement of models")
+    answer = about_run("answer")
+    answer.add_argument("text", metavar="TEXT", help="the answer")
+    more = about_run("raise-budget")
+    more.add_argument("usd", metavar="USD", type=_number, help="the new max_usd, in US dollars")
+    about_run("resume")
+    about_run("cancel")
+    stats = verb("stats")
     stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
     stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
     stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
@@ -184,51 +217,23 @@ def make_parser() -> Parser:
     meant = "write them as a page, to FILE or into the state directory, and name it"
     stats.add_argument("--html", metavar="FILE", type=Path, nargs="?", const=Path(), help=meant)
     stats.add_argument("--open", action="store_true", help="write the page, and open it in the browser")
-    web = verb("web", "show runs in a browser of this machine: look at them, start, steer and apply them")
+    web = verb("web")
     web.add_argument(
-        "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
+        "--port", metavar="N", dest="web_port", type=whole_number, default=0, help="port to listen on; else a free one"
     )
     web.add_argument("--open", action="store_true", help="open it in the browser")
-    answer = about_run("answer", "answer the question that a run has asked")
-    answer.add_argument("text", metavar="TEXT", help="the answer")
-    more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
-    more.add_argument("usd", metavar="USD", type=float, help="the new max_usd, in US dollars")
-    about_run("resume", "continue an interrupted run, with the keys of this environment")
-    about_run("cancel", "stop a run and keep its best answer")
-    configs = verb("configs", "list the ready-made teams, or show one")
-    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")
-    configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
-    trust = verb("trust", "show what a config asks for, and accept it as it is now")
-    trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
-    trust.add_argument("--list", action="store_true", help="list what was accepted")
-    trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    for name, told in (
-        ("install", "put this server into an MCP client"),
-        ("uninstall", "take this server out of an MCP client"),
-    ):
-        made = verb(name, told)
-        made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
-        made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
-        made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
-        if name == "install":
-            meant = "pass this variable on, too; those of known providers that are set here always are"
-            made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
-            made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
-    verb("doctor", "check keys, model servers, run store, runners and clients, and say what to fix")
-    prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
+    prune = verb("prune")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.add_argument("--older-than", type=_number, metavar="DAYS", help="in place of both limits; not with ID")
-    hook = verbs.add_parser("hook", help="for the hooks of the Claude Code plugin", allow_abbrev=False)
-    hook.add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
-    verbs.add_parser("demo", help="see a whole run with scripted agents; needs no key", allow_abbrev=False)
+    plain_verb("hook").add_argument("directory", metavar="DIRECTORY", help="where the plugin keeps its data")
     return parser
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:
     http = parser.add_argument_group("with --transport http", "one server for many clients")
     http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
-    http.add_argument("--port", type=int, help="port to listen on; without it, or 0, a free one")
+    http.add_argument("--port", metavar="N", type=whole_number, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")
     http.add_argument(
         "--allowed-host", metavar="NAME", action="append", default=[], help="a name that clients call it by"
@@ -243,14 +248,6 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     )
     http.add_argument("--oauth-jwks-url", metavar="URL", help="the issuer's keys, where it does not say that itself")
     http.add_argument("--oauth-introspection-url", metavar="URL", help="ask there about tokens that are not signed")
-
-
-def _client(text: str) -> str:
-    if text in CLIENTS:
-        return text
-    raise argparse.ArgumentTypeError(
-        f"unknown client {text[:80]!r}{did_you_mean(text, CLIENTS)}; there are: {', '.join(CLIENTS)}"
-    )
 
 
 def _entry_name(text: str) -> str:

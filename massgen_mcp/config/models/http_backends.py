@@ -63,7 +63,8 @@ class ProviderBackendConfig(HttpBackendConfig, frozen=True):
     type: ProviderType
     """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
     base_url: Address | None = None
-    """Root of the API, without credentials. Default: the provider's own."""
+    """Root of the API, without credentials. Default: the provider's own. A model that another address does not list is
+    asked for all the same."""
 
     @model_validator(mode="after")
     def _offered_there(self) -> Self:

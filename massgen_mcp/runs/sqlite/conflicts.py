@@ -46,7 +46,7 @@ def check_alone(db: sqlite3.Connection, run_id: str) -> None:
 def _session_busy(turn: RunRow) -> MassgenError:
     return MassgenError(
         "session_busy",
-        f"run {turn.run_id} of this session is {turn.state}; wait for its end with wait_run, or cancel it",
+        f"run {turn.run_id} of this session is {turn.state}; wait for its end, or cancel it",
     )
 
 

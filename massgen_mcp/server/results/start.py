@@ -106,25 +106,25 @@ def planned(
     expected: Estimate,
     environ: Mapping[str, str],
     where_keys_go: str,
-    commands: str = "",
+    aside: str = "",
 ) -> Started:
-    """`commands`: what the caller should know about the team's commands."""
+    """`aside`: what the caller should know about the team."""
     config = team.config
     missing = missing_keys(config, environ)
     told = Waiting(
         status="planned",
         team=team_of(config),
         missing_keys=missing,
-        note=_notes(config, commands),
+        note=_notes(config, aside),
         next_step=f"Set {', '.join(missing)}. {where_keys_go}" if missing else "Call start_run without dry_run.",
     )
     return Started(told=told, begun=_begun(team, reach, expected))
 
 
 def started(
-    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str, commands: str = ""
+    view: RunView, team: Team, reach: Reach, expected: Estimate, *, reused: bool, note: str, aside: str = ""
 ) -> Started:
-    """`note`: what the caller should know about the run's session; `commands`: about the team's commands."""
+    """`note`: what the caller should know about the run's session; `aside`: about its team."""
     begun = _begun(team, reach, expected, reused=reused)
     if view.ended and view.damage is None:
         spare = json_bytes([begun.model_dump(), note])
@@ -134,15 +134,15 @@ def started(
         status=view.state,
         team=team_of(team.config),
         reason=reason_of(view),
-        note=_notes(team.config, commands),
+        note=_notes(team.config, aside),
         poll_after_ms=poll_after(view),
         next_step=next_step(view),
     )
     return Started(told=told, begun=begun, session_note=note)
 
 
-def _notes(config: Config, commands: str) -> str | None:
-    return preview(" ".join(filter(None, (note_on_team(config), commands))), NOTE_CHARACTERS) or None
+def _notes(config: Config, aside: str) -> str | None:
+    return preview(" ".join(filter(None, (note_on_team(config), aside))), NOTE_CHARACTERS) or None
 
 
 def _begun(team: Team, reach: Reach, expected: Estimate, *, reused: bool | None = None) -> Begun:

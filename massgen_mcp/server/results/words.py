@@ -68,7 +68,8 @@ def _decide(view: RunView) -> str:
 def salvage(view: RunView) -> str:
     """What can still be read of a run whose record is damaged."""
     answered = ids(agent for agent in view.snapshot.agents.values() if agent.answers)
-    whole = f"get_result with view=agent has earlier answers of {answered}; " if answered else ""
+    where = "get_result with view=agent (`massgen-mcp result --agent`)"
+    whole = f"{where} has earlier answers of {answered}; " if answered else ""
     return f"{whole}undamaged files are in {view.directory.path}. Start a new run for the rest."
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER
-from massgen_mcp.runs.doctor import Check
+from massgen_mcp.runs.doctor_check import Check
 
 MAX_BYTES = 10 * 1024 * 1024
 

@@ -11,7 +11,8 @@ from massgen_mcp.cli.massgen_mcp.install.check import check_clients
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.home import find_home
 from massgen_mcp.runs.command_sandbox import sandbox_checks, server_checks
-from massgen_mcp.runs.doctor import Check, check_all
+from massgen_mcp.runs.doctor import check_all
+from massgen_mcp.runs.doctor_check import Check
 from massgen_mcp.runs.doctor_frameworks import check_frameworks
 from massgen_mcp.runs.doctor_models import check_models
 from massgen_mcp.runs.local import local_engine
@@ -20,7 +21,7 @@ from massgen_mcp.runs.local import local_engine
 async def run(options: argparse.Namespace) -> int:
     checks = [
         *check_all(local_engine(find_home(os.environ)), os.environ),
-        *await check_models(os.environ),
+        *await check_models(Path.cwd(), os.environ),
         *await check_frameworks(os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
@@ -36,5 +37,5 @@ async def run(options: argparse.Namespace) -> int:
 
 def _say(check: Check) -> None:
     print_line(f"{check.level:<4}  {check.name}: {check.message}")
-    if check.advice:
-        print_line(f"      {check.advice}")
+    for line in check.advice.splitlines():
+        print_line(f"      {line}")

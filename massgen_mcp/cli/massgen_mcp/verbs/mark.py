@@ -12,9 +12,9 @@ async def run(options: argparse.Namespace) -> int:
     verdict = None if options.undo else options.verdict
     with run_service() as service:
         run_id = await service.find(options.run_id)
-        await service.mark(run_id, verdict, agent=options.agent, note=options.note)
+        await service.mark(run_id, verdict, agent=options.agent, note=options.note or "")
     if options.json:
-        marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note or None}
+        marked = {"run_id": run_id, "agent": options.agent, "verdict": verdict, "note": options.note}
         print_line(as_json({name: value for name, value in marked.items() if value is not None}))
     else:
         whose = f"{options.agent} of {run_id}" if options.agent else run_id

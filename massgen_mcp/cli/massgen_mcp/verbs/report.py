@@ -18,16 +18,20 @@ from massgen_mcp.server.results.reply import as_json
 
 
 async def run(options: argparse.Namespace) -> int:
-    if options.output is not None:
-        OutputFile(options.output.absolute(), "--output").check()
+    output = None if options.output is None else OutputFile(options.output.absolute(), "--output")
+    if output is not None:
+        output.check()
     with run_service() as service:
         view = await service.look(await service.find(options.run_id))
         html = report(await service.page(view, redacted=options.redact))
-    target: Path = options.output.absolute() if options.output else _own_place(view, redacted=options.redact)
+    target = output.path if output else _own_place(view, redacted=options.redact)
 
     def write() -> None:
         try:
-            replace_file(target, html)
+            if output is not None:
+                output.write(html)
+            else:
+                replace_file(target, html)
         except OSError as error:
             raise storage_error(f"cannot write {target}", error) from error
 

@@ -25,7 +25,7 @@ async def run(options: argparse.Namespace) -> int:
         for view in views:
             question = preview(view.row.question, 60)
             waits = f"  (waits: {preview(view.held_back_by, 150)})" if view.held_back_by else ""
-            print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4}  {question}{waits}")
+            print_line(f"{view.row.run_id}  {view.state:<14}  {_age(now - view.row.created):>4} ago  {question}{waits}")
     return EXIT_OK
 
 

@@ -33,13 +33,14 @@ async def run(options: argparse.Namespace, add: Callable[[MassgenServer], None] 
     asking = anyio.Lock()
     silent = dict[tuple[str, str | None], float]()
 
-    async def look_before(team: Team) -> None:
+    async def look_before(team: Team) -> str | None:
         from massgen_mcp.runs.preflight import MODEL_LISTS, TOOL_SECONDS, require_models  # for who starts a run
 
         with anyio.move_on_after(LOOK_SECONDS):
             async with asking:  # whoever comes second finds the list that the first one has read
                 kept = home.path / MODEL_LISTS
-                await require_models(team.config, team.environ, kept, seconds=TOOL_SECONDS, silent=silent)
+                return await require_models(team.config, team.environ, kept, seconds=TOOL_SECONDS, silent=silent)
+        return None
 
     early = options.front is not None
     built = build_server(home, service, redactor_for(os.environ), look_before=look_before, answered_early=early)

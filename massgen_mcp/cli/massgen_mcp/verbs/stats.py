@@ -13,7 +13,6 @@ from massgen_mcp.cli.run_service import run_service
 from massgen_mcp.errors import storage_error
 from massgen_mcp.home import find_home
 from massgen_mcp.request.output_file import OutputFile
-from massgen_mcp.runs.directory import replace_file
 from massgen_mcp.server.results.reply import as_json
 from massgen_mcp.statistics.sums import Statistics
 from massgen_mcp.statistics.text import statistics_lines
@@ -21,39 +20,43 @@ from massgen_mcp.statistics.wanted import Wanted
 
 
 async def run(options: argparse.Namespace) -> int:
-    target = _target(options)
+    output = _output(options)
     wanted = Wanted(options.since, options.config, options.team, options.model)
     with run_service() as service:
         statistics = await service.statistics(wanted)
-    if target is not None:
-        await anyio.to_thread.run_sync(_write, target, statistics)
+    if output is not None:
+        await anyio.to_thread.run_sync(_write, output, statistics)
     if options.json:
         print_line(as_json(statistics.model_dump(mode="json")))
-    elif target is not None:
-        print_line(str(target))
+    elif output is not None:
+        print_line(str(output.path))
     else:
         for line in statistics_lines(statistics):
             print_line(line)
-    if options.open and target is not None and not await anyio.to_thread.run_sync(webbrowser.open, target.as_uri()):
+    if (
+        options.open
+        and output is not None
+        and not await anyio.to_thread.run_sync(webbrowser.open, output.path.as_uri())
+    ):
         print_error("no browser could be started")
     return EXIT_OK
 
 
-def _target(options: argparse.Namespace) -> Path | None:
+def _output(options: argparse.Namespace) -> OutputFile | None:
     """Where the page is to be written; None: nowhere."""
     if options.html is None and not options.open:
         return None
     if options.html in (None, Path()):
-        return find_home(os.environ).path / "stats.html"
-    target: Path = options.html.absolute()
-    OutputFile(target, "--html").check()
-    return target
+        return OutputFile(find_home(os.environ).path / "stats.html", "--open")
+    output = OutputFile(options.html.absolute(), "--html")
+    output.check()
+    return output
 
 
-def _write(target: Path, statistics: Statistics) -> None:
+def _write(output: OutputFile, statistics: Statistics) -> None:
     from massgen_mcp.page.statistics import statistics_page  # only who wants a page needs it
 
     try:
-        replace_file(target, statistics_page(statistics))
+        output.write(statistics_page(statistics))
     except OSError as error:
-        raise storage_error(f"cannot write {target}", error) from error
+        raise storage_error(f"cannot write {output.path}", error) from error
