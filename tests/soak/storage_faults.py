@@ -174,8 +174,7 @@ async def _under_strace(
     """
     command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
     subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
-    ours = {name: value for name, value in home.environ.items() if not name.startswith("COVERAGE")}
-    environ = {**ours, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}  # a fault in what measures the tests proves nothing
+    environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
     work = home.path.with_name(f"{home.path.name}-told")
     work.mkdir(parents=True, exist_ok=True)
     with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
