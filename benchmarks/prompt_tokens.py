@@ -16,9 +16,10 @@ import anyio
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, ReasoningPart
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import ScriptedBackendConfig, ScriptStep
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import AgentInfo, RunStarted, public_agent_name
+from massgen_mcp.events.parts import AgentInfo, public_agent_name
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

@@ -28,16 +28,10 @@ from benchmarks.processes import cpu_seconds, runner_pids
 from benchmarks.server import Server
 from benchmarks.table import Table, machine
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import (
-    AgentInfo,
-    AttemptStarted,
-    LogRecord,
-    ModelCallStarted,
-    RoundStarted,
-    RunResumed,
-    RunStarted,
-    TextDelta,
-)
+from massgen_mcp.events.agent_work import ModelCallStarted, RoundStarted, TextDelta
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import AttemptStarted, RunResumed, RunStarted
 from massgen_mcp.home import Home
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine.rows import NewRun, new_run_id

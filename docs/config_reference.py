@@ -15,18 +15,40 @@ from pydantic import BaseModel
 
 from docs.kinds import default, kind, said
 from docs.markdown import WRITTEN, anchor, block, table
-from massgen_mcp.config import models
 from massgen_mcp.config.loader import parse_config
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.ag2 import (
+    Ag2AgentConfig,
+    Ag2BackendConfig,
+    Ag2GroupConfig,
+    Ag2Manager,
+    Ag2ModelConfig,
+    Ag2Pattern,
+    CodeExecution,
+    CodeExecutor,
+)
+from massgen_mcp.config.models.agents import AgentConfig, MessageTemplates
+from massgen_mcp.config.models.backend_base import ListedBackendConfig, Price, PricedBackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import (
+    AzureBackendConfig,
+    HttpBackendConfig,
+    LocalBackendConfig,
+    LocalServerConfig,
+    OllamaBackendConfig,
+    ProviderBackendConfig,
+)
+from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
+from massgen_mcp.config.models.mcp_servers import HttpServer, McpServerSettings, StdioServer
+from massgen_mcp.config.models.orchestrator import ContextPath, CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig, ScriptStep
 from massgen_mcp.config.schema import FILLED_IN, about, meanings
 
 ELSEWHERE = "/srv/images/python.tar"
 """An image in an example of docs/commands.md."""
-TOLD_APART = (
-    *(models.PricedBackendConfig, models.ListedBackendConfig, models.HttpBackendConfig, models.LocalServerConfig),
-    models.McpServerSettings,
-)
-WHOLE = (models.ProviderBackendConfig, models.ScriptedBackendConfig, models.ClaudeCodeBackendConfig)
+TOLD_APART = (PricedBackendConfig, ListedBackendConfig, HttpBackendConfig, LocalServerConfig, McpServerSettings)
+WHOLE = (ProviderBackendConfig, ScriptedBackendConfig, ClaudeCodeBackendConfig)
 """Base classes whose fields have a table of their own, and models whose table has all fields nevertheless."""
 
 HEAD = f"""\
@@ -85,7 +107,7 @@ class Section:
 SECTIONS = (
     Section(
         "The file",
-        {"": models.Config},
+        {"": Config},
         "At the top of the file.",
         """
 agents:
@@ -107,7 +129,7 @@ nested:
     ),
     Section(
         "Agents",
-        {"An agent": models.AgentConfig, "Texts in place of ours": models.MessageTemplates},
+        {"An agent": AgentConfig, "Texts in place of ours": MessageTemplates},
         "Entries of `agents`, up to ten; `message_templates` is a mapping in one.",
         """
 agents:
@@ -130,7 +152,7 @@ agents:
     ),
     Section(
         "Backends of providers",
-        {"": models.ProviderBackendConfig},
+        {"": ProviderBackendConfig},
         "Under `backend` of an agent. Their keys, addresses and tools: [backends.md](backends.md).",
         """
 agents:
@@ -160,7 +182,7 @@ agents:
     ),
     Section(
         "Prices",
-        {"": models.Price},
+        {"": Price},
         "Under `price` of any backend, in US dollars ([costs.md](costs.md)).",
         """
 agents:
@@ -179,9 +201,9 @@ agents:
     Section(
         "Model servers of your own",
         {
-            "All of them": models.LocalServerConfig,
-            "With an API like OpenAI's": models.LocalBackendConfig,
-            "Ollama": models.OllamaBackendConfig,
+            "All of them": LocalServerConfig,
+            "With an API like OpenAI's": LocalBackendConfig,
+            "Ollama": OllamaBackendConfig,
         },
         "Under `backend`, with the keys of providers besides. More: [local-models.md](local-models.md).",
         """
@@ -194,7 +216,7 @@ agents:
     ),
     Section(
         "Azure OpenAI",
-        {"": models.AzureBackendConfig},
+        {"": AzureBackendConfig},
         "Under `backend`, with the keys of providers besides, but no `base_url`.",
         """
 agents:
@@ -208,7 +230,7 @@ agents:
     ),
     Section(
         "Claude Code",
-        {"": models.ClaudeCodeBackendConfig},
+        {"": ClaudeCodeBackendConfig},
         "Under `backend`. More: [claude-code.md](claude-code.md).",
         """
 agents:
@@ -229,14 +251,14 @@ agents:
     Section(
         "AG2",
         {
-            "An AG2 agent of the team": models.Ag2BackendConfig,
-            "The agent": models.Ag2AgentConfig,
-            "Its model": models.Ag2ModelConfig,
-            "Its code": models.CodeExecution,
-            "Where its code runs": models.CodeExecutor,
-            "A group chat": models.Ag2GroupConfig,
-            "Who speaks": models.Ag2Pattern,
-            "Who chooses": models.Ag2Manager,
+            "An AG2 agent of the team": Ag2BackendConfig,
+            "The agent": Ag2AgentConfig,
+            "Its model": Ag2ModelConfig,
+            "Its code": CodeExecution,
+            "Where its code runs": CodeExecutor,
+            "A group chat": Ag2GroupConfig,
+            "Who speaks": Ag2Pattern,
+            "Who chooses": Ag2Manager,
         },
         "Under `backend`. More: [ag2.md](ag2.md).",
         """
@@ -278,7 +300,7 @@ agents:
     ),
     Section(
         "Scripted agents",
-        {"A scripted agent": models.ScriptedBackendConfig, "A step": models.ScriptStep},
+        {"A scripted agent": ScriptedBackendConfig, "A step": ScriptStep},
         "Under `backend`. They call nobody: for tests and demos.",
         """
 agents:
@@ -290,7 +312,7 @@ agents:
       presentation: Forty-two, as all found.
       price: { input_usd_per_million: 1, output_usd_per_million: 2 }
       script:
-        - { call: list_directory, arguments: { path: . } }
+        - { call: list_files, arguments: { path: . } }
         - { say: Let me think. }
         - { answer: "42", delay_seconds: 0.1 }
         - { vote: forty, reason: It shows its work., same_as: [own] }
@@ -301,9 +323,9 @@ agents:
     Section(
         "MCP servers",
         {
-            "Every server": models.McpServerSettings,
-            "A program": models.StdioServer,
-            "A server at an address": models.HttpServer,
+            "Every server": McpServerSettings,
+            "A program": StdioServer,
+            "A server at an address": HttpServer,
         },
         "Entries of `mcp_servers`, by name. More: [mcp-servers.md](mcp-servers.md).",
         """
@@ -332,7 +354,7 @@ agents:
     ),
     Section(
         "Commands",
-        {"": models.CommandsConfig},
+        {"": CommandsConfig},
         "Under `orchestrator.commands` for all agents, or under `commands` of one. More: [commands.md](commands.md).",
         """
 agents:
@@ -365,9 +387,9 @@ orchestrator:
     Section(
         "Coordination",
         {
-            "The orchestrator": models.OrchestratorConfig,
-            "A context path": models.ContextPath,
-            "What else agents do": models.CoordinationConfig,
+            "The orchestrator": OrchestratorConfig,
+            "A context path": ContextPath,
+            "What else agents do": CoordinationConfig,
         },
         "Under `orchestrator`; `context_paths` is a list there, `coordination` a mapping. What the rules do: "
         "[coordination.md](coordination.md).",
@@ -414,7 +436,7 @@ orchestrator:
     ),
     Section(
         "Time limits",
-        {"": models.TimeoutConfig},
+        {"": TimeoutConfig},
         "Under `timeout_settings`, in seconds.",
         """
 agents:
@@ -429,9 +451,9 @@ timeout_settings:
     Section(
         "Budget, limits and nested runs",
         {
-            "Budget": models.BudgetConfig,
-            "Limits of a provider": models.ProviderLimits,
-            "Nested runs": models.NestedConfig,
+            "Budget": BudgetConfig,
+            "Limits of a provider": ProviderLimits,
+            "Nested runs": NestedConfig,
         },
         "Under `budget` ([budget.md](budget.md)), `limits.TYPE` ([providers-traffic.md](providers-traffic.md#limits)) "
         "and `nested` ([nested-runs.md](nested-runs.md)).",

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from docs.markdown import WRITTEN, table
+from docs.markdown import WRITTEN, code, table
 from massgen_mcp.config.default_team import AGENTS, MEMORY_PART, TINY_BILLIONS, default_team
 from massgen_mcp.config.local_servers import described, find_local_servers
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from tests.model_servers import MEMORY, PATIENT, all_servers
@@ -14,18 +14,19 @@ HEAD = f"""\
 # Default teams
 
 {WRITTEN}
-Who is asked when nobody names a team and there is no config: the rule, and what it comes to with each kind of key and
-model server, alone and together. `massgen-mcp doctor` shows what it comes to on your machine; `massgen --init` offers
-the same to be saved.
+Who is asked when nobody names a team and there is no config. `massgen-mcp doctor` shows the default team of your
+machine; `massgen --init` can save it as a config. The first of these rules that applies decides:
 
-1. Keys: the strong model of every provider whose key is set. A single one of them is asked from {AGENTS} views.
-   Model servers are then not even looked for.
-2. Else the model server with the largest model that fits: up to {AGENTS} of its chat models, or one model from {AGENTS}
-   views. Left out are embedding models, models below {TINY_BILLIONS:g} billion parameters, models less than a third as
-   large as the largest, and what does not fit, together with the others, into {MEMORY_PART:.0%} of this machine's
-   memory. Models that call tools go first.
-3. Else Claude Code, where it is installed and `CLAUDE_CODE_OAUTH_TOKEN` is set ([claude-code.md](claude-code.md)).
-4. Else nobody, and the error names the ways out.
+1. **Keys** of {code(*(row.type for row in PROVIDERS if row.strong_model))}: the strong model of each one whose
+   key is set. If only one is set, its model is asked from {AGENTS} views. Local servers are then not looked for. Keys
+   of other providers make no default team, because we name no model for them: name one, as in
+   `massgen --models openrouter/MODEL,groq/MODEL "..."`.
+2. **A local model server**: the one with the largest model that fits. Up to {AGENTS} of its chat models are asked, or
+   one model from {AGENTS} views. Models that call tools go first. Left out are embedding models, models below
+   {TINY_BILLIONS:g} billion parameters, models less than a third as large as the largest, and what does not fit,
+   together with the others, into {MEMORY_PART:.0%} of this machine's memory.
+3. **Claude Code**, where it is installed and `CLAUDE_CODE_OAUTH_TOKEN` is set ([claude-code.md](claude-code.md)).
+4. Else nobody is asked, and the error names the ways out.
 
 """
 
@@ -69,7 +70,13 @@ async def page() -> str:
         has = [described(server, most=10).replace(f" at {server.place}", "") for server in found]
     machine = f"The servers of this table run on a machine with {MEMORY / 1e9:.0f} GB of memory:\n\n"
     listed = "".join(f"- {line}\n" for line in has)
-    lines = [[str(scene), await _team(scene)] for scene in SCENES]
+    lines: list[list[str]] = []
+    for scene in SCENES:
+        team = await _team(scene)
+        if lines and lines[-1][1] == team:
+            lines[-1][0] += f"; or {scene}"
+        else:
+            lines.append([str(scene), team])
     return f"{HEAD}{machine}{listed}\n{table(['keys and servers', 'team'], lines)}"
 
 

@@ -113,7 +113,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "store_unavailable": Meaning(
         "The state directory cannot be used; the message says why.",
-        "`massgen-mcp doctor` says more. After it is mended the next call works.",
+        "`massgen-mcp doctor` says more. Once that is fixed, the next call works.",
         "all",
     ),
     "unsafe_path": Meaning(
@@ -123,7 +123,7 @@ CODES: Mapping[ErrorCode, Meaning] = {
     ),
     "run_not_completed": Meaning(
         "Python only: `run` came to no final answer. `state`, `reason` and `result` say more.",
-        "Take the best answer from `result`, or mend the cause.",
+        "Take the best answer from `result`, or fix the cause.",
         "",
     ),
     "internal": Meaning(

@@ -51,11 +51,15 @@ def _one(schema: Json, link: Callable[[str], str]) -> str:
 def _range(schema: Json) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")
     over, under = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    told = [f"from {least:,}" if least is not None else "", f"above {over:,}" if over is not None else ""]
-    told += [f"to {most:,}" if most is not None else "", f"below {under:,}" if under is not None else ""]
+    bounds = {"from": least, "above": over, "to": most, "below": under}
     if least is None and over is None and most is not None:
-        told = [f"at most {most:,}"]
-    return f" {' '.join(filter(None, told))}" if any(told) else ""
+        bounds = {"at most": most}
+    told = [f"{word} {_number(value)}" for word, value in bounds.items() if value is not None]
+    return f" {' '.join(told)}" if told else ""
+
+
+def _number(value: float) -> str:
+    return f"{int(value) if value == int(value) else value:,}"
 
 
 def _bounds(schema: Json, least: str, most: str, what: str) -> str:
@@ -85,6 +89,6 @@ def default(schema: Json, *, required: bool) -> str:
         case [] | {}:
             return ""
         case int() | float() as value:
-            return f"`{value:,}`".replace(",", "_") if abs(value) >= 10_000 else f"`{value:g}`"
+            return f"`{_number(value).replace(',', '')}`"
         case _:
             return "see there"

@@ -19,10 +19,10 @@ HEAD = f"""\
 # Configs of MassGen
 
 {WRITTEN}
-A config that was written for MassGen loads here as it is, as far as it asks for what we have. `massgen --validate FILE`
-says what comes of it. Keys that our rules make needless are ignored, and one note says which and why: `NOTE:` of
-`massgen`, `ignored` of `start_run`, the logger `massgen_mcp.api` in Python. What we do not have is refused, with one
-message for each feature and its way out. An unknown key is an error with the nearest known one, never ignored.
+A config that was written for MassGen loads here unchanged, unless it needs a feature that we do not have. Such a
+feature is refused, with one message that says what to do instead. Keys that are not needed here are ignored, and a note
+says which and why: the line `NOTE:` of `massgen`, `ignored` of `start_run`, the logger `massgen_mcp.api` in Python. An
+unknown key is an error that names the nearest known one. `massgen --validate FILE` shows all of this for a file.
 
 ## Taken over
 

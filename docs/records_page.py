@@ -15,28 +15,24 @@ from docs.kinds import kind, said
 from docs.markdown import WRITTEN, anchor, block, table
 from docs.steady import RUN_ID, as_json, steady
 from massgen_mcp.config.schema import about, meanings
-from massgen_mcp.events import (
-    JOURNAL_VERSION,
+from massgen_mcp.events.agent_work import AgentEvent, BallotChanged, ModelCallAdmitted, ModelCallWaiting, ToolStarted
+from massgen_mcp.events.coordination import (
     AnswerSubmitted,
-    AnyEvent,
-    BallotChanged,
-    BallotEntry,
-    BudgetMark,
-    BudgetReached,
     CheckFinished,
-    CheckOutcome,
-    Event,
+    CoordinationEvent,
     FilesChecked,
     FirstAnswersClosed,
-    LogRecord,
-    ModelCallAdmitted,
-    ModelCallWaiting,
+)
+from massgen_mcp.events.parts import BallotEntry, CheckOutcome, Event, NestedSpending
+from massgen_mcp.events.record import JOURNAL_VERSION, AnyEvent, LogRecord
+from massgen_mcp.events.run import (
+    BudgetMark,
+    BudgetReached,
     NestedRunEnded,
     NestedRunStarted,
-    NestedSpending,
     ReservationExceeded,
+    RunEvent,
     ServerLost,
-    ToolStarted,
 )
 from massgen_mcp.run_state.status import AgentStatus
 from tests.harness import ROOT
@@ -181,10 +177,8 @@ SAME_EVERYWHERE: Mapping[str, str] = {
 }
 """For fields whose model says nothing of them."""
 
-GROUPS = {"The run": "run_started", "One agent's work": "round_started", "The coordination": "answer_submitted"}
-"""Where each group of events begins, in the order of `AnyEvent`."""
+GROUPS = {"The run": RunEvent, "One agent's work": AgentEvent, "The coordination": CoordinationEvent}
 EVENTS = cast("tuple[type[Event], ...]", get_args(get_args(AnyEvent)[0]))
-UNIONS = {"AnyEvent", "UnknownEvent"}
 
 PASSED = CheckOutcome(command="pytest -q", result="passed", how="exit code 0", code=0, seconds=3.1)
 BY_HAND: tuple[Event, ...] = (
@@ -290,11 +284,7 @@ def _journal(run: Ended, places: Mapping[str, str]) -> str:
 
 
 def _group(title: str, seen: Mapping[type[Event], Event], places: Mapping[str, str]) -> str:
-    names = [_type(event) for event in EVENTS]
-    starts = [names.index(first) for first in GROUPS.values()]
-    start = starts[[*GROUPS].index(title)]
-    end = next((one for one in starts if one > start), len(EVENTS))
-    told = "".join(_event(event, seen, places) for event in EVENTS[start:end])
+    told = "".join(_event(event, seen, places) for event in get_args(GROUPS[title]))
     return f"\n## {title}\n{told}"
 
 

@@ -44,10 +44,10 @@ HEAD = f"""\
 # Backends
 
 {WRITTEN}
-What `type:` of a backend may be, besides `scripted`, which calls nobody. `TYPE/NAME` as a model on the command line and
-in tools means the same. Every key goes to its provider's own hosts, or to the address that the operator set in the
-environment, and nowhere else. For any other `base_url` name the variable with `api_key_env` and accept that its key
-goes there ([trust.md](trust.md)).
+What `type:` of a backend may be, besides `scripted`, which calls no model. On the command line and in tools a model is
+written as `TYPE/NAME`. A key goes only to its provider's own hosts, or to the address that is set in the environment.
+For any other `base_url` name the variable with `api_key_env`, and accept that its key goes there
+([keys.md](keys.md#which-server-a-key-may-go-to)).
 
 """
 
@@ -55,18 +55,18 @@ TAIL = """\
 
 - `chatcompletion` is any server with an OpenAI-compatible API at `base_url`; the key is chosen by the host.
 - What a key and an address may be, and what is taken out of logs and replies: [keys.md](keys.md).
-- The last five are model servers of your own ([local-models.md](local-models.md)): they may leave `model` out, and a
-  name that they do not have is answered with the nearest of what they have.
-- `claude_code` is no API but the Claude Code CLI: [claude-code.md](claude-code.md).
+- The last five are model servers of your own ([local-models.md](local-models.md)): `model` may be left out, and for
+  a name that the server does not have the error names the nearest one that it has.
+- `claude_code` is not an API but the Claude Code CLI: [claude-code.md](claude-code.md).
 - `ag2` is an agent of the AG2 framework, or a group chat of some; its models are asked by Chat Completions:
   [ag2.md](ag2.md).
 - `azure_openai` has `endpoint`, `api_version` and `deployment` (default: `model`) in place of `base_url`. The
   `api_version` is `v1`, which has every current model, or the date of an older API, such as 2024-10-21.
 - Native tools run at the provider. Where the table has none, the flag is refused when the config is loaded. With
-  `chatcompletion` they are those of whoever is at the address, asked for in that provider's own way (OpenAI's without a
-  `base_url`); an unknown host has none. What a search found stands below the answer.
-- Gemini 2 takes no tools of ours beside its own. An agent with such a model and a native tool acts in text, after one
-  request that is refused; Gemini 3 and later take both.
+  `chatcompletion` they are those of the provider at the address (OpenAI's without a `base_url`); an unknown host has
+  none. The sources that a search found are listed below the answer.
+- Gemini 2 does not accept our tools together with its own. An agent with such a model and a native tool acts in text,
+  after one request that is refused; Gemini 3 and later accept both.
 - `gemini` at an address that ends with `/openai` is asked through Google's compatible endpoint, without native tools.
   `grok` over Chat Completions, which xAI calls legacy, is `chatcompletion` with `base_url: https://api.x.ai/v1`.
 - `qwen`, `moonshot` and `nebius` have further regions; name one with `base_url`, such as

@@ -41,10 +41,10 @@ runs with scripted agents; times, tokens, ids and paths were made the same for e
 """
 
 HINTS = (
-    ("readOnlyHint", "changes nothing", "may change something"),
-    ("destructiveHint", "may destroy something", "destroys nothing"),
-    ("idempotentHint", "may be repeated", "does it again when it is repeated"),
-    ("openWorldHint", "asks providers", "stays on this machine"),
+    ("readOnlyHint", "only reads", "changes something"),
+    ("destructiveHint", "may replace or stop what is there", "replaces and stops nothing"),
+    ("idempotentHint", "does nothing more when it is called again", "does it once more when it is called again"),
+    ("openWorldHint", "asks model providers", "asks nobody outside of this machine"),
 )
 UNSAID: Mapping[tuple[str, str], str] = {
     ("wait_run", "timeout_seconds"): "Wait at most this long.",
@@ -115,7 +115,7 @@ def _tool(tool: Tool, example: Call) -> str:
     replies = _reply(*REPLIES[tool.name])
     goes_on = f"\n{GOES_ON[tool.name]}\n" if tool.name in GOES_ON else ""
     return (
-        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\nIt {', '.join(told)}.\n\n{_arguments(tool)}\n"
+        f"\n## {tool.name}\n\n*{tool.title}.* {tool.description}\n\nIt {'; it '.join(told)}.\n\n{_arguments(tool)}\n"
         f"The reply:\n\n{replies}{goes_on}\nFor example:\n\n{block('json', as_json(example.arguments))}\n"
         f"{block('json', as_json(example.reply))}"
     )

@@ -233,7 +233,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "circuit open: … failed … times in a row and is tried again …; last failure: …",
             "So many calls failed that no others are sent for a while.",
-            "Mend the cause that it names; it is tried again by itself.",
+            "Fix the cause that it names; it is tried again by itself.",
         ),
         Entry(
             "no accepted action in … attempts in a row",
@@ -484,7 +484,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
 ENDS: Mapping[str, tuple[str, str]] = {
     "timed_out": ("The run's own time limit passed.", remedy("timeout")),
     "cancelled": ("Somebody cancelled it.", "Start a new run."),
-    "interrupted": ("Its process was lost.", remedy("runner_lost")),
+    "interrupted": ("Its process was lost.", "Continue it with `massgen --resume ID` or `massgen-mcp resume ID`."),
     "input_required": (
         "It waits for a decision.",
         "`next_step` says which call decides; `massgen-mcp answer` does, too.",

@@ -22,10 +22,10 @@ HEAD = """\
 
 <!-- Written by `make docs` from a run of tests/wires; do not edit. -->
 
-What was seen when every check and every fault was played on every wire, with doubles of the providers on one machine:
-aimock, and a server that says what no decent server would say. Every request body of a check was one that the SDK's own
-types allow; for Gemini, which is asked without an SDK, its API's rules as the tests have them. The tests play the same,
-on every change. No real provider was asked.
+The outcome of every check and every fault on every wire: a wire is a protocol in which models are asked. They were run
+against local doubles of the providers: aimock, and a server that breaks the rules on purpose. Every request body of a
+check was valid by the types of the provider's SDK; for Gemini, which is asked without an SDK, by its API's rules as the
+tests have them. The tests run the same checks on every change. No real provider was asked.
 
 Chat Completions stands for every server with an OpenAI-compatible API; Google's compatible endpoint, Azure and
 OpenRouter speak it in ways of their own, and xAI the Responses API, which these doubles imitate. Ollama has an API of

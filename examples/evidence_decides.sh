@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Three agents mend a bug, and the tests decide, not the best words. Scripted models: no key, and always alike.
+# Three agents fix a bug, and the tests decide, not the best words. Scripted models: no key, the same result every time.
 #
 #   examples/evidence_decides.sh shop      (makes a small repository in the new directory `shop`)
 set -e
@@ -60,7 +60,7 @@ orchestrator:
   checks: [python3 -m unittest -q tests/test_total.py, python3 -m unittest -q tests/test_mean.py]
   checks_policy: goal
 END
-massgen --automation --config team.yaml "tests/test_mean.py fails. Find out why, and mend it."
+massgen --automation --config team.yaml "tests/test_mean.py fails. Find out why, and fix it."
 cd .massgen/massgen_logs/*/
 echo "--- what the checks said"
 grep -o 'checks of .*' massgen.log | grep -v 'Choose one of' | sed 's/python3 -m unittest -q //g' | cut -c1-160

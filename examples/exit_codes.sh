@@ -5,7 +5,7 @@
 output="$(massgen --automation --config "$1" "$2")"
 case $? in
     0) echo "answered by $(sed -n 's/^WINNER: //p' <<<"$output"): $(sed -n 's/^ANSWER_FILE: //p' <<<"$output")" ;;
-    1) echo "mend the command line, the config or the keys" ;;
+    1) echo "correct the command line, the config or the keys" ;;
     2) echo "the team failed: $(sed -n 's/^FAILED: //p' <<<"$output")" ;;
     3) echo "out of time; so far: $(sed -n 's/^ANSWER_PREVIEW: //p' <<<"$output")" ;;
     4) echo "interrupted" ;;

@@ -1,6 +1,6 @@
 """A review as data: findings with file and line, which the team agrees on by vote.
 
-python examples/review_findings.py          Scripted models: no key, and always alike.
+python examples/review_findings.py          Scripted models: no key, the same result every time.
 """
 
 import asyncio

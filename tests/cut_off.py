@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from massgen_mcp.events import Event, LogRecord, ToolFinished, ToolStarted
+from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.tool_calls import INTERRUPTED
 
 __all__ = ["check_every_cut"]

@@ -6,12 +6,15 @@ from typing import Any
 
 from massgen_mcp.backends.base import AssistantMessage, ModelRequest, Part, PastCall
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import EarlierTurn, OrchestratorConfig, ScriptedBackendConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import Event, LogRecord, public_agent_name
+from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.tools.base import Tool
 
 

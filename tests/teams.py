@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from massgen_mcp.coordination.state import Coordination, Seat
-from massgen_mcp.events import AnyEvent
+from massgen_mcp.events.record import AnyEvent
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.spending import Spending
 from massgen_mcp.run_state.agents import AgentState
@@ -162,6 +162,9 @@ def takes_events(function: ast.FunctionDef | ast.AsyncFunctionDef, *, many: bool
             "EventT",
             "AnyEvent",
             "UnknownEvent",
+            "RunEvent",
+            "AgentEvent",
+            "CoordinationEvent",
             "LostTry",
             "RunEnd",
             *EVENTS,

@@ -19,8 +19,8 @@ from tests.teams import asked
 __all__ = ["home"]
 
 EXAMPLES = ROOT / "examples"
-ELSEWHERE = {"__init__.py"}
-"""Not an example. The simulation, a package, has tests of its own."""
+ELSEWHERE = {"__init__.py", "README.md"}
+"""Not examples. The simulation, a package, has tests of its own."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_script_decides_by_the_exit_code(installed: TempHome) -> None:
         return run(installed, "exit_codes.sh", installed.config("team", *agents, **settings), "q").stdout
 
     assert re.fullmatch(r"answered by agent_a: /.*/final/agent_a/answer.txt\n", told(agent("a", {"answer": "x"})))
-    assert told(agent("a b")) == "mend the command line, the config or the keys\n"
+    assert told(agent("a b")) == "correct the command line, the config or the keys\n"
     assert told(agent("a", {"fail": "auth"})).startswith("the team failed: auth: ")
     limits = {"orchestrator_timeout_seconds": 0.5}
     late = told(agent("a", {"answer": "early"}), agent("b", {"hang": True}), timeout_settings=limits)

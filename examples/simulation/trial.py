@@ -7,15 +7,10 @@ from random import Random
 from examples.simulation.agents import Poll, SimulatedAgent, Voting
 from examples.simulation.world import Question, World, draw
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import (
-    Event,
-    ModelCallStarted,
-    ModelReplied,
-    RunCompleted,
-    VoteCast,
-    WinnerChosen,
-    public_agent_name,
-)
+from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
+from massgen_mcp.events.coordination import VoteCast, WinnerChosen
+from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

@@ -27,10 +27,10 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.backends.calling import ReplyParts, RetryPolicy
-from massgen_mcp.config import models
+from massgen_mcp.config.models.limits import TimeoutConfig
 from massgen_mcp.errors import BackendError
 
-CALL_SECONDS = models.TimeoutConfig().call_timeout_seconds
+CALL_SECONDS = TimeoutConfig().call_timeout_seconds
 NO_INSTRUCTIONS = "You are a helpful assistant."
 """What an agent without instructions is told; some providers insist on a system message."""
 

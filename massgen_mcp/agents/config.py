@@ -23,11 +23,12 @@ from massgen_mcp.agents.settings import (
 )
 from massgen_mcp.agents.templates import TEMPLATES, MessageTemplates, get_templates
 from massgen_mcp.backends.base import Backend
-from massgen_mcp.config import models
 from massgen_mcp.config.claude_code_agents import THINKING_TOKENS
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.errors import MassgenError
 
-_ENGINE = models.OrchestratorConfig()
+_ENGINE = OrchestratorConfig()
 _SPEAKERS = ("user", "assistant")
 
 
@@ -366,7 +367,7 @@ class AgentConfig:
         """The config of this agent alone, for `run(..., config_dict=...)`; for several see `team_config`."""
         return team.team_config(self, environ=environ)
 
-    def to_config(self, environ: Mapping[str, str] | None = None) -> models.Config:
+    def to_config(self, environ: Mapping[str, str] | None = None) -> Config:
         """The same, validated and frozen. Raises `MassgenError("config_invalid")` with all problems at once."""
         return team.frozen_config(self, environ)
 

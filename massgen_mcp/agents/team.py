@@ -22,10 +22,15 @@ from massgen_mcp.agents.settings import (
 from massgen_mcp.agents.templates import MessageTemplates
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config import claude_code_agents, models
+from massgen_mcp.config import claude_code_agents
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.massgen_backends import SYSTEM_KEYS
-from massgen_mcp.config.providers import credential_variables, detect_backend
+from massgen_mcp.config.model_names import detect_backend
+from massgen_mcp.config.models import limits
+from massgen_mcp.config.models.common import VARIABLE_PATTERN, Settings
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.errors import MassgenError
 
 _SOURCE = "AgentConfig"
@@ -76,7 +81,7 @@ def team_config(
     return {"agents": sections, **{part: values for part, values in settings[0].items() if values}}
 
 
-def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> models.Config:
+def frozen_config(agent: Described, environ: Mapping[str, str] | None = None) -> Config:
     """The validated config of this agent alone. Raises `MassgenError("config_invalid")` with all problems at once."""
     agent.init_nlip_router()
     section = agent_section(agent, os.environ if environ is None else environ) | _templates(agent.message_templates)
@@ -154,7 +159,7 @@ def _variable_of(key: str, environ: Mapping[str, str], address: str | None) -> s
     key has a name.
     """
     for name in (*credential_variables(), *sorted(environ)):
-        if key and environ.get(name) == key and re.fullmatch(models.VARIABLE_PATTERN, name):
+        if key and environ.get(name) == key and re.fullmatch(VARIABLE_PATTERN, name):
             return name
     if key and environ is os.environ:
         return given_keys.name_of(key, address)
@@ -176,17 +181,18 @@ def _team_settings(agent: Described) -> dict[str, dict[str, Any]]:
         "skip_coordination_rounds": agent.skip_coordination_rounds,
         "debug_final_answer": agent.debug_final_answer,
     }
-    own = _not_default(orchestrator, models.OrchestratorConfig())
-    if changed := _not_default(coordination, models.CoordinationConfig()):
+    engine = OrchestratorConfig()
+    own = _not_default(orchestrator, engine)
+    if changed := _not_default(coordination, engine.coordination):
         own["coordination"] = changed
-    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, models.TimeoutConfig())}
+    return {"orchestrator": own, "timeout_settings": _not_default(timeouts, limits.TimeoutConfig())}
 
 
 def _templates(texts: MessageTemplates | None) -> dict[str, Any]:
     return {"message_templates": texts.overrides} if texts is not None and texts.overrides else {}
 
 
-def _not_default(settings: Mapping[str, Any], engine: models.Settings) -> dict[str, Any]:
+def _not_default(settings: Mapping[str, Any], engine: Settings) -> dict[str, Any]:
     default = engine.model_dump(mode="json")
     return {key: value for key, value in settings.items() if value != default[key]}
 

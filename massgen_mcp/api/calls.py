@@ -23,22 +23,28 @@ async def run(
     """Ask a team of agents and wait for its final answer.
 
     Name the team by one of `config` (a path, or `@examples/NAME`), `config_dict`, `model` (one agent, or `num_agents`
-    of them) or `models` (one agent each); without any it is the project's or the user's own config, else a team of the
-    providers whose keys are set. A model is a plain name such as `gpt-5`, or `backend/model`.
+    of them) or `models` (one agent each, or `num_agents` agents that take the models in turn). Without any of them it
+    is `.massgen/config.yaml` of the current directory, else the user's own config, else the default team. A model is a
+    plain name such as `gpt-5`, or `backend/model`.
 
     With `enable_filesystem=False` agents have no workspace and no file tools. With `enable_logging=True` the run is
-    kept below `.massgen/massgen_logs` of the current directory; otherwise nothing of it stays. `output_file` gets the
+    kept in `.massgen/massgen_logs` of the current directory; otherwise nothing of it stays. `output_file` gets the
     final answer. With `use_docker=True` agents run commands in containers; without Docker no run begins. `RunOptions`
-    lists what else there is.
+    lists the further arguments.
 
-    The dictionary has `final_answer`, `config_used`, `session_id`, `usage` (prompt_tokens, completion_tokens,
-    total_tokens, over all calls), `cost` (usd, unpriced_calls), `outcome` and `degraded` (agents that fell out);
-    with logging `log_directory` and `final_answer_path`; of several agents also `selected_agent`, `vote_results`,
-    `answers` and `agent_mapping`; `applied` where directories that were given with `write` are changed.
+    Returns a dictionary:
 
-    Raises `RunNotCompleted` when the run ends without a final answer; its `result` holds what there was. Raises
-    `MassgenError` for whatever keeps the run from beginning, with `code` and what to do. When the caller is cancelled,
-    so is the run.
+    - `final_answer` (text, never empty), `config_used`, `session_id`, `outcome`;
+    - `usage`: `prompt_tokens`, `completion_tokens` and `total_tokens` of all calls;
+    - `cost`: `usd` (the known part in US dollars, or None), `unpriced_calls`, `estimated_calls`;
+    - `degraded`: the agents that were dropped, each with `agent_id`, `reason` and `message`;
+    - with logging `log_directory` and `final_answer_path`;
+    - of several agents `selected_agent`, `vote_results`, `answers` and `agent_mapping`;
+    - `applied`, where directories that were given with `write` are changed.
+
+    Raises `RunNotCompleted` when the run ends without a final answer; its `result` is that dictionary with the best
+    answer so far. Raises `MassgenError` when the run cannot begin; its `code` is for programs, its text says what to
+    do. When the caller is cancelled, so is the run.
     """
     await imported("massgen_mcp.api.performing", "massgen_mcp.api.request")
     from massgen_mcp.api.performing import perform

@@ -8,10 +8,11 @@ from typing import Any
 from massgen_mcp.api.request import Prepared
 from massgen_mcp.api.sessions import SESSIONS
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError, RunNotCompleted
-from massgen_mcp.events import LogRecord, RunFailed, RunTimedOut
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.home import write_durably
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import ForegroundRun, run_here

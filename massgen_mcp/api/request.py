@@ -14,11 +14,12 @@ from massgen_mcp.api.sessions import SESSIONS, kept_turns, new_session_id
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.build_config import path_entries
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import ContextPath, EarlierTurn
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.paths import Paths
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.build import Given, build_request
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Named, Team

@@ -5,8 +5,8 @@ import secrets
 import threading
 from collections import OrderedDict
 
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.home import find_home
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import timestamp
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService

@@ -30,7 +30,7 @@ from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import OWN_QUEUE, Obstacle
+from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
 
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 

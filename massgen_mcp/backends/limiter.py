@@ -21,7 +21,7 @@ import anyio
 from massgen_mcp.backends.abilities import Abilities
 from massgen_mcp.config.limits import CallLimits
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import OWN_QUEUE, Obstacle
+from massgen_mcp.events.agent_work import OWN_QUEUE, Obstacle
 
 
 @dataclass(frozen=True, slots=True)

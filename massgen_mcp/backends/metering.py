@@ -20,7 +20,7 @@ from massgen_mcp.backends.base import (
     UsagePart,
 )
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import Usage
+from massgen_mcp.events.parts import Usage
 
 BYTES_PER_TOKEN = 2
 MESSAGE_TOKENS = 16

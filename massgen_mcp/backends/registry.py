@@ -15,21 +15,21 @@ from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.redacted import without_keys
 from massgen_mcp.config import ag2_agents
 from massgen_mcp.config.agent_clis import find_cli, find_login, how_to_log_in, lack
+from massgen_mcp.config.backend_providers import key_variables, provider_for
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.key_hosts import asked_by, describe_refusal, find_key, missing_variables, refused_pair
 from massgen_mcp.config.keys import is_set
-from massgen_mcp.config.models import (
-    Ag2AgentConfig,
-    Ag2BackendConfig,
+from massgen_mcp.config.models.ag2 import Ag2AgentConfig, Ag2BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
     HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
-    ScriptedBackendConfig,
 )
-from massgen_mcp.config.providers import asked_tools, key_variables, named_provider, provider_for
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import Redactor
 
@@ -176,8 +176,8 @@ def _check_variables(config: HttpBackend, environ: Mapping[str, str]) -> None:
         message = f"no key or address for model {config.model!r}: set {' or '.join(names)} in the environment"
         raise BackendError("auth", message)
     row = named_provider(config.type)
-    if row.wire == "gemini" and asked_tools(config) and provider_for(config, environ).wire != row.wire:
-        flags = ", ".join(f"enable_{tool}" for tool in asked_tools(config))
+    if row.wire == "gemini" and config.asked_tools and provider_for(config, environ).wire != row.wire:
+        flags = ", ".join(f"enable_{tool}" for tool in config.asked_tools)
         raise BackendError("bad_request", f"{flags}: not at the compatible endpoint, where {row.base_url_variable} is")
 
 
@@ -196,7 +196,7 @@ def _endpoint(config: HttpBackend, environ: Mapping[str, str], redactor: Redacto
         reasoning_effort=config.reasoning_effort,
         verbosity=config.verbosity,
         effort_field="reasoning" if provider.type == "openrouter" else "reasoning_effort",
-        native_tools=asked_tools(config),
+        native_tools=config.asked_tools,
         cost_field=provider.cost_field,
         holds_to_schemas=isinstance(config, LocalServerConfig),
         of_xai=provider.type == "grok",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from massgen_mcp.changes.intent import Part
+from massgen_mcp.changes.intent import IntentPart
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 
@@ -60,7 +60,7 @@ class AppliedRecords:
             write_durably(self._file, _Records(applied=tuple(records)).model_dump_json(indent=1).encode())
 
 
-def permissions_of_removed(parts: Iterable[Part]) -> dict[str, int]:
+def permissions_of_removed(parts: Iterable[IntentPart]) -> dict[str, int]:
     """By the names of trees; without names that no record can hold."""
     removed = ((f"{part.name}/{step.path}", step) for part in parts for step in part.steps if step.new is None)
     return {path: step.permissions for path, step in removed if step.permissions is not None and path.isprintable()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from massgen_mcp.changes.base import BaseDirectory, path_text
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import Part, planned
+from massgen_mcp.changes.intent import IntentPart, planned
 from massgen_mcp.changes.obstacles import Obstacle, obstacles
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.steps import Step, steps_between
@@ -107,7 +107,7 @@ def plan(
     *,
     paths: Sequence[str] = (),
     permissions: Mapping[str, int] | None = None,
-) -> tuple[Plan, tuple[Part, ...]]:
+) -> tuple[Plan, tuple[IntentPart, ...]]:
     """What is to be done in the directories themselves; nothing if anything is in the way. `permissions`: of files that
     are made again. Raises as `choose`, and `GitFailed`, `TooLarge`, `OSError`.
     """
@@ -117,7 +117,7 @@ def plan(
     chosen = choose(repository, patch, paths)
     before = repository.combined({place.name: _present(repository, place, patch) for place in patch.writable})
     found = merged(repository, before, chosen)
-    parts: list[Part] = []
+    parts: list[IntentPart] = []
     refused = list(found.refused)
     steps = _steps(repository, found, permissions or {})
     for place in patch.writable:

@@ -16,7 +16,7 @@ from massgen_mcp.home import write_durably
 STAGING = ".massgen-apply-"
 """How the directory is called that lies beside the files while they are changed; git ignores it."""
 STAGED = ("old", "new", "taken", "left")
-"""The directories in it: see `Part`."""
+"""The directories in it: see `IntentPart`."""
 INTENT_VERSION = 1
 
 Phase = Literal["staging", "changing", "done"]
@@ -24,7 +24,7 @@ Phase = Literal["staging", "changing", "done"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IntentPart:
     """What is done in one directory. `make`: directories to be made, outermost first. `emptied`: directories that are
     removed where nothing is left in them, outermost first.
     """
@@ -63,12 +63,12 @@ class Part:
 class Intent:
     """`told` goes along unread: it is what the caller needs once the change has happened."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[IntentPart, ...]
     told: dict[str, Any]
     phase: Phase = "staging"
 
 
-def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
+def planned(name: str, root: Path, steps: Iterable[Step]) -> IntentPart:
     """What has to be done in `root` for these steps. Raises `OSError` where it cannot be looked at."""
     with HeldDirectory.open(root) as held:
         ordered = tuple(_as_it_is(held, step) for step in in_order(steps))
@@ -76,7 +76,7 @@ def planned(name: str, root: Path, steps: Iterable[Step]) -> Part:
         above_made = {parent for step in ordered if step.new is not None for parent in parents_of(step.path)}
         emptied = tuple(sorted({parent for path in removed for parent in parents_of(path)} - above_made))
         make = tuple(path for path in sorted(above_made) if path in removed or held.status(path) is None)
-    return Part(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
+    return IntentPart(name, str(root), ordered, make, emptied, f"{STAGING}{secrets.token_hex(8)}")
 
 
 def _as_it_is(held: HeldDirectory, step: Step) -> Step:
@@ -107,8 +107,8 @@ def read_intent(file: Path) -> Intent | None:
         raise MassgenError("store_unavailable", told) from error
 
 
-def _part(document: dict[str, Any]) -> Part:
-    return Part(
+def _part(document: dict[str, Any]) -> IntentPart:
+    return IntentPart(
         document["name"],
         document["root"],
         tuple(map(of_row, document["steps"])),

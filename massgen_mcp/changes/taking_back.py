@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import Part
+from massgen_mcp.changes.intent import IntentPart
 from massgen_mcp.changes.steps import Step
 
 
@@ -22,7 +22,7 @@ class TakenBack:
     lost: tuple[str, ...] = ()
 
 
-def take_back(part: Part, directory: HeldDirectory) -> TakenBack:
+def take_back(part: IntentPart, directory: HeldDirectory) -> TakenBack:
     """As if it had never begun. Safe to repeat. Nothing is touched where the files that were laid aside are gone with
     their directory: then another one may lie there, in whose place a disk belongs.
     """
@@ -44,7 +44,7 @@ def take_back(part: Part, directory: HeldDirectory) -> TakenBack:
     return TakenBack(tuple(step.path for step in differing if step.path not in lost), tuple(sorted(lost)))
 
 
-def left_beside(part: Part, directory: HeldDirectory, *, happened: bool) -> list[str]:
+def left_beside(part: IntentPart, directory: HeldDirectory, *, happened: bool) -> list[str]:
     """Places at which something lies that is a person's alone: it could not be put back, or, where the change has
     `happened`, is no longer what was replaced.
     """
@@ -58,7 +58,7 @@ def left_beside(part: Part, directory: HeldDirectory, *, happened: bool) -> list
     return places + [place for place in left if directory.status(place) is not None and directory.entries(place)]
 
 
-def _take_out(part: Part, directory: HeldDirectory, number: int, step: Step) -> None:
+def _take_out(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> None:
     """Remove the new file, unless another one is there now."""
     taken = part.taken(number)
     if directory.status(taken) is None:
@@ -84,7 +84,7 @@ def _put_back(directory: HeldDirectory, aside: str, path: str) -> None:
         raise
 
 
-def _differing(part: Part, directory: HeldDirectory) -> list[Step]:
+def _differing(part: IntentPart, directory: HeldDirectory) -> list[Step]:
     """The steps whose path is not as it was before them."""
     there = [step for step in part.steps if step.old is not None and directory.holds(step.path, step.old)]
     found = [status for step in there if (status := directory.status(step.path)) is not None]
@@ -99,7 +99,7 @@ def _differing(part: Part, directory: HeldDirectory) -> list[Step]:
     return [step for step in part.steps if step not in there and (step.old is not None or not is_absent(step.path))]
 
 
-def _is_lost(part: Part, directory: HeldDirectory, number: int, step: Step) -> bool:
+def _is_lost(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> bool:
     if step.old is None or step.new is None or directory.status(part.old(number)) is not None:
         return False
     return directory.holds(step.path, step.new)

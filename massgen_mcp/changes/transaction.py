@@ -20,14 +20,14 @@ from typing import TypeAlias
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.files import EXECUTABLE, LINK, TreeFile
 from massgen_mcp.changes.held_directory import HeldDirectory
-from massgen_mcp.changes.intent import STAGED, Intent, Part, Phase, read_intent, write_intent
+from massgen_mcp.changes.intent import STAGED, Intent, IntentPart, Phase, read_intent, write_intent
 from massgen_mcp.changes.steps import Step, parents_of
 from massgen_mcp.changes.taking_back import left_beside, take_back
 from massgen_mcp.workspace import openat
 
 Contents: TypeAlias = Callable[[TreeFile], bytes]
 """Reads the content of a file, or where a link leads."""
-Held: TypeAlias = list[tuple[Part, HeldDirectory]]
+Held: TypeAlias = list[tuple[IntentPart, HeldDirectory]]
 """The parts of an intent, each with its directory."""
 
 _UNSETTLED: dict[Phase, str] = {
@@ -160,7 +160,7 @@ def settle(file: Path, when_done: Callable[[Intent], None]) -> Settled | None:
     return Settled(intent, file, tuple(sorted(kept)))
 
 
-def _cleaned_up(part: Part, directory: HeldDirectory, *, happened: bool) -> list[str]:
+def _cleaned_up(part: IntentPart, directory: HeldDirectory, *, happened: bool) -> list[str]:
     """Remove what lies beside the files, without what is a person's alone. Returns the places of that."""
     beside = left_beside(part, directory, happened=happened)
     if not beside:
@@ -197,7 +197,7 @@ def _held(intent: Intent) -> Generator[Held]:
         yield held
 
 
-def _stage(part: Part, directory: HeldDirectory, contents: Contents) -> None:
+def _stage(part: IntentPart, directory: HeldDirectory, contents: Contents) -> None:
     """Every new content, beside the files, with the permissions and the owner that it shall have."""
     directory.make_private_directory(part.staging)
     with openat.closing(directory.make_file(f"{part.staging}/.gitignore", 0o600)) as fd:
@@ -222,7 +222,7 @@ def _write_all(fd: int, content: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, str]:
+def _looks(part: IntentPart, directory: HeldDirectory, step: Step) -> tuple[int, str]:
     """The permissions of the new file, and what the rest is taken from: the file that it replaces, or is renamed from,
     else the directory that it comes into.
     """
@@ -243,7 +243,7 @@ def _looks(part: Part, directory: HeldDirectory, step: Step) -> tuple[int, str]:
     return (permissions | (permissions & 0o444) >> 2 if executable else permissions & 0o666), like
 
 
-def _change(part: Part, directory: HeldDirectory) -> None:
+def _change(part: IntentPart, directory: HeldDirectory) -> None:
     removed = [(number, step) for number, step in enumerate(part.steps) if step.new is None]
     made = [(number, step) for number, step in enumerate(part.steps) if step.new is not None]
     for number, step in removed:
@@ -263,12 +263,12 @@ def _change(part: Part, directory: HeldDirectory) -> None:
             raise _changed(part, step.path)
 
 
-def _set_aside(part: Part, directory: HeldDirectory, number: int, step: Step) -> None:
+def _set_aside(part: IntentPart, directory: HeldDirectory, number: int, step: Step) -> None:
     with _meanwhile(part, step.path):
         directory.move(step.path, part.old(number))
 
 
-def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None:
+def _leave(part: IntentPart, directory: HeldDirectory, number: int, path: str) -> None:
     """Set a directory aside in which nothing is left. One that cannot be moved, as that of a container's image, stays
     until all has happened.
     """
@@ -286,7 +286,7 @@ def _leave(part: Part, directory: HeldDirectory, number: int, path: str) -> None
 
 
 @contextmanager
-def _meanwhile(part: Part, path: str) -> Generator[None]:
+def _meanwhile(part: IntentPart, path: str) -> Generator[None]:
     """What was there has gone, or something has come, since the change was planned."""
     try:
         with _named(part, path):
@@ -296,7 +296,7 @@ def _meanwhile(part: Part, path: str) -> Generator[None]:
 
 
 @contextmanager
-def _named(part: Part, path: str) -> Generator[None]:
+def _named(part: IntentPart, path: str) -> Generator[None]:
     """An error names the person's file, not where it is laid meanwhile."""
     try:
         yield
@@ -305,5 +305,5 @@ def _named(part: Part, path: str) -> Generator[None]:
         raise
 
 
-def _changed(part: Part, path: str) -> ChangedMeanwhile:
+def _changed(part: IntentPart, path: str) -> ChangedMeanwhile:
     return ChangedMeanwhile(f"{part.name}/{path}")

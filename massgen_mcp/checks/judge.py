@@ -17,7 +17,7 @@ from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
 from massgen_mcp.checks.protected import Protection
-from massgen_mcp.events import CheckOutcome
+from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.sandbox import WORKSPACE, Bounds, Image, LevelName, Policy, SandboxFailed, Shown, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.workspace.snapshot import remove_tree

@@ -11,7 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from massgen_mcp.config.diagnostics import problems_of, show_place
-from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, ContextPath, HttpBackendConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import HttpBackendConfig
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 
 
@@ -67,7 +70,7 @@ def with_containers(config: Config, image: str) -> Config:
     """The config whose agents run commands in Docker, in containers of `image` where it names no container itself."""
 
     def in_container(commands: CommandsConfig) -> CommandsConfig:
-        if commands.enabled and commands.sandbox in CONTAINERS:
+        if commands.enabled and commands.in_container:
             return commands
         return commands.model_copy(update={"enabled": True, "sandbox": "docker", "image": image})
 

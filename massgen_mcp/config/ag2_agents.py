@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Mapping
 
 from massgen_mcp.config.diagnostics import Problem
-from massgen_mcp.config.models import AG2_USER
+from massgen_mcp.config.models.ag2 import AG2_USER
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 EXTRA = 'pip install "massgen-mcp[ag2]"'

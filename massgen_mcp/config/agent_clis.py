@@ -14,7 +14,7 @@ from typing import cast
 
 from massgen_mcp.config.key_hosts import CLAUDE_URL_VARIABLE, refused_pair
 from massgen_mcp.config.keys import check_address, is_set, read_key
-from massgen_mcp.config.models import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 
 EXTRA = 'pip install "massgen-mcp[claude-code]"'
 HOW_TO_GET_IT = f"npm install -g @anthropic-ai/claude-code, or {EXTRA}, which brings it along (380 MB)"

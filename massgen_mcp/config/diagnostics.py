@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.yaml_reader import Place, show_key
 from massgen_mcp.nearest import nearest
 

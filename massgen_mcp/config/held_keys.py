@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.key_hosts import asked_by
-from massgen_mcp.config.models import BackendConfig, ClaudeCodeBackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.variables import called_a_secret
 from massgen_mcp.redaction import Redactor

@@ -9,25 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from massgen_mcp.config.acceptances import PAIRS_FILE, Pair, accepted_pairs
+from massgen_mcp.config.addresses import is_loopback
+from massgen_mcp.config.backend_providers import key_required, key_variables, provider_for
 from massgen_mcp.config.keys import check_address, is_set, read_key
-from massgen_mcp.config.models import (
-    Ag2BackendConfig,
-    BackendConfig,
-    ClaudeCodeBackendConfig,
-    HttpBackend,
-    ScriptedBackendConfig,
-)
-from massgen_mcp.config.providers import (
-    PROVIDERS,
-    Provider,
-    is_loopback,
-    key_required,
-    key_variables,
-    named_provider,
-    operators_rows,
-    owner_of,
-    provider_for,
-)
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.http_backends import HttpBackend
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.config.providers import PROVIDERS, Provider, named_provider, operators_rows, owner_of
 
 CLAUDE_URL = "https://api.anthropic.com"
 """Whom the Claude Code CLI asks."""

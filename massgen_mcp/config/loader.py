@@ -14,12 +14,10 @@ from pydantic import ValidationError
 from massgen_mcp.config import ag2_agents, agent_clis, examples, key_hosts
 from massgen_mcp.config.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
-from massgen_mcp.config.models import (
-    Ag2BackendConfig,
-    AgentConfig,
-    ClaudeCodeBackendConfig,
-    Config,
-)
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from massgen_mcp.config.addresses import is_loopback
 from massgen_mcp.config.model_lists import (
     ListedModel,
     compatible_models,
@@ -19,7 +20,7 @@ from massgen_mcp.config.model_lists import (
     ollama_models,
     shown_by_ollama,
 )
-from massgen_mcp.config.providers import PROVIDERS, is_loopback, operators_address
+from massgen_mcp.config.providers import PROVIDERS, operators_address
 
 if TYPE_CHECKING:
     import httpx2

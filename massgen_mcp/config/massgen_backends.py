@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from massgen_mcp.config import claude_code_agents
+from massgen_mcp.config.addresses import is_loopback
 from massgen_mcp.config.diagnostics import Problem
-from massgen_mcp.config.models import LocalBackendConfig
-from massgen_mcp.config.providers import is_loopback
+from massgen_mcp.config.models.http_backends import LocalBackendConfig
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 SYSTEM_KEYS = ("system_prompt", "append_system_prompt", "system_message")

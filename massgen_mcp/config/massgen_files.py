@@ -12,7 +12,7 @@ from typing import TypeGuard
 from massgen_mcp.config import massgen_backends, massgen_commands
 from massgen_mcp.config.diagnostics import Problem, show_place
 from massgen_mcp.config.massgen_features import FEATURES, MEMORY, NEEDLESS, Feature, Section, keys_of
-from massgen_mcp.config.models import TimeoutConfig
+from massgen_mcp.config.models.limits import TimeoutConfig
 from massgen_mcp.config.yaml_reader import Place, Plain
 
 GRACE_SECONDS = 120

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
-from massgen_mcp.config.models import MAX_MODEL_NAME
+from massgen_mcp.config.models.common import MAX_MODEL_NAME
 
 Fields = Mapping[str, object]
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from massgen_mcp.config import ag2_agents, massgen_files, mcp_servers
 from massgen_mcp.config.diagnostics import Problem
-from massgen_mcp.config.models import DEFAULT_SKILLS
+from massgen_mcp.config.models.orchestrator import DEFAULT_SKILLS
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.config.yaml_reader import Place, Plain
 

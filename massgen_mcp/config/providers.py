@@ -1,18 +1,13 @@
 """The companies behind the HTTP backends, as data: wire format, key variables, addresses, strongest model.
 
-Must not make a request. A key goes to the company it belongs to, or where the operator points it, and nowhere else:
-the choice of key is a function of the host, never of what a config claims to be.
+Must not make a request, nor know what a config says; for one of its backends ask `backend_providers`.
 """
 
-import ipaddress
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Literal, get_args
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import Literal
 
-from massgen_mcp.config.models import AzureBackendConfig, BackendConfig, HttpBackend
+from massgen_mcp.config.addresses import host_in, is_loopback, same_address
 from massgen_mcp.config.native_tools import BY_HOST, NativeTool, native_tools_of
 from massgen_mcp.config.ollama_host import ollama_address
 from massgen_mcp.errors import MassgenError
@@ -25,15 +20,13 @@ CostField = Literal["cost", "cost_in_usd_ticks"]
 MESSAGES_OUTPUT = 16_000
 """The Messages API insists on a limit of tokens for every reply; this is ours where the config sets none."""
 
-_COMPATIBLE = "/openai"
+GEMINI_COMPATIBLE = "/openai"
 """How the address of Google's compatible endpoint ends."""
-
-_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One row of the table, or what `provider_for` makes of it for one backend."""
+    """One row of the table, or what `backend_providers.provider_for` makes of it for one backend."""
 
     type: str
     """Name of the row: the `type` of a backend, and the prefix of slash models."""
@@ -263,126 +256,6 @@ WITHOUT_PROVIDER = ("scripted", "claude_code", "ag2")
 """Backend types that are no model behind an HTTP API; they too may stand before the slash of a model."""
 
 
-def provider_for(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> Provider:
-    """The row that holds for this backend: wire by its type, everything about keys by the host that will be asked.
-
-    `base_url` of the result is the address to use. An address that the operator set in the environment
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `MASSGEN_GROQ_BASE_URL`, …) takes the place of the type's default and gets
-    that type's own key; any other unknown host gets no key at all. An empty `base_url` means that nobody has said where
-    the model is.
-    """
-    row = named_provider(backend.type)
-    operators = operators_address(row, environ)
-    given = backend.endpoint if isinstance(backend, AzureBackendConfig) else backend.base_url
-    moves_default = row.is_local or (row.base_url_variable or "").startswith("MASSGEN_")
-    if given and moves_default and _same_address(given, row.base_url):
-        given = None  # `build_config` fills the default in; who sets such a variable means that default
-    url = given or operators or row.base_url
-    if not url:
-        return row
-    owner, wire = owner_of(url), _wire_at(row, url)
-    asked = owner_of(given or row.base_url) if row.type == BY_HOST and asked_tools(backend) else None
-    if asked is not None:
-        # Its tools are asked for in the way of whoever has them.
-        wire, url = asked.wire, url.rstrip("/").removesuffix(_COMPATIBLE) if asked.wire == "gemini" else url
-    if operators and _same_address(url, operators):
-        return replace(row, base_url=url, wire=wire, key_required=row.key_required and not is_loopback(url))
-    if owner is None:
-        return replace(row, base_url=url, wire=wire, key_variables=(), key_required=False, strong_model=None)
-    return replace(owner, base_url=url, wire=wire)
-
-
-def tools_of(backend: HttpBackend) -> tuple[NativeTool, ...]:
-    """The tools of its own that the provider has for this backend: by its type, or by its host."""
-    row = named_provider(backend.type)
-    given = None if isinstance(backend, AzureBackendConfig) else backend.base_url
-    if row.type == BY_HOST:
-        owner = owner_of(given or row.base_url)
-        return native_tools_of(owner.type) if owner else ()
-    return native_tools_of(row.type) if not given or _wire_at(row, given) == row.wire else ()
-
-
-def asked_tools(backend: BackendConfig) -> tuple[NativeTool, ...]:
-    """The tools of its own that the provider is asked for."""
-    return tuple(tool for tool in get_args(NativeTool) if getattr(backend, f"enable_{tool}", False))
-
-
-def _wire_at(row: Provider, url: str) -> Wire:
-    """Gemini is asked in OpenAI's way at the address that Google has for it."""
-    return "chat" if row.wire == "gemini" and url.rstrip("/").endswith(_COMPATIBLE) else row.wire
-
-
-def key_variables(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> tuple[str, ...]:
-    """Names of the variables that may hold this backend's key, best first; empty when no key is ever sent."""
-    if backend.api_key_env is not None:
-        return (backend.api_key_env,)
-    return provider_for(backend, environ).key_variables
-
-
-def key_required(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
-    """Whether a run cannot start without a key for this backend."""
-    return backend.api_key_env is not None or provider_for(backend, environ).key_required
-
-
-def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
-    """Where the operator moved this provider to; empty: nowhere."""
-    told = environ.get(row.base_url_variable or "", "").strip()
-    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
-
-
-def serves_here(backend: HttpBackend, environ: Mapping[str, str] = _NO_VARIABLES) -> bool:
-    """Whether a model server of this machine is asked: by its type, or at the port where one usually is."""
-    url = provider_for(backend, environ).base_url
-    usual = {_port(row.base_url) for row in PROVIDERS if row.is_local}
-    return is_loopback(url) and (named_provider(backend.type).is_local or _port(url) in usual)
-
-
-def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
-    """The rows whose address the operator moved to this one."""
-    moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
-    return [row for row, address in moved if address and _same_address(url, address)]
-
-
-def credential_variables() -> tuple[str, ...]:
-    """Every variable of the table that decides who is asked with which key: what a fingerprint must cover."""
-    keys = {name for row in PROVIDERS for name in row.key_variables}
-    addresses = {row.base_url_variable for row in PROVIDERS if row.base_url_variable}
-    return tuple(sorted(keys | addresses))
-
-
-def detect_backend(model: str) -> tuple[str, str]:
-    """Split `provider/model`, or recognise a plain model name; returns the backend's type and the model.
-
-    Raises `MassgenError("config_invalid")` when the provider is unknown or cannot be told from the name.
-    """
-    prefix, slash, name = model.strip().partition("/")
-    if slash and prefix and name:
-        if prefix in WITHOUT_PROVIDER:
-            return prefix, name
-        return named_provider(prefix).type, name
-    for row in PROVIDERS:
-        if row.plain_models and re.fullmatch(row.plain_models, prefix) and not slash:
-            return row.type, prefix
-    raise MassgenError(
-        "config_invalid",
-        f"model {model[:80]!a}: its provider is not clear from the name; {_meant(model)}write provider/model, "
-        f"with one of: {', '.join(provider_names())}",
-    )
-
-
-_OPEN_MODELS = re.compile(r"(?i)(llama|qwen|mistral|gemma|phi|deepseek|gpt-oss|codellama|mixtral|smollm|granite)")
-
-
-def _meant(model: str) -> str:
-    """The model that was most likely meant, as words that end in a blank; nothing where none is near."""
-    hyphened = re.sub(r"^([A-Za-z]+)(?=\d)", r"\1-", model[:80].lower())
-    if any(row.plain_models and re.fullmatch(row.plain_models, hyphened) for row in PROVIDERS):
-        return f"did you mean {hyphened}? Else "
-    if _OPEN_MODELS.match(model):
-        return f"did you mean ollama/{model[:80]}? Else "
-    return ""
-
-
 def named_provider(name: str) -> Provider:
     """The row of this name or alias. Raises `MassgenError("config_invalid")` with the nearest name."""
     for row in PROVIDERS:
@@ -400,20 +273,9 @@ def provider_names() -> list[str]:
     return [*(name for row in PROVIDERS for name in (row.type, *row.aliases)), *WITHOUT_PROVIDER]
 
 
-def is_loopback(url: str) -> bool:
-    """Whether the address is on this machine."""
-    host = _host(url)
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def owner_of(url: str) -> Provider | None:
     """The provider whose host this is, asked over an encrypted connection."""
-    host = _host(url)
+    host = host_in(url)
     if not url.lower().startswith("https://"):
         return None
     for row in PROVIDERS:
@@ -422,19 +284,36 @@ def owner_of(url: str) -> Provider | None:
     return None
 
 
-def _host(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").rstrip(".")
-    except ValueError:
-        return ""
+def wire_at(row: Provider, url: str) -> Wire:
+    """Gemini is asked in OpenAI's way at the address that Google has for it."""
+    return "chat" if row.wire == "gemini" and url.rstrip("/").endswith(GEMINI_COMPATIBLE) else row.wire
 
 
-def _port(url: str) -> int | None:
-    try:
-        return urlsplit(url).port
-    except ValueError:
-        return None
+def tools_at(backend_type: str, base_url: str | None) -> tuple[NativeTool, ...]:
+    """The tools of its own that a provider has for backends of this type: by the type, or by the host. `base_url`: the
+    address in the config, where it has one.
+    """
+    row = named_provider(backend_type)
+    if row.type == BY_HOST:
+        owner = owner_of(base_url or row.base_url)
+        return native_tools_of(owner.type) if owner else ()
+    return native_tools_of(row.type) if not base_url or wire_at(row, base_url) == row.wire else ()
 
 
-def _same_address(one: str, other: str) -> bool:
-    return one.rstrip("/") == other.rstrip("/")
+def operators_address(row: Provider, environ: Mapping[str, str]) -> str:
+    """Where the operator moved this provider to; empty: nowhere."""
+    told = environ.get(row.base_url_variable or "", "").strip()
+    return ollama_address(told) if row.base_url_variable == "OLLAMA_HOST" else told
+
+
+def operators_rows(url: str, environ: Mapping[str, str]) -> list[Provider]:
+    """The rows whose address the operator moved to this one."""
+    moved = ((row, operators_address(row, environ)) for row in PROVIDERS)
+    return [row for row, address in moved if address and same_address(url, address)]
+
+
+def credential_variables() -> tuple[str, ...]:
+    """Every variable of the table that decides who is asked with which key: what a fingerprint must cover."""
+    keys = {name for row in PROVIDERS for name in row.key_variables}
+    addresses = {row.base_url_variable for row in PROVIDERS if row.base_url_variable}
+    return tuple(sorted(keys | addresses))

@@ -13,7 +13,10 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from massgen_mcp.config.models import AgentConfig, Config, PricedBackendConfig
+from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.backend_base import PricedBackendConfig
+from massgen_mcp.config.models.common import Settings
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.normalize import OF_THE_AGENT
 from massgen_mcp.config.providers import PROVIDERS
 
@@ -72,17 +75,16 @@ def config_schema() -> Json:
     """
     schema: Json = Config.model_json_schema()
     parts: Json = schema["$defs"]
-    kinds = [Config, *(kind for kind in _subclasses(BaseModel) if kind.__name__ in parts)]
+    kinds = [Config, *(kind for kind in subclasses(Settings) if kind.__name__ in parts)]
     for kind in kinds:
         _describe(kind, schema if kind is Config else parts[kind.__name__])
     _as_in_files(schema, parts)
     return {"$schema": DIALECT, **schema, "title": "A team of massgen-mcp"}
 
 
-def _subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:
-    """Those of the module of the config's models."""
-    found = [each for below in kind.__subclasses__() for each in (below, *_subclasses(below))]
-    return [each for each in found if each.__module__ == Config.__module__]
+def subclasses(kind: type[BaseModel]) -> list[type[BaseModel]]:
+    """Those of its subclasses, too."""
+    return [each for below in kind.__subclasses__() for each in (below, *subclasses(below))]
 
 
 def _describe(kind: type[BaseModel], schema: Json) -> None:
@@ -97,7 +99,7 @@ def _as_in_files(schema: Json, parts: Json) -> None:
     agent["properties"]["commands"]["anyOf"].append({"type": "boolean"})
     moved = {name: agent["properties"][name] for name in OF_THE_AGENT}
     aliases = {row.type: list(row.aliases) for row in PROVIDERS if row.aliases}
-    for kind in _subclasses(PricedBackendConfig):
+    for kind in subclasses(PricedBackendConfig):
         if kind.__name__ in parts:
             backend: Json = parts[kind.__name__]
             backend["properties"] |= {name: part for name, part in moved.items() if name not in backend["properties"]}

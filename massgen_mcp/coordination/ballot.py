@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from massgen_mcp.events import BallotEntry
+from massgen_mcp.events.parts import BallotEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from massgen_mcp.coordination.camps import Choice, camps
-from massgen_mcp.events import Camp
+from massgen_mcp.events.parts import Camp
 
 
 def lot(seed: str, label: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from massgen_mcp.coordination.camps import possible_camps
 from massgen_mcp.coordination.count import Count, drawn
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.events import Outcome, RunOffStarted, WinnerChosen
+from massgen_mcp.events.coordination import RunOffStarted, WinnerChosen
+from massgen_mcp.events.parts import Outcome
 
 
 def decision(state: Coordination) -> WinnerChosen | RunOffStarted | None:

@@ -7,7 +7,8 @@ is the goal of the run.
 from collections.abc import Mapping
 from typing import Literal
 
-from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import CheckOutcome
 
 ChecksPolicy = Literal["informative", "required", "goal"]
 """`informative`: voters see the evidence and decide. `required`: besides, an answer whose checks fail cannot win while

@@ -40,24 +40,18 @@ from massgen_mcp.coordination.guidance import Duty, Rest, Violation, Wait, Work
 from massgen_mcp.coordination.novelty import MAX_OVERLAP, Novelty, overlap
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerSubmitted,
-    AttemptStarted,
-    BallotChanged,
-    BallotEntry,
-    BudgetRaised,
-    BudgetReached,
-    Camp,
-    Event,
     FilesChecked,
-    FinishRequested,
     FirstAnswersClosed,
-    RoundStarted,
     RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.events.parts import BallotEntry, Camp, Event
+from massgen_mcp.events.run import AttemptStarted, BudgetRaised, BudgetReached, FinishRequested
 
 EarlyDecision = Literal["off", "proven", "majority"]
 

@@ -16,7 +16,8 @@ def register_with_litellm() -> None:
     """Make `massgen/…` models known to LiteLLM in this process; once is enough, and again does nothing.
 
     Models: `massgen/EXAMPLE` (a config that ships with the package), `massgen/path:FILE`, `massgen/model:MODEL` (one
-    agent) and `massgen/build` (`build_config` out of `optional_params`). Raises `ImportError` without LiteLLM.
+    agent), `massgen/default` (as `run` without a team) and `massgen/build` (`build_config` out of `optional_params`).
+    Raises `ImportError` without LiteLLM.
     """
     if not LITELLM_AVAILABLE:
         raise ImportError("LiteLLM is not installed: pip install 'massgen-mcp[litellm]'")

@@ -12,7 +12,10 @@ from typing import Any
 
 from massgen_mcp.api.performing import perform
 from massgen_mcp.api.request import Prepared
-from massgen_mcp.events import AttemptStarted, Event, LogRecord, ModelCallRetried, ModelCallStarted, TextDelta
+from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, TextDelta
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import AttemptStarted
 
 BEGUN_AGAIN = "\n\n[the answer was begun again]\n\n"
 

@@ -8,7 +8,8 @@ and no clocks. A call of unknown price counts with its tokens only.
 import math
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import BudgetMark, BudgetRaised, Event, NestedRunEnded, NestedRunStarted, RunStarted
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.run import BudgetMark, BudgetRaised, NestedRunEnded, NestedRunStarted, RunStarted
 from massgen_mcp.money.spending import Spending, Spent
 
 MARKS = (50, 75, 90)

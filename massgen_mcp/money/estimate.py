@@ -6,8 +6,8 @@ A range, because nobody knows how much agents will write; where a price is unkno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import Usage
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CHARACTERS_PER_TOKEN = 4

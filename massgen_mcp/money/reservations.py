@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from massgen_mcp.events import BudgetMark, Cost, ReservationExceeded, Usage
+from massgen_mcp.events.parts import Cost, Usage
+from massgen_mcp.events.run import BudgetMark, ReservationExceeded
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 

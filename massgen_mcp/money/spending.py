@@ -5,7 +5,9 @@ The one owner of these sums: the budget compares with them, every view tells the
 
 from dataclasses import asdict, dataclass, field
 
-from massgen_mcp.events import Cost, LostTry, ModelReplied, NestedRunEnded, NestedSpending, Usage
+from massgen_mcp.events.agent_work import LostTry, ModelReplied
+from massgen_mcp.events.parts import Cost, NestedSpending, Usage
+from massgen_mcp.events.run import NestedRunEnded
 
 
 @dataclass

@@ -5,7 +5,8 @@ not know what is asked or answered.
 """
 
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import BudgetReached, CallPurpose, InputRequired
+from massgen_mcp.events.agent_work import CallPurpose
+from massgen_mcp.events.run import BudgetReached, InputRequired
 from massgen_mcp.money.reservations import CallEstimate, Reservation
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member

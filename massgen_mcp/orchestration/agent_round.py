@@ -13,15 +13,9 @@ from massgen_mcp.backends.thoughts import thoughts_apart
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.guidance import Violation, Work
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import (
-    ActionForm,
-    BallotChanged,
-    CitationRecord,
-    Event,
-    ModelReplied,
-    RoundStarted,
-    RuleViolated,
-)
+from massgen_mcp.events.agent_work import BallotChanged, ModelReplied, RoundStarted, RuleViolated
+from massgen_mcp.events.coordination import ActionForm
+from massgen_mcp.events.parts import CitationRecord, Event
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed

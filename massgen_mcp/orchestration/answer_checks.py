@@ -9,7 +9,8 @@ import os
 import anyio
 
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.events import Changes, CheckFinished, CheckOutcome, FilesChecked
+from massgen_mcp.events.coordination import CheckFinished, FilesChecked
+from massgen_mcp.events.parts import Changes, CheckOutcome
 from massgen_mcp.orchestration.live_run import LiveRun
 
 MAX_NAMED = 50

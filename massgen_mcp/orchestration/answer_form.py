@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from massgen_mcp.config.findings import as_findings
-from massgen_mcp.config.models import OrchestratorConfig
-from massgen_mcp.events import CitationRecord
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.events.parts import CitationRecord
 from massgen_mcp.orchestration.sources import with_sources
 from massgen_mcp.tools.base import ToolRefused
 

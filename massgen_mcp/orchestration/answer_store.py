@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from massgen_mcp.events import Changes
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.workspace.directory import Workspace
 
 

@@ -9,7 +9,7 @@ import anyio
 from pydantic import Field
 
 from massgen_mcp.backends.base import JsonObject, ToolSpec
-from massgen_mcp.events import InputGiven, InputRequired
+from massgen_mcp.events.run import InputGiven, InputRequired
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.prompts import ASK_THE_ASKER
 from massgen_mcp.tools.base import Arguments, Text, ToolRefused, ToolResult, parse_arguments, tool_spec

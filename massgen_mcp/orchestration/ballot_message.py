@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.events import BallotChanged, RoundStarted, ShownReason
+from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.parts import ShownReason
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.attempt import Attempt

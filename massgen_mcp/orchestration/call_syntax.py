@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import cast
 
-from massgen_mcp.events import WrittenForm
+from massgen_mcp.events.parts import WrittenForm
 
 _JSON = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"\s*")

@@ -13,24 +13,26 @@ from massgen_mcp.coordination.evidence import failing
 from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError, DropReason, FailureReason
-from massgen_mcp.events import (
+from massgen_mcp.events.coordination import (
     AnswerEvaluated,
     AnswerPresented,
+    FirstAnswersClosed,
+    PresentationFailed,
+    WinnerChosen,
+)
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import (
     AttemptStarted,
     BudgetRaised,
     CallerSaid,
-    Changes,
     FinishRequested,
-    FirstAnswersClosed,
     InputGiven,
-    LogRecord,
-    PresentationFailed,
     RunCancelled,
     RunCompleted,
     RunFailed,
     RunResumed,
     RunTimedOut,
-    WinnerChosen,
 )
 from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.answer_checks import AnswerChecks

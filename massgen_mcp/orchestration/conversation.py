@@ -13,17 +13,17 @@ from massgen_mcp.backends.base import (
     ToolSpec,
     UserMessage,
 )
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import (
     CallPurpose,
-    Event,
     MessagesShown,
     ModelCallAborted,
     ModelReplied,
-    PresentationStarted,
     RoundStarted,
     ToolFinished,
     ToolStarted,
 )
+from massgen_mcp.events.coordination import PresentationStarted
+from massgen_mcp.events.parts import Event
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.attempt import Attempt

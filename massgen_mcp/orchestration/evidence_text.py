@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.state import Coordination
-from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import CheckOutcome
 
 BALLOT_CHARACTERS = 12_000
 """So much of the output of failed checks stands on one ballot, shared out alike."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from massgen_mcp.events import Changes, Event, EventT, LogRecord
+from massgen_mcp.events.parts import Changes, Event, EventT
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.answer_store import Kept
 from massgen_mcp.workspace.directory import Workspace
 

@@ -14,7 +14,8 @@ from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.state import Coordination
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import BallotEntry, EventT, LogRecord
+from massgen_mcp.events.parts import BallotEntry, EventT
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only

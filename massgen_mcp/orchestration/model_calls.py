@@ -11,11 +11,9 @@ from massgen_mcp.backends.base import ModelRequest
 from massgen_mcp.backends.calling import Reply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
     CallPurpose,
-    CitationRecord,
-    Cost,
     ModelCallAborted,
     ModelCallAdmitted,
     ModelCallFailed,
@@ -25,9 +23,8 @@ from massgen_mcp.events import (
     ModelReplied,
     Obstacle,
     TextDelta,
-    ToolCallRecord,
-    Usage,
 )
+from massgen_mcp.events.parts import CitationRecord, Cost, ToolCallRecord, Usage
 from massgen_mcp.money.reservations import CallEstimate
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.admission import admit, share_of

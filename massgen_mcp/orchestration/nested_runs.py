@@ -13,9 +13,10 @@ from typing import Protocol
 import anyio
 import anyio.abc
 
-from massgen_mcp.config.models import NestedConfig
+from massgen_mcp.config.models.limits import NestedConfig
 from massgen_mcp.errors import ErrorCode, MassgenError, storage_fault
-from massgen_mcp.events import NestedRunEnded, NestedRunStarted, NestedSpending
+from massgen_mcp.events.parts import NestedSpending
+from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.nested import Caps, caps_of_next, left_for_nested
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.run_state.state import RunState

@@ -6,11 +6,13 @@ from contextlib import suppress
 import anyio
 
 from massgen_mcp.backends.base import ModelRequest, UserMessage
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.visible import is_visible
 from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import AnswerEvaluated, Event, ModelReplied, PresentationStarted
+from massgen_mcp.events.agent_work import ModelReplied
+from massgen_mcp.events.coordination import AnswerEvaluated, PresentationStarted
+from massgen_mcp.events.parts import Event
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt

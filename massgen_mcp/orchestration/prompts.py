@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import cast
 
 from massgen_mcp.backends.base import JsonObject, JsonValue, ToolSpec
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.coordination.ballot import Ballot
 from massgen_mcp.coordination.evidence import ChecksPolicy
 from massgen_mcp.coordination.guidance import Violation, ViolationCode
 from massgen_mcp.markers import marked
+from massgen_mcp.request.earlier_turn import EarlierTurn
 
 FIRST_ANSWER = """\
 You are one of several experts who answer the same question independently. Work it out yourself. End your turn by \
@@ -75,8 +75,8 @@ Every answer is a JSON document and nothing else:
 The worst finding first. `line` is that of the file as it is, or null. `findings` is [] if nothing is wrong."""
 
 EVIDENCE = """\
-Checks, the same commands for all, were run on each answer's files; what came out stands below the answer. What a \
-check showed outweighs what an answer says of itself."""
+Checks, the same commands for all, were run on each answer's files; the outcome stands below the answer. What a check \
+showed outweighs what an answer says of itself."""
 EXCLUDES = " An answer whose checks fail cannot be chosen while another one passes."
 
 REFUSALS: dict[ViolationCode, str] = {
@@ -85,7 +85,7 @@ REFUSALS: dict[ViolationCode, str] = {
         "The answer has {length} characters; at most {limit} are allowed. Put large parts into files and name them."
     ),
     "answer_limit": "You have used all your answers. Vote for the best one instead.",
-    "only_votes": "The vote is tied, and no new answer is taken any more. Vote for one of the answers that are left.",
+    "only_votes": "The vote is tied, and new answers are no longer accepted. Vote for one of the remaining answers.",
     "duplicate_answer": "This is exactly the answer of {name}. Vote for {name}, or improve on it.",
     "repeated_answer": "You gave exactly this answer before. Improve on it, or vote.",
     "not_novel": (

@@ -6,8 +6,7 @@ Not the run's state but an agent's memory: read from the journal once, when a ru
 from collections.abc import Iterable
 
 from massgen_mcp.backends.base import PastCall, ToolCall
-from massgen_mcp.events import (
-    Event,
+from massgen_mcp.events.agent_work import (
     ModelCallAborted,
     ModelCallFailed,
     ModelCallRetried,
@@ -15,6 +14,7 @@ from massgen_mcp.events import (
     ModelReplied,
     ToolFinished,
 )
+from massgen_mcp.events.parts import Event
 from massgen_mcp.orchestration.conversation import calls_of, native_calls
 
 

@@ -5,7 +5,7 @@ Made of what an answer's event and its kept patch hold, so that a resumed round 
 
 from collections.abc import Iterable, Mapping
 
-from massgen_mcp.events import BallotEntry, Changes
+from massgen_mcp.events.parts import BallotEntry, Changes
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.live_run import LiveRun
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from massgen_mcp.coordination.visible import is_visible
-from massgen_mcp.events import CitationRecord
+from massgen_mcp.events.parts import CitationRecord
 
 MAX_SOURCES = 10
 """Of one answer. Everybody who reads it pays for them."""

@@ -7,9 +7,12 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.models import BudgetConfig, EarlierTurn, MessageTemplates, OrchestratorConfig
+from massgen_mcp.config.models.agents import MessageTemplates
+from massgen_mcp.config.models.limits import BudgetConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
@@ -17,6 +20,7 @@ from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.ask_caller import CallerQuestions
 from massgen_mcp.orchestration.faults import Report, name_only
 from massgen_mcp.orchestration.nested_runs import NestedRuns
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.commands import Commands

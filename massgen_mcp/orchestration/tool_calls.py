@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from collections.abc import Set as AbstractSet
 
 from massgen_mcp.backends.base import ToolCall
-from massgen_mcp.events import ToolFinished, ToolStarted
+from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
 from massgen_mcp.markers import draw_nonce
 from massgen_mcp.orchestration.live_run import LiveRun
 from massgen_mcp.orchestration.team import Member

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from massgen_mcp.backends.base import AssistantMessage, Message
-from massgen_mcp.events import WrittenForm
+from massgen_mcp.events.parts import WrittenForm
 from massgen_mcp.markers import materials
 from massgen_mcp.orchestration.call_syntax import NAMES, expression, skip
 

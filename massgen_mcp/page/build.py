@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from massgen_mcp.config.models import ChecksPolicy
-from massgen_mcp.events import LogRecord
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.data import (
     Answer,
     Call,

@@ -19,18 +19,18 @@ MomentKind = Literal["answer", "vote", "failure", "steering", "step"]
 """What a moment is about. `failure`: something went wrong or was refused; `steering`: a word of or for the caller."""
 
 
-class Part(BaseModel):
+class PagePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Text(Part):
+class Text(PagePart):
     """Something that somebody wrote. `left_out`: so many characters of it are not here."""
 
     text: str
     left_out: int = 0
 
 
-class Lane(Part):
+class Lane(PagePart):
     """One agent. `name` is the one in the records, `id` the config's."""
 
     name: str
@@ -43,7 +43,7 @@ class Lane(Part):
     """It wrote the answer that the run ended with."""
 
 
-class Call(Part):
+class Call(PagePart):
     """A model call. `say`: how it ended, in words."""
 
     agent: str
@@ -54,7 +54,7 @@ class Call(Part):
     say: str
 
 
-class ToolCall(Part):
+class ToolCall(PagePart):
     """A tool that ran for an agent. `shown`: what it was to do, where that is known."""
 
     agent: str
@@ -65,7 +65,7 @@ class ToolCall(Part):
     failed: bool
 
 
-class File(Part):
+class File(PagePart):
     """A file that is changed. `added` and `removed` are lines; None for a binary file. `was`: where it was before."""
 
     path: str
@@ -75,7 +75,7 @@ class File(Part):
     was: str | None
 
 
-class Changes(Part):
+class Changes(PagePart):
     """What an answer, or the run, makes of the caller's files."""
 
     say: str
@@ -92,7 +92,7 @@ class Changes(Part):
 CheckResult = Literal["passed", "failed", "not_run"]
 
 
-class Check(Part):
+class Check(PagePart):
     """How one check came out on some files."""
 
     command: str
@@ -108,7 +108,7 @@ class Check(Part):
     """How it came out with the answer's own versions of protected files, where it changed such."""
 
 
-class Checked(Part):
+class Checked(PagePart):
     """What the checks said of the unchanged files (`base`), of those of an answer, or of the final ones."""
 
     subject: Literal["base", "answer", "final"]
@@ -122,7 +122,7 @@ class Checked(Part):
     problem: str
 
 
-class Checks(Part):
+class Checks(PagePart):
     """`policy`: what follows from them, in words; `decided`: what did follow."""
 
     policy: str
@@ -131,7 +131,7 @@ class Checks(Part):
     """The unchanged files first, the others in the order of time."""
 
 
-class CheckRun(Part):
+class CheckRun(PagePart):
     """A check while it ran. `agent`: whose files it judged; None: the unchanged ones, or nobody knows yet."""
 
     agent: str | None
@@ -141,7 +141,7 @@ class CheckRun(Part):
     say: str
 
 
-class Answer(Part):
+class Answer(PagePart):
     """`key` tells it from every other answer of the run; a label is used again by a further attempt."""
 
     key: str
@@ -156,7 +156,7 @@ class Answer(Part):
     """None: the run has no copies of the caller's files."""
 
 
-class Vote(Part):
+class Vote(PagePart):
     """`answer`: key of the answer it was cast for. `void_at`: when something made it void."""
 
     agent: str
@@ -171,7 +171,7 @@ class Vote(Part):
     """It stands, and is for an answer that says something else than the winner's."""
 
 
-class Moment(Part):
+class Moment(PagePart):
     """One thing that happened, in a plain sentence. `detail`: the beginning of what was written with it."""
 
     at: float
@@ -181,7 +181,7 @@ class Moment(Part):
     kind: MomentKind
 
 
-class Doing(Part):
+class Doing(PagePart):
     """What an agent is doing at this moment, in a few words, and the newest line that it wrote."""
 
     agent: str
@@ -189,14 +189,14 @@ class Doing(Part):
     line: str = ""
 
 
-class ShownAnswer(Part):
+class ShownAnswer(PagePart):
     """`name` is the neutral one that the viewer saw."""
 
     name: str
     answer: str
 
 
-class Shown(Part):
+class Shown(PagePart):
     """What an agent was sent at one moment besides the question."""
 
     at: float
@@ -207,7 +207,7 @@ class Shown(Part):
     """Reasons of votes, messages of the caller, and notes of the team, as far as they were shown."""
 
 
-class Sum(Part):
+class Sum(PagePart):
     """What was spent on one agent, model or phase. `share`: of the largest one, from 0 to 1."""
 
     name: str
@@ -217,7 +217,7 @@ class Sum(Part):
     share: float
 
 
-class Sums(Part):
+class Sums(PagePart):
     """`measure`: what the shares are of; tokens, where the price of a call is unknown."""
 
     measure: Literal["cost", "tokens"]
@@ -227,14 +227,14 @@ class Sums(Part):
     notes: tuple[str, ...]
 
 
-class Place(Part):
+class Place(PagePart):
     """`place`, from 0 to 1, is where the time `at` lies on the time line; between two of them it lies in proportion."""
 
     at: float
     place: float
 
 
-class TimeLine(Part):
+class TimeLine(PagePart):
     """`idle`: stretches in which nobody worked, drawn shorter than they were."""
 
     end: float
@@ -242,7 +242,7 @@ class TimeLine(Part):
     idle: tuple[tuple[float, float], ...]
 
 
-class Nested(Part):
+class Nested(PagePart):
     """A run that was started inside this one. `run`: it as a page of its own, where its record can be read."""
 
     run_id: str
@@ -254,7 +254,7 @@ class Nested(Part):
     run: "RunPage | None" = None
 
 
-class RunPage(Part):
+class RunPage(PagePart):
     run_id: str
     state: RunStatus
     started_at: float | None

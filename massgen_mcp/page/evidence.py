@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from massgen_mcp import events
-from massgen_mcp.config.models import ChecksPolicy
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
+from massgen_mcp.events import parts
 from massgen_mcp.page.data import Changes, Check, Checked, CheckResult, Checks, File, Text
 from massgen_mcp.page.history import PastChecked, key_of
 from massgen_mcp.page.texts import TextRoom
@@ -17,7 +17,7 @@ MOST_PATCH_BYTES = 300_000
 MOST_FILES = 500
 """So many changed files of an answer are named."""
 
-PatchOf = Callable[[events.Changes, int], bytes]
+PatchOf = Callable[[parts.Changes, int], bytes]
 """The first bytes of a patch, at most so many; none where it cannot be read any more."""
 
 
@@ -31,7 +31,7 @@ class Patches:
     """A patch is read from a file as it is: lines that the team took out may hold what nobody may see."""
     texts: dict[str, Text] = field(default_factory=dict[str, Text])
 
-    def changes(self, changes: events.Changes | None) -> Changes | None:
+    def changes(self, changes: parts.Changes | None) -> Changes | None:
         if changes is None:
             return None
         redacted = self.room.redacted
@@ -49,7 +49,7 @@ class Patches:
             patch=None if changes.patch is None else changes.tree,
         )
 
-    def _text(self, changes: events.Changes) -> Text:
+    def _text(self, changes: parts.Changes) -> Text:
         if self.room.redacted:
             return Text(text="", left_out=changes.patch_bytes)
         data = self.read(changes, MOST_PATCH_BYTES)

@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, page_with
 from massgen_mcp.page.data import Doing, RunPage
 from massgen_mcp.page.history import History

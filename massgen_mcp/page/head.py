@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import clock, cost_of, count
 from massgen_mcp.views.votes_text import votes_won

@@ -5,19 +5,55 @@ Reads every record once. Who may vote, what counts and who wins is not decided h
 
 from dataclasses import dataclass, field, replace
 
-from massgen_mcp import events
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    LostTry,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelReplied,
+    RoundStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    PresentationStarted,
+    VoteCast,
+    WinnerChosen,
+)
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetRaised,
+    CallerSaid,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    RunCancelled,
+    RunResumed,
+    RunStarted,
+)
 from massgen_mcp.money.spending import Spending
 from massgen_mcp.page.data import CallEnd, MomentKind, Phase
 from massgen_mcp.views.sentences import Sentence, sentence_of
 
 _STEERING = (
-    events.CallerSaid,
-    events.FinishRequested,
-    events.InputRequired,
-    events.InputGiven,
-    events.BudgetRaised,
-    events.RunCancelled,
+    CallerSaid,
+    FinishRequested,
+    InputRequired,
+    InputGiven,
+    BudgetRaised,
+    RunCancelled,
 )
 
 
@@ -48,28 +84,28 @@ class PastTool:
 class PastCheck:
     start: float
     end: float
-    event: events.CheckFinished
+    event: CheckFinished
 
 
 @dataclass(frozen=True, slots=True)
 class PastChecked:
     at: float
     attempt: int
-    event: events.FilesChecked
+    event: FilesChecked
 
 
 @dataclass(frozen=True, slots=True)
 class PastAnswer:
     at: float
     attempt: int
-    event: events.AnswerSubmitted
+    event: AnswerSubmitted
 
 
 @dataclass(frozen=True, slots=True)
 class PastVote:
     at: float
     attempt: int
-    event: events.VoteCast
+    event: VoteCast
     void_at: float | None = None
 
 
@@ -87,7 +123,7 @@ class Sent:
 
     at: float
     attempt: int
-    event: events.RoundStarted | events.BallotChanged | events.MessagesShown | events.PresentationStarted
+    event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted
 
 
 @dataclass
@@ -123,80 +159,80 @@ class History:
 
     def add(self, record: LogRecord) -> None:
         event = record.event
-        if isinstance(event, events.TextDelta):
+        if isinstance(event, TextDelta):
             self.last = max(self.last, record.time)
             return
-        if isinstance(event, events.RunResumed):
+        if isinstance(event, RunResumed):
             for call_id in list(self._open_calls):
                 self._end_call(call_id, self.last, "lost", "lost with its process")
         self.last = max(self.last, record.time)
         self._add_moment(record.time, event)
         self._add(record.time, event)
 
-    def _add(self, at: float, event: events.AnyEvent | events.UnknownEvent) -> None:  # noqa: C901 - one case per event, nothing else
+    def _add(self, at: float, event: AnyEvent | UnknownEvent) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
-            case events.RunStarted():
+            case RunStarted():
                 self._models = {agent.name: agent.model for agent in event.agents}
-            case events.AttemptStarted():
+            case AttemptStarted():
                 self._attempt, self._standing, self.decided = event.attempt, {}, None
-            case events.WinnerChosen():
+            case WinnerChosen():
                 self.decided = at
-            case events.RoundStarted() | events.BallotChanged() | events.MessagesShown():
+            case RoundStarted() | BallotChanged() | MessagesShown():
                 self._send(at, event)
-            case events.PresentationStarted():
+            case PresentationStarted():
                 self._send(at, event)
-            case events.ModelCallStarted():
+            case ModelCallStarted():
                 self._begin_call(at, event)
-            case events.ModelReplied():
+            case ModelReplied():
                 self._spending(event.call_id).add_reply(event)
                 self._end_call(event.call_id, at, "replied", sentence_of(event).text)
-            case events.ModelCallRetried():
+            case ModelCallRetried():
                 self._lose(event)
-            case events.ModelCallFailed():
+            case ModelCallFailed():
                 self._lose(event)
                 self._end_call(event.call_id, at, "failed", sentence_of(event).text)
-            case events.ModelCallAborted():
+            case ModelCallAborted():
                 self._lose(event)
                 self._end_call(event.call_id, at, "stopped", sentence_of(event).text)
-            case events.ToolStarted():
+            case ToolStarted():
                 self._shown_tools[event.call_id] = event.shown
-            case events.ToolFinished():
+            case ToolFinished():
                 shown = self._shown_tools.pop(event.call_id, "")
                 self.tools.append(PastTool(event.agent, at - event.seconds, at, event.name, shown, event.is_error))
-            case events.BaseTaken(tree=str(tree)):
+            case BaseTaken(tree=str(tree)):
                 self.authors[tree] = None
-            case events.CheckFinished():
+            case CheckFinished():
                 self.check_runs.append(PastCheck(at - event.outcome.seconds, at, event))
-            case events.FilesChecked():
+            case FilesChecked():
                 self._check(at, event)
-            case events.AnswerSubmitted():
+            case AnswerSubmitted():
                 self.answers.append(PastAnswer(at, self._attempt, event))
                 if event.changes is not None:
                     self.authors.setdefault(event.changes.tree, event.agent)
                 for voter in event.voided_votes:
                     self._void(voter, at)
-            case events.VoteCast():
+            case VoteCast():
                 self._standing.setdefault(event.agent, []).append(len(self.votes))
                 self.votes.append(PastVote(at, self._attempt, event))
-            case events.AgentDropped():
+            case AgentDropped():
                 self._void(event.agent, at)
-            case events.NestedRunStarted():
+            case NestedRunStarted():
                 self.nested[event.run_id] = (at, None)
-            case events.NestedRunEnded():
+            case NestedRunEnded():
                 self.nested[event.run_id] = (self.nested.get(event.run_id, (at, None))[0], at)
             case _:
                 pass
 
-    def _add_moment(self, at: float, event: events.AnyEvent | events.UnknownEvent) -> None:
+    def _add_moment(self, at: float, event: AnyEvent | UnknownEvent) -> None:
         """One for everything that the records or the live view tell, or that is a warning."""
         said = sentence_of(event)
         bad = said.level in ("WARNING", "ERROR")
         if not (said.record or said.live or bad):
             return
         kind: MomentKind = "step"
-        if isinstance(event, events.AnswerSubmitted):
+        if isinstance(event, AnswerSubmitted):
             kind = "answer"
-        elif isinstance(event, events.VoteCast):
+        elif isinstance(event, VoteCast):
             kind = "vote"
         elif isinstance(event, _STEERING):
             kind = "steering"
@@ -207,13 +243,13 @@ class History:
     def _send(
         self,
         at: float,
-        event: events.RoundStarted | events.BallotChanged | events.MessagesShown | events.PresentationStarted,
+        event: RoundStarted | BallotChanged | MessagesShown | PresentationStarted,
     ) -> None:
         self.sent.append(Sent(at, self._attempt, event))
-        if isinstance(event, events.RoundStarted | events.BallotChanged):
+        if isinstance(event, RoundStarted | BallotChanged):
             (self._alone.discard if event.ballot else self._alone.add)(event.agent)
 
-    def _begin_call(self, at: float, event: events.ModelCallStarted) -> None:
+    def _begin_call(self, at: float, event: ModelCallStarted) -> None:
         match event.purpose:
             case "coordinate":
                 alone = event.agent in self._alone
@@ -234,7 +270,7 @@ class History:
         for place in self._standing.pop(voter, []):
             self.votes[place] = replace(self.votes[place], void_at=at)
 
-    def _check(self, at: float, event: events.FilesChecked) -> None:
+    def _check(self, at: float, event: FilesChecked) -> None:
         self.checked.append(PastChecked(at, self._attempt, event))
         found = (*event.outcomes, *event.own)
         for run in self.check_runs:
@@ -246,7 +282,7 @@ class History:
         phase: Phase = self.calls[place].phase if place is not None else "Reading, improving, voting"
         return self.by_phase.setdefault(phase, Spending())
 
-    def _lose(self, event: events.LostTry) -> None:
+    def _lose(self, event: LostTry) -> None:
         """What a try without a reply has to be paid for; before the call is noted as ended."""
         self._spending(event.call_id).add_lost(event, self._models.get(event.agent, ""))
 

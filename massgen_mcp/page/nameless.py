@@ -3,8 +3,10 @@
 Their sentences tell such names, so a page that is to be shown to others takes its sentences from these.
 """
 
-from massgen_mcp import events
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.coordination import CheckFinished, FilesChecked
+from massgen_mcp.events.parts import CheckOutcome
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
+from massgen_mcp.events.run import BaseTaken, NestedRunStarted, RunCompleted, RunStarted, ServerLost
 
 
 class Nameless:
@@ -17,25 +19,25 @@ class Nameless:
         event = self._event(record.event)
         return record if event is record.event else record.model_copy(update={"event": event})
 
-    def _event(self, event: events.AnyEvent | events.UnknownEvent) -> events.AnyEvent | events.UnknownEvent:
+    def _event(self, event: AnyEvent | UnknownEvent) -> AnyEvent | UnknownEvent:
         match event:
-            case events.RunStarted(servers=servers) if servers:
+            case RunStarted(servers=servers) if servers:
                 return event.model_copy(update={"servers": (f"{len(servers)} left out",)})
-            case events.BaseTaken():
+            case BaseTaken():
                 directories = (
                     one.model_copy(update={"name": f"directory {place}"})
                     for place, one in enumerate(event.directories, 1)
                 )
                 return event.model_copy(update={"directories": tuple(directories)})
-            case events.ServerLost():
+            case ServerLost():
                 return event.model_copy(update={"server": "(name left out)"})
-            case events.NestedRunStarted():
+            case NestedRunStarted():
                 return event.model_copy(update={"source": "config left out"})
-            case events.RunCompleted(failing_checks=failing) if failing:
+            case RunCompleted(failing_checks=failing) if failing:
                 return event.model_copy(update={"failing_checks": tuple(map(self._number, failing))})
-            case events.CheckFinished():
+            case CheckFinished():
                 return event.model_copy(update={"outcome": self._outcome(event.outcome)})
-            case events.FilesChecked():
+            case FilesChecked():
                 return event.model_copy(
                     update={
                         "outcomes": tuple(map(self._outcome, event.outcomes)),
@@ -48,7 +50,7 @@ class Nameless:
             case _:
                 return event
 
-    def _outcome(self, outcome: events.CheckOutcome) -> events.CheckOutcome:
+    def _outcome(self, outcome: CheckOutcome) -> CheckOutcome:
         how = "did not run" if outcome.result == "not_run" else outcome.how  # the rest of it may name files
         return outcome.model_copy(update={"command": self._number(outcome.command), "how": how})
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from massgen_mcp import events
+from massgen_mcp.events.agent_work import BallotChanged, MessagesShown, RoundStarted
+from massgen_mcp.events.coordination import PresentationStarted
+from massgen_mcp.events.parts import BallotEntry
 from massgen_mcp.page.data import Shown, ShownAnswer
 from massgen_mcp.page.history import Sent, key_of
 from massgen_mcp.page.texts import TextRoom
@@ -11,20 +13,20 @@ from massgen_mcp.page.texts import TextRoom
 def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> Shown:
     """`messages`: all that the caller has said; `at`: when it was sent, in seconds since the run began."""
     event, texts = sent.event, list[str]()
-    ballot: tuple[events.BallotEntry, ...] = ()
+    ballot: tuple[BallotEntry, ...] = ()
     heard = [f"Message of the caller: {message}" for message in messages]
     match event:
-        case events.RoundStarted():
+        case RoundStarted():
             what = f"Round {event.round}" + (" of the run-off" if event.run_off else "")
             ballot = event.ballot
             texts = [*_reasons(event), event.notes, *heard[: event.heard]]
-        case events.BallotChanged():
+        case BallotChanged():
             what, ballot = "Newer answers", event.ballot
             texts = _reasons(event)
-        case events.MessagesShown():
+        case MessagesShown():
             what = "Messages of the caller"
             texts = heard[: event.heard]
-        case events.PresentationStarted():
+        case PresentationStarted():
             what = "All answers and votes, to write the final answer"
             texts = heard[: event.heard]
     return Shown(
@@ -36,5 +38,5 @@ def shown_of(sent: Sent, messages: Sequence[str], room: TextRoom, at: float) -> 
     )
 
 
-def _reasons(event: events.RoundStarted | events.BallotChanged) -> list[str]:
+def _reasons(event: RoundStarted | BallotChanged) -> list[str]:
     return [f"Reason of {reason.name}: {reason.reason}" for reason in event.reasons]

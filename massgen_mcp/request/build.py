@@ -24,7 +24,7 @@ from massgen_mcp.config.adjusted import (
 )
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import check_credentials, require_keys
-from massgen_mcp.config.models import ContextPath
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.checkable import require_files, require_sandbox
 from massgen_mcp.request.question import check_question, check_text

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from massgen_mcp.config.addresses import is_loopback
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of, is_own_key
 from massgen_mcp.config.loader import config_places, is_config, load_config
-from massgen_mcp.config.models import AzureBackendConfig, BudgetConfig, Config, TimeoutConfig
-from massgen_mcp.config.providers import is_loopback, operators_rows, owner_of
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import AzureBackendConfig
+from massgen_mcp.config.models.limits import BudgetConfig, TimeoutConfig
+from massgen_mcp.config.providers import operators_rows, owner_of
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.reach import NETWORK, Reach, on_one_line
 

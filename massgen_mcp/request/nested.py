@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.config.adjusted import rechecked, without_caller
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.reach import Reach, on_one_line, reach_of
 

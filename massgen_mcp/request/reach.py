@@ -11,20 +11,16 @@ from typing import assert_never
 
 from massgen_mcp.config.acceptances import Pair
 from massgen_mcp.config.agent_clis import API_KEY, TOKEN
+from massgen_mcp.config.backend_providers import key_variables
 from massgen_mcp.config.key_hosts import AskedBackend, address_of, asked_by, host_of
 from massgen_mcp.config.keys import read_key
-from massgen_mcp.config.models import (
-    CONTAINERS,
-    ClaudeCodeBackendConfig,
-    CommandsConfig,
-    Config,
-    HttpBackendConfig,
-    HttpServer,
-    ListedBackendConfig,
-    ScriptedBackendConfig,
-    StdioServer,
-)
-from massgen_mcp.config.providers import key_variables
+from massgen_mcp.config.models.backend_base import ListedBackendConfig
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import HttpBackendConfig
+from massgen_mcp.config.models.mcp_servers import HttpServer, StdioServer
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.variables import variables_in
 
 KEY = "key: "
@@ -185,7 +181,7 @@ def _reaches(whose: str, commands: CommandsConfig) -> Iterator[str]:
 
 def _where(commands: CommandsConfig) -> str:
     image = f" of the image {on_one_line(commands.image)}" if commands.image else ""
-    where = f"a {commands.sandbox} container{image}" if commands.sandbox in CONTAINERS else "a sandbox"
+    where = f"a {commands.sandbox} container{image}" if commands.in_container else "a sandbox"
     if commands.image_archive:
         where += f" with the programs of {on_one_line(commands.image_archive)}"
     return where

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.output_file import OutputFile
 from massgen_mcp.request.team import Team, describe_start
 

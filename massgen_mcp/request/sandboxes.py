@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from massgen_mcp.config.models import CONTAINERS, CommandsConfig, Config, StdioServer
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home
 from massgen_mcp.sandbox import Choice, Wishes, choose
@@ -39,7 +41,7 @@ async def require_programs(config: Config, environ: Mapping[str, str]) -> None:
     count on its programs, so they are not started without.
     """
     for commands in config.all_commands:
-        if commands.sandbox in CONTAINERS or commands.image_archive is not None:
+        if commands.in_container or commands.image_archive is not None:
             choice = await _chosen(commands, environ)
             if choice.level is None:
                 raise MassgenError("config_invalid", f"agents' commands have no container: {choice.why}")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
-from massgen_mcp.config.models import Config, HttpServer, McpServer, StdioServer
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.mcp_servers import HttpServer, McpServer, StdioServer
 from massgen_mcp.sandbox import Choice
 
 _ASKS_FOR_REAL_PATHS = "server-filesystem"

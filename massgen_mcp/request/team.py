@@ -10,7 +10,7 @@ from typing import Any
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import config_path, config_places, is_config, parse_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.trust import Consent, Origin, read_file, require_trust
 

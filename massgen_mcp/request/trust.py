@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 
 from massgen_mcp.config.acceptances import PAIRS_VARIABLE, Acceptance, accept, acceptance_of
 from massgen_mcp.config.loader import config_path, config_places, parse_text, read_config, refused_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import ErrorCode, MassgenError
 from massgen_mcp.request.harm import beyond, harmful, outside
 from massgen_mcp.request.reach import KEY, Reach, on_one_line, reach_of

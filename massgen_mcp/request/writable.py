@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 
 

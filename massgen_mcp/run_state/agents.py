@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from massgen_mcp.coordination.state import Seat
-from massgen_mcp.events import ActionForm, AgentDropped, AgentInfo, AnswerSubmitted, ModelReplied
+from massgen_mcp.events.agent_work import ModelReplied
+from massgen_mcp.events.coordination import ActionForm, AgentDropped, AnswerSubmitted
+from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.run_state.status import AgentStatus
 
 WORKING_NOTES = 1_500

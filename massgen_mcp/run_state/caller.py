@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import BudgetRaised, CallerSaid, InputGiven, InputRequired
+from massgen_mcp.events.run import BudgetRaised, CallerSaid, InputGiven, InputRequired
 
 
 @dataclass

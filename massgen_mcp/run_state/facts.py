@@ -8,23 +8,22 @@ from dataclasses import dataclass, field
 
 from massgen_mcp.coordination.deciding import best_so_far
 from massgen_mcp.coordination.state import Coordination, Rules
-from massgen_mcp.events import (
+from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerSubmitted,
+    FilesChecked,
+    PresentationFailed,
+    WinnerChosen,
+)
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Outcome
+from massgen_mcp.events.run import (
     AttemptStarted,
     BaseTaken,
-    Camp,
-    Changes,
-    CheckOutcome,
-    FilesChecked,
     InputRequired,
     NestedRunEnded,
     NestedRunStarted,
-    Outcome,
-    PresentationFailed,
     RunCompleted,
     RunEnd,
-    WinnerChosen,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.spending import Spent

@@ -5,16 +5,9 @@ Kept small, because every process that executes or shows a run folds it: a round
 
 from dataclasses import dataclass, field
 
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import (
     OWN_QUEUE,
-    AgentDropped,
-    AnswerEvaluated,
-    AnswerPresented,
-    AnswerSubmitted,
-    AttemptStarted,
     BallotChanged,
-    Event,
-    LogRecord,
     MessagesShown,
     ModelCallAborted,
     ModelCallAdmitted,
@@ -22,16 +15,24 @@ from massgen_mcp.events import (
     ModelCallStarted,
     ModelCallWaiting,
     ModelReplied,
-    PresentationFailed,
-    PresentationStarted,
     RoundStarted,
     RuleViolated,
-    RunResumed,
     ToolFinished,
     ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    PresentationFailed,
+    PresentationStarted,
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import AttemptStarted, RunResumed
 
 
 @dataclass

@@ -7,8 +7,62 @@ Every other process that shows the run folds the same events into a state of its
 from collections.abc import Iterable
 from typing import Self, assert_never
 
-from massgen_mcp import events
 from massgen_mcp.coordination.state import Coordination, Rules
+from massgen_mcp.events.agent_work import (
+    BallotChanged,
+    LostTry,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    PresentationFailed,
+    PresentationStarted,
+    RunOffStarted,
+    VoteCast,
+    WinnerChosen,
+)
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import AnyEvent, LogRecord, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerSaid,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunEnd,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+)
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.run_state.agents import AgentState, Vote
 from massgen_mcp.run_state.facts import Final, RunFacts
@@ -16,13 +70,13 @@ from massgen_mcp.run_state.facts import Final, RunFacts
 
 class RunState(RunFacts):
     @classmethod
-    def begin(cls, agents: Iterable[events.AgentInfo], rules: Rules, budget: Budget) -> Self:
+    def begin(cls, agents: Iterable[AgentInfo], rules: Rules, budget: Budget) -> Self:
         """A run before its first event, as the process knows it that decides by these rules."""
         state = cls(budget=budget, coordination=Coordination.begin((), rules))
         state._seat(agents)
         return state
 
-    def apply(self, record: events.LogRecord) -> None:
+    def apply(self, record: LogRecord) -> None:
         """Fold one more record in."""
         event = record.event
         self.seq, self.updated_at = record.seq, record.time
@@ -30,99 +84,99 @@ class RunState(RunFacts):
         if isinstance(agent, str) and agent in self.agents:
             self.agents[agent].last_activity = record.time
         self.resume_point.count_time(record)
-        if isinstance(event, events.TextDelta):
+        if isinstance(event, TextDelta):
             return  # for display only
-        if isinstance(event, events.RunStarted):
+        if isinstance(event, RunStarted):
             self._begin(event, record.time)
-        elif isinstance(event, events.AttemptStarted):
+        elif isinstance(event, AttemptStarted):
             self.earlier_answers = self.answers  # the rules forget them
         self.budget.apply(event)
         self._reseat(self.coordination.after(event))
         self.resume_point.apply(event)
         self._apply(event, record.time)
 
-    def end_with(self, event: events.RunEnd) -> None:
+    def end_with(self, event: RunEnd) -> None:
         """Have the run ended like this, whatever became of the rest of the fold."""
         self.end = event
-        if isinstance(event, events.RunCompleted):
+        if isinstance(event, RunCompleted):
             for agent in self.agents.values():
                 if agent.dropped is None:
                     agent.status = "completed"
 
-    def _apply(self, event: events.AnyEvent | events.UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
+    def _apply(self, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
-            case events.BaseTaken():
+            case BaseTaken():
                 self.base = event
-            case events.RunResumed():
+            case RunResumed():
                 self.resumed += 1
                 for agent in self.agents:
                     self._idle(agent)
-            case events.CallerSaid() | events.InputRequired() | events.InputGiven() | events.BudgetRaised():
+            case CallerSaid() | InputRequired() | InputGiven() | BudgetRaised():
                 self.caller.apply(event)
-            case events.AttemptStarted():
+            case AttemptStarted():
                 self._new_attempt(event)
-            case events.RoundStarted():
+            case RoundStarted():
                 self._new_round(event)
-            case events.ModelCallStarted():
+            case ModelCallStarted():
                 self._call(event)
-            case events.ModelReplied():
+            case ModelReplied():
                 self.budget.spending.add_reply(event)
                 self.agents[event.agent].note(event)
-            case events.ModelCallRetried():
+            case ModelCallRetried():
                 self._lose(event)
-            case events.ModelCallFailed() | events.ModelCallAborted():
+            case ModelCallFailed() | ModelCallAborted():
                 self._lose(event)
                 self._idle(event.agent)
-            case events.AnswerSubmitted():
+            case AnswerSubmitted():
                 self._answered(event)
-            case events.VoteCast():
+            case VoteCast():
                 self._voted(event, time)
-            case events.AgentDropped():
+            case AgentDropped():
                 agent = self.agents[event.agent]
                 agent.dropped_at = time
                 agent.status = "timeout" if event.reason == "timeout" else "error"
-            case events.PresentationStarted():
+            case PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
-            case events.AnswerPresented():
+            case AnswerPresented():
                 self.phase = "presenting"
                 outcome = self.winner.outcome if self.winner else "best_so_far"
                 self.final = Final(event.agent, outcome, event.answer, event.changes)
-            case events.PresentationFailed():
+            case PresentationFailed():
                 self.presentation_failed = event
-            case events.RunCompleted() | events.RunFailed() | events.RunCancelled() | events.RunTimedOut():
+            case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
                 self.end_with(event)
                 self.ended_at = time
-            case events.RunStarted() | events.WinnerChosen() | events.FirstAnswersClosed() | events.FinishRequested():
+            case RunStarted() | WinnerChosen() | FirstAnswersClosed() | FinishRequested():
                 pass  # what there is to know of it, a part has folded in
-            case events.RunOffStarted():
+            case RunOffStarted():
                 pass  # what there is to know of it, a part has folded in
-            case events.ServerLost():
+            case ServerLost():
                 self.servers_lost[event.server, event.agents] = event.message
-            case events.CheckFinished():
+            case CheckFinished():
                 self.check_outcomes[event.tree, event.outcome.command] = event.outcome
-            case events.FilesChecked():
+            case FilesChecked():
                 self._checked(event)
-            case events.NestedRunStarted():
+            case NestedRunStarted():
                 self.nested_runs[event.run_id] = event
-            case events.NestedRunEnded():
+            case NestedRunEnded():
                 self.nested_ends[event.run_id] = event
-            case events.BudgetMark() | events.BudgetReached() | events.ReservationExceeded() | events.RuleViolated():
+            case BudgetMark() | BudgetReached() | ReservationExceeded() | RuleViolated():
                 pass
-            case events.ToolStarted():
+            case ToolStarted():
                 pass  # the resume point keeps it until its result is there
-            case events.BallotChanged() | events.MessagesShown() | events.AnswerEvaluated() | events.ToolFinished():
+            case BallotChanged() | MessagesShown() | AnswerEvaluated() | ToolFinished():
                 pass
-            case events.ModelCallWaiting() | events.ModelCallAdmitted() | events.TextDelta() | events.UnknownEvent():
+            case ModelCallWaiting() | ModelCallAdmitted() | TextDelta() | UnknownEvent():
                 pass
             case _:
                 assert_never(event)
 
-    def _begin(self, event: events.RunStarted, time: float) -> None:
+    def _begin(self, event: RunStarted, time: float) -> None:
         self.run_id, self.question, self.started_at = event.run_id, event.question, time
         self.parent = event.parent
         self._seat(event.agents)
 
-    def _seat(self, agents: Iterable[events.AgentInfo]) -> None:
+    def _seat(self, agents: Iterable[AgentInfo]) -> None:
         infos = {info.name: info for info in agents}
         self.coordination = Coordination.begin(tuple(infos), self.coordination.rules)
         self.agents = {name: AgentState(infos[name], seat) for name, seat in self.coordination.seats.items()}
@@ -133,25 +187,25 @@ class RunState(RunFacts):
             for name, seat in coordination.seats.items():
                 self.agents[name].seat = seat
 
-    def _new_attempt(self, event: events.AttemptStarted) -> None:
+    def _new_attempt(self, event: AttemptStarted) -> None:
         self.attempt_started, self.phase = event, "answering"
         self.earlier_final = self.final
         self.cast, self.cast_in_run_off = {}, {}
         for agent in self.agents.values():
             agent.round, agent.working_notes = 0, ""
 
-    def _new_round(self, event: events.RoundStarted) -> None:
+    def _new_round(self, event: RoundStarted) -> None:
         agent = self.agents[event.agent]
         agent.rounds, agent.round, agent.opening = agent.rounds + 1, event.round, event.opening
 
-    def _call(self, event: events.ModelCallStarted) -> None:
+    def _call(self, event: ModelCallStarted) -> None:
         if event.purpose == "evaluate":
             self.phase = "evaluating"
         self.agents[event.agent].status = "streaming"
         self.repeated_calls += event.repeated
         self._lose(event)
 
-    def _lose(self, event: events.LostTry) -> None:
+    def _lose(self, event: LostTry) -> None:
         self.budget.spending.add_lost(event, self.agents[event.agent].info.model)
 
     def _idle(self, name: str) -> None:
@@ -160,14 +214,14 @@ class RunState(RunFacts):
             voted = self.coordination.seats[name].vote is not None
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 
-    def _voted(self, event: events.VoteCast, time: float) -> None:
+    def _voted(self, event: VoteCast, time: float) -> None:
         cast = self.cast_in_run_off if event.run_off else self.cast
         cast.pop(event.agent, None)
         cast[event.agent] = Vote(event.agent, event.label, event.reason, time)
         self.phase, self.agents[event.agent].status = "voting", "voted"
         self.agents[event.agent].acted_in = event.form
 
-    def _checked(self, event: events.FilesChecked) -> None:
+    def _checked(self, event: FilesChecked) -> None:
         match event.subject:
             case "base":
                 self.checked_base = event
@@ -178,7 +232,7 @@ class RunState(RunFacts):
             case _:
                 assert_never(event.subject)
 
-    def _answered(self, event: events.AnswerSubmitted) -> None:
+    def _answered(self, event: AnswerSubmitted) -> None:
         agent = self.agents[event.agent]
         agent.answered(event)
         agent.status, agent.acted_in = "answered", event.form
@@ -188,7 +242,7 @@ class RunState(RunFacts):
             self.phase = "voting"
 
 
-def folded(records: Iterable[events.LogRecord]) -> RunState:
+def folded(records: Iterable[LogRecord]) -> RunState:
     """The state to which these records lead."""
     state = RunState()
     for record in records:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from massgen_mcp.config.models import AgentConfig, Config, StdioServer
+from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import sandboxes_of_servers
 from massgen_mcp.runs.engine import RunFiles

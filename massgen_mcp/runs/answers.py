@@ -7,7 +7,7 @@ import anyio.to_thread
 
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH
-from massgen_mcp.events import Changes
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.home import write_durably
 from massgen_mcp.orchestration.answer_store import Kept
 from massgen_mcp.runs.directory import timestamp

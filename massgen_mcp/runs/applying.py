@@ -20,7 +20,7 @@ from massgen_mcp.changes.branch import make_branch, plan_branch
 from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
-from massgen_mcp.changes.intent import Intent, Part
+from massgen_mcp.changes.intent import Intent, IntentPart
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.changes.run_changes import RunChanges
@@ -254,7 +254,7 @@ def _of(found: Plan, earlier: _Earlier) -> Application:
 
 
 def _carried_out(
-    home: Home, made: RunPatch, parts: tuple[Part, ...], record: AppliedRecord, done: Application
+    home: Home, made: RunPatch, parts: tuple[IntentPart, ...], record: AppliedRecord, done: Application
 ) -> Application:
     told = {
         "run_id": made.run_id,

@@ -8,17 +8,13 @@ from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
-from massgen_mcp.config.models import (
-    Ag2BackendConfig,
-    AgentConfig,
-    CommandsConfig,
-    Config,
-    CoordinationConfig,
-    OrchestratorConfig,
-)
-from massgen_mcp.config.providers import asked_tools
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.orchestration.ask_caller import CallerQuestions, QuestionTool
@@ -159,7 +155,7 @@ def assemble(
                 server_access,
             ),
             limiter=limiter,
-            own_tools=asked_tools(agent.backend),
+            own_tools=agent.backend.asked_tools,
             tariff=tariff,
             perspective=perspective,
             withheld=_withheld(request, nested_runs),

@@ -11,7 +11,7 @@ from massgen_mcp.backends.limiter import Destination
 from massgen_mcp.backends.registry import destination_of
 from massgen_mcp.config.limits import limits_of
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import FileStore
 from massgen_mcp.runs.engine.rows import WorkRow

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from massgen_mcp.config.loader import config_places, is_config, load_config
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
 from massgen_mcp.request.server_places import servers_told
@@ -63,7 +63,7 @@ async def sandbox_checks() -> list[Check]:
 def _check(report: LevelReport) -> Check:
     if not report.holds:
         told = f"{report.level} does not hold, so it is not used: {report.why}"
-        return Check("commands of agents", "warn", told, f"see docs/commands.md; {HOW_TO_GET_ONE}")
+        return Check("commands of agents", "warn", told, HOW_TO_GET_ONE)
     tried = len(report.outcomes)
     noted = f"; {'; '.join(report.notes)}" if report.notes else ""
     seen = f"; can be seen: {', '.join(report.seen)}" if report.seen else ""

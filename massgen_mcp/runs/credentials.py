@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from massgen_mcp.config import agent_clis
 from massgen_mcp.config.key_hosts import asked_by
-from massgen_mcp.config.models import Config, server_variables
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.prices import PRICE_AS_VARIABLE
 from massgen_mcp.config.providers import credential_variables
 from massgen_mcp.home import Home
@@ -21,7 +21,7 @@ def variables_of(config: Config) -> tuple[str, ...]:
     """
     asked = asked_by(agent.backend for agent in config.agents)
     named = {one.api_key_env for one in asked if one.api_key_env}
-    named.update(server_variables(config.agents))
+    named.update(config.server_variables)
     return tuple(sorted(named.union(credential_variables(), agent_clis.CREDENTIAL_VARIABLES, (PRICE_AS_VARIABLE,))))
 
 

@@ -13,10 +13,11 @@ from zlib import crc32
 
 from pydantic import ValidationError
 
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
 from massgen_mcp.home import sync_directory, write_durably
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.rows import Nesting, Request
 from massgen_mcp.runs.journal import JournalLog, make_journal
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from massgen_mcp.config.key_hosts import describe_refusal
 from massgen_mcp.config.loader import missing_keys, refused_keys, require_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import JournalNewer
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.credentials import identity

@@ -24,19 +24,14 @@ from massgen_mcp.backends.registry import destination_of, make_backend
 from massgen_mcp.backends.unusable import UnusableBackend
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.limits import limits_of
-from massgen_mcp.config.models import BackendConfig, CommandsConfig, Config, server_variables
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
-from massgen_mcp.events import (
-    TERMINAL,
-    AgentInfo,
-    BaseTaken,
-    FilesChecked,
-    LogRecord,
-    RunFailed,
-    RunStarted,
-    ServerLost,
-    public_agent_name,
-)
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import AgentInfo, public_agent_name
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import TERMINAL, BaseTaken, RunFailed, RunStarted, ServerLost
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
@@ -131,7 +126,7 @@ async def execute_run(
     request = run.read_request()
     config = request.config
     backends_of = [agent.backend for agent in config.agents]
-    redactor = redactor_for(environ, backends_of, server_variables(config.agents))
+    redactor = redactor_for(environ, backends_of, config.server_variables)
     async with AsyncExitStack() as cleanup:
         past, journal = await anyio.to_thread.run_sync(_opened, run, redactor)
         cleanup.callback(journal.close)

@@ -18,12 +18,13 @@ import anyio.to_thread
 
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.loader import require_keys
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError, storage_fault
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.file_systems import refuse_network
 from massgen_mcp.home import enclosing_run, find_home
 from massgen_mcp.orchestration.nested_runs import NestedHost
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES

@@ -14,7 +14,8 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.errors import JournalNewer, MassgenError, storage_error
-from massgen_mcp.events import JOURNAL_VERSION, Event, EventT, LogRecord
+from massgen_mcp.events.parts import Event, EventT
+from massgen_mcp.events.record import JOURNAL_VERSION, LogRecord
 from massgen_mcp.home import sync_directory
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal

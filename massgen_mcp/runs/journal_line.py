@@ -11,7 +11,8 @@ from zlib import crc32
 
 from pydantic import ValidationError
 
-from massgen_mcp.events import JOURNAL_VERSION, AnyEvent, Event, LogRecord, UnknownEvent
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import JOURNAL_VERSION, AnyEvent, LogRecord, UnknownEvent
 
 SEAL_BYTES = 18
 _TEXT = re.compile(rb'\{"v":%d,"seq":(\d+),"time":[^,]+,"event":\{"type":"text_delta",' % JOURNAL_VERSION)

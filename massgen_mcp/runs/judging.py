@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.checks.judge import FileJudge
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.home import find_home
 from massgen_mcp.request.checkable import no_sandbox
 from massgen_mcp.request.sandboxes import sandbox_of_checks

@@ -13,12 +13,13 @@ from pathlib import Path
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.run_changes import PATCH, RunChanges
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.engine import Engine, Part
+from massgen_mcp.runs.engine import Engine, Expirable
 from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow
 from massgen_mcp.runs.journal import has_events
 from massgen_mcp.runs.locks import acquire
@@ -82,7 +83,7 @@ class LocalFiles:
             return False
         return True
 
-    def size(self, row: RunRow, part: Part) -> int:
+    def size(self, row: RunRow, part: Expirable) -> int:
         return sum(map(_size, self._paths(row, part)))
 
     def awaits_apply(self, row: RunRow) -> bool:
@@ -94,11 +95,11 @@ class LocalFiles:
             return any(_patches(run.path)) and not AppliedRecords(run.changes).read()
         return False
 
-    def remove(self, row: RunRow, part: Part) -> None:
+    def remove(self, row: RunRow, part: Expirable) -> None:
         for path in self._paths(row, part):
             remove_tree(path)
 
-    def _paths(self, row: RunRow, part: Part) -> list[Path]:
+    def _paths(self, row: RunRow, part: Expirable) -> list[Path]:
         """The winner's final files are part of the result."""
         run = self.of(row).path
         return [run] if part == "results" else [run / "workspaces", *run.glob("turn_*/attempt_*/*/*/workspace")]

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, parse_config, read_config, require_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.nested import Caps
 from massgen_mcp.orchestration.nested_runs import Prepared, Wanted

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import anyio
 
+from massgen_mcp.config.backend_providers import provider_for
 from massgen_mcp.config.key_hosts import asked_by, find_key
 from massgen_mcp.config.local_servers import listed_models, read_reply
 from massgen_mcp.config.model_lists import ListedModel, compatible_models, gemini_models
-from massgen_mcp.config.models import (
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import (
     AUTO_MODEL,
     AzureBackendConfig,
-    ClaudeCodeBackendConfig,
-    Config,
     HttpBackend,
     LocalServerConfig,
     OllamaBackendConfig,
 )
-from massgen_mcp.config.providers import provider_for
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably
 from massgen_mcp.nearest import nearest

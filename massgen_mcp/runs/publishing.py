@@ -9,7 +9,7 @@ from collections.abc import Callable
 import anyio
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.beats import next_beat
 from massgen_mcp.runs.engine import EventWriter, RunFiles

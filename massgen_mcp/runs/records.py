@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.runs.engine import DamagedJournal, RunFiles
 
 BATCH = 2000

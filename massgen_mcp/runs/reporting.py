@@ -8,9 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.models import BackendConfig, ChecksPolicy
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.orchestrator import ChecksPolicy
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes, LogRecord
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.page.build import NestedRuns, Told, run_page
 from massgen_mcp.page.data import RunPage
 from massgen_mcp.page.growing import GrowingPage

@@ -14,7 +14,7 @@ from typing import Literal
 
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import HOUR
-from massgen_mcp.runs.engine import Engine, Part
+from massgen_mcp.runs.engine import Engine, Expirable
 from massgen_mcp.runs.engine.rows import Kept, RunRow
 
 MOST_CREDIT = 24 * HOUR
@@ -85,7 +85,7 @@ def prune(
         with engine.files.pruning():
             age = _age(engine, now or Moment.now())
             limits = engine.home.limits
-            kept: dict[Part, float] = {"results": limits.results_seconds, "workspaces": limits.workspaces_seconds}
+            kept: dict[Expirable, float] = {"results": limits.results_seconds, "workspaces": limits.workspaces_seconds}
             for part, seconds in kept.items():
                 aged_from = age - (seconds if older_than is None else older_than)
                 _expire(engine, part, aged_from, pruned, dry_run=dry_run)
@@ -127,14 +127,14 @@ def _age(engine: Engine, now: Moment) -> float:
     raise MassgenError("disk_full", "cannot prune: no room even to note what is deleted; free some space")
 
 
-_EXPIRING: dict[Part, tuple[Kept, tuple[Kept, ...], Kept]] = {
+_EXPIRING: dict[Expirable, tuple[Kept, tuple[Kept, ...], Kept]] = {
     "results": ("losing_results", ("all", "losing_workspaces", "results"), "nothing"),
     "workspaces": ("losing_workspaces", ("all",), "results"),
 }
 """What a run is marked with while it loses a part, what is kept of those that still have it, and what is kept then."""
 
 
-def _expire(engine: Engine, part: Part, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
+def _expire(engine: Engine, part: Expirable, aged_from: float, pruned: Pruned, *, dry_run: bool) -> None:
     """Finish what was begun, then expire what is old. An interrupted run waits as long as a result is kept, and so do
     the workspaces of one whose patch may still be applied.
     """
@@ -146,7 +146,7 @@ def _expire(engine: Engine, part: Part, aged_from: float, pruned: Pruned, *, dry
             _remove(engine, row, part, pruned, dry_run=dry_run)
 
 
-def _remove(engine: Engine, row: RunRow, what: Part, pruned: Pruned, *, dry_run: bool) -> None:
+def _remove(engine: Engine, row: RunRow, what: Expirable, pruned: Pruned, *, dry_run: bool) -> None:
     """Mark, delete, mark again. A run that goes on meanwhile is left alone."""
     removed = Removed(row.run_id, what, engine.files.size(row, what))
     if dry_run:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from massgen_mcp.errors import root_causes
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.views.log_text import line, log_line
 from massgen_mcp.views.plain_text import plain, plain_lines, preview

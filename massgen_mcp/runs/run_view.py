@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.runs.engine import DamagedJournal, Engine, EventReader, RunFiles

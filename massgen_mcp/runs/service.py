@@ -16,9 +16,9 @@ import anyio
 import anyio.to_thread
 
 from massgen_mcp.config.held_keys import redactor_for
-from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.nearest import nearest
 from massgen_mcp.request.question import check_text, is_unicode
 from massgen_mcp.request.run_request import RunRequest

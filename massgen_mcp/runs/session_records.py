@@ -16,10 +16,10 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.home import sync_directory, write_durably
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.directory import replace_file

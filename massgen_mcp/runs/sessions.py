@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine import RunStore
 from massgen_mcp.runs.engine.rows import RunRow
 from massgen_mcp.runs.run_view import RunView

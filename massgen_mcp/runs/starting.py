@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import storage_fault
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.runs.engine import Engine, FileStore

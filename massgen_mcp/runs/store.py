@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from massgen_mcp import __version__
-from massgen_mcp.events import AgentInfo, LogRecord
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.threads import abandonable, imported
 
 if TYPE_CHECKING:

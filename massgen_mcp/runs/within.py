@@ -5,7 +5,7 @@ Only an estimate of what is left: whoever executes the outer run decides, and ad
 
 from collections.abc import Mapping
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import PARENT_VARIABLE, enclosing_run
 from massgen_mcp.money.nested import caps_of_next

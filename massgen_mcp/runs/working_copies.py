@@ -9,9 +9,10 @@ from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import TreeId
 from massgen_mcp.changes.run_changes import RunChanges
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import BaseTaken, ChangedFile, Changes, CopiedDirectory, public_agent_name
+from massgen_mcp.events.parts import ChangedFile, Changes, CopiedDirectory, public_agent_name
+from massgen_mcp.events.run import BaseTaken
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.sandbox import WORKSPACE, Shown
 from massgen_mcp.workspace.directory import unique_names

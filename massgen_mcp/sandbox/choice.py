@@ -62,13 +62,13 @@ async def choose(wishes: Wishes, cache: Path | None) -> Choice:
         if wishes.network and level not in levels.WITH_NETWORK:
             refused.append(f"{level}: it has no network to offer, and the config asks for one")
             continue
-        if wishes.open_network and level not in levels.ASKED_FOR:
+        if wishes.open_network and level not in levels.CONTAINERS:
             refused.append(f"{level}: only a container has an open network, and the config asks for one")
             continue
-        report = await report_on(level, cache, image=wishes.image if level in levels.ASKED_FOR else None)
+        report = await report_on(level, cache, image=wishes.image if level in levels.CONTAINERS else None)
         if not report.holds:
             refused.append(f"{level}: {report.why}")
-        elif wishes.archive is None or level in levels.ASKED_FOR:
+        elif wishes.archive is None or level in levels.CONTAINERS:
             no_real_paths = levels.UNUSUAL["usual_real_path"] in report.broken
             return Choice(level, "", report.notes, report.broken, no_real_paths)
         else:
@@ -76,14 +76,14 @@ async def choose(wishes: Wishes, cache: Path | None) -> Choice:
                 return Choice(level, "", (_IN_IMAGE,), image=await _ready(wishes, level))
             except (ImageRefused, SandboxFailed) as error:
                 refused.append(f"{level} with the image {wishes.archive}: {error}")
-    wants_image = wishes.archive is not None or wishes.level in levels.ASKED_FOR
+    wants_image = wishes.archive is not None or wishes.level in levels.CONTAINERS
     how = HOW_TO_GET_AN_IMAGE if wants_image else HOW_TO_GET_ONE
     return Choice(None, f"no sandbox holds here ({'; '.join(refused)}); {how}")
 
 
 def _candidates(wishes: Wishes) -> tuple[LevelName, ...]:
     if wishes.archive is not None:
-        return (wishes.level, "bubblewrap") if wishes.level in levels.ASKED_FOR else ("bubblewrap",)
+        return (wishes.level, "bubblewrap") if wishes.level in levels.CONTAINERS else ("bubblewrap",)
     return levels.BY_ITSELF if wishes.level == "auto" else (wishes.level,)
 
 

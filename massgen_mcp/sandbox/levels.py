@@ -16,7 +16,7 @@ from massgen_mcp.sandbox.toolchains import environment
 
 BY_ITSELF: tuple[LevelName, ...] = ("bubblewrap", "sandlock", "sandbox-exec")
 """Those that are chosen by themselves, in this order. Containers are used where the config asks for one."""
-ASKED_FOR: tuple[LevelName, ...] = ("docker", "podman")
+CONTAINERS: tuple[LevelName, ...] = ("docker", "podman")
 
 WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
 """Those that can let a command connect to named hosts and to nothing else."""
@@ -91,7 +91,7 @@ def start(level: LevelName, argv: list[str], policy: Policy) -> Start:
     """How to start `argv` under `policy` in this level. Raises `FileNotFoundError` if its program is gone."""
     variables = {**(policy.unpacked.environ if policy.unpacked else {}), **policy.environ}
     environ = environment(variables, policy.toolchains, SCRATCH)
-    if policy.open_network and level not in ASKED_FOR:
+    if policy.open_network and level not in CONTAINERS:
         raise ValueError("only a container has an open network")
     if policy.unpacked is not None and level != "bubblewrap":
         raise ValueError("only bubblewrap takes the programs of an image")

@@ -1,7 +1,8 @@
 """Which levels of the sandbox hold on this machine: each is tried for real, from inside and from outside.
 
 A level holds if nothing that must be closed was open, by its own word and by what the host sees, and if commands work
-in it. What was found is kept in a file until the machine, the user or one of the programs is another one.
+in it. That it holds is kept in a file until the machine, the user or one of the programs is another one; a level that
+does not hold is tried again by the next run.
 """
 
 import hashlib
@@ -65,7 +66,7 @@ async def report_on(level: LevelName, cache: Path | None, *, image: str | None =
     if known is not None:
         return known
     report = await try_level(level, image=image)
-    if report.outcomes:  # what could not be tried can be, as soon as somebody starts or allows it
+    if report.holds:  # what does not hold may do so as soon as somebody starts, allows or ends something
         await anyio.to_thread.run_sync(_keep, cache, key, report)
     return report
 
@@ -100,7 +101,7 @@ def judged(level: LevelName, outcomes: dict[str, str]) -> LevelReport:
 
 async def _told(level: LevelName, targets: Targets) -> dict[str, str]:
     """What the attempts say of themselves."""
-    python = "python3" if level in levels.ASKED_FOR else levels.interpreter()
+    python = "python3" if level in levels.CONTAINERS else levels.interpreter()
     output = bytearray()
     async with spawn([python, "-I", "-S", "-c", SCRIPT.read_text()], targets.policy, level, stdin=True) as process:
         if process.stdin is not None:

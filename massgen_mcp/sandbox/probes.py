@@ -353,7 +353,7 @@ def listen_for_others() -> bool:
         sock.listen()
         sock.settimeout(0.3)
         with suppress(TimeoutError):
-            sock.accept()
+            sock.accept()[0].sendall(plan["key"].encode())
             return True
     return False
 

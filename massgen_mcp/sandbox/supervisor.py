@@ -326,6 +326,7 @@ def _launch_sandlock(specification: dict[str, Any], reporting: int, *, grouped: 
     if os.geteuid() == 0:
         _drop_capabilities()
     sys.path.append(specification["library"])
+    os.environ.setdefault("HOME", "/nonexistent")  # sandlock asks for it; the user of a container may be nameless
     _filter(specification["filter"].encode("latin-1"))
     options = specification["sandlock"]
     if specification["own_group"] and not grouped:  # its own count never forgets a process that was killed

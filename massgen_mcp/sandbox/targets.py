@@ -159,8 +159,9 @@ class Targets:
 
         def call() -> None:
             while not over.wait(0.02):
-                with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=0.1):
-                    self._reached = True
+                with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=0.1) as caller:
+                    caller.settimeout(1)
+                    self._reached |= caller.recv(64) == self._nonce.encode()  # else somebody else got that port
 
         thread = threading.Thread(target=call, daemon=True)
         thread.start()

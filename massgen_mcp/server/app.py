@@ -31,7 +31,7 @@ from massgen_mcp.server.where_keys_go import OVER_HTTP, where_keys_go
 logger = logging.getLogger(__name__)
 
 ABOUT_KEYS = ("missing_key", "no_default_team")
-CUT = " (cut here; mend this first)"
+CUT = " (cut here; fix this first)"
 
 INSTRUCTIONS = """\
 Delegate a question that is too hard or too important for one model (a second opinion, a review, a root cause, an \

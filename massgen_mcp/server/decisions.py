@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mcp.types import ClientCapabilities, ElicitRequest, ElicitRequestFormParams, ElicitResult
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import InputRequired
+from massgen_mcp.events.run import InputRequired
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.views.plain_text import preview

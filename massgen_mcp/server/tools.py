@@ -17,7 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
 from massgen_mcp.config.diagnostics import show_name
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
@@ -112,7 +113,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             ),
         ] = None,
         checks: Annotated[
-            list[str] | None, Field(description="Commands that judge what answers change there.", max_length=10)
+            list[str] | None, Field(description="Commands that test the changes to context_paths.", max_length=10)
         ] = None,
         max_usd: Annotated[float | None, Field(description="Budget of the run.", gt=0, le=100_000)] = None,
         max_seconds: Annotated[float | None, Field(description="Time limit of the run.", gt=0, le=604_800)] = None,
@@ -127,7 +128,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
             str | None, Field(description="Your name for a conversation; the team reads its earlier turns.")
         ] = None,
         wait_seconds: Annotated[float, Field(description="Wait this long for the end.", ge=0, le=50)] = 0,
-        dry_run: Annotated[bool, Field(description="Only show the team.")] = False,
+        dry_run: Annotated[bool, Field(description="Only show the team and its estimate.")] = False,
     ) -> results.Started:
         """Delegate a hard question to a team of other models (as configured: GPT, Gemini, Claude, local ones): each
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
@@ -199,7 +200,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         offset: Annotated[int, Field(description="Continue a long text here.", ge=0), BOUNDED] = 0,
         limit: Annotated[int | None, Field(description="Characters of text, at most.", ge=1), BOUNDED] = None,
     ) -> results.Result:
-        """Return the answer, who won with which votes, the changed files, what it used; long texts are paged."""
+        """Return the answer, who won with which votes, the changed files, and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
     @server.tool(title="Control a run", annotations=CONTROLS)
@@ -222,7 +223,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
     @server.tool(title="Apply a run's files", annotations=CHANGES_FILES)
     async def apply_result(
         run_id: RunId,
-        dry_run: Annotated[bool, Field(description="Only tell what would be changed.")] = True,
+        dry_run: Annotated[bool, Field(description="Only show what would change.")] = True,
         paths: Annotated[list[str] | None, Field(description="Only these files.")] = None,
     ) -> results.Applied:
         """Merge the files that the winner changed into the directory they came from, or name conflicts. All or

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from massgen_mcp.errors import DropReason
-from massgen_mcp.events import Outcome
+from massgen_mcp.events.parts import Outcome
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 

@@ -20,11 +20,11 @@ _Z = 1.959964
 """Of the normal distribution, for an interval of 95 %."""
 
 
-class Part(BaseModel):
+class StatisticsPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CountedRun(Part):
+class CountedRun(StatisticsPart):
     """A run that has ended, as the statistics count it. `config`: where its team came from; empty once it is expired.
 
     `marks`: what the user said of it, by the id of the agent; the empty id stands for the run's own answer.
@@ -38,7 +38,7 @@ class CountedRun(Part):
     marks: dict[str, Mark]
 
 
-class Share(Part):
+class Share(StatisticsPart):
     """`count` of `of`, and between which shares it lies in truth with 95 % (Wilson); None where there is nothing."""
 
     count: int
@@ -47,7 +47,7 @@ class Share(Part):
     high: float | None
 
 
-class Money(Part):
+class Money(StatisticsPart):
     """`usd`: what is known, None where nothing is. `unknown`: how many runs made calls that nobody knows a price of;
     `estimated`: how many made calls at prices that are estimates.
     """
@@ -57,7 +57,7 @@ class Money(Part):
     estimated: int
 
 
-class Figures(Part):
+class Figures(StatisticsPart):
     """Of some runs. `seconds`: of all together."""
 
     runs: int
@@ -75,7 +75,7 @@ class Figures(Part):
     """The first vote decided, without newer answers, a run-off or a further attempt: of the same runs."""
 
 
-class DayFigures(Part):
+class DayFigures(StatisticsPart):
     """Of the runs that were started on one day, in UTC."""
 
     day: str
@@ -83,7 +83,7 @@ class DayFigures(Part):
     money: Money
 
 
-class TeamFigures(Part):
+class TeamFigures(StatisticsPart):
     """`models`: those of its agents, sorted; `name`: the same in words."""
 
     models: tuple[str, ...]
@@ -91,7 +91,7 @@ class TeamFigures(Part):
     figures: Figures
 
 
-class ModelFigures(Part):
+class ModelFigures(StatisticsPart):
     """Of the agents with one model, which may be several in a run."""
 
     model: str
@@ -111,14 +111,14 @@ class ModelFigures(Part):
     tokens: int
 
 
-class Agreement(Part):
+class Agreement(StatisticsPart):
     """How often two agents with these models voted for the same, of the times that both voted in one run."""
 
     models: tuple[str, str]
     agreed: Share
 
 
-class Marked(Part):
+class Marked(StatisticsPart):
     """What the user has said of answers."""
 
     answers: Share
@@ -132,7 +132,7 @@ class Marked(Part):
     """
 
 
-class Statistics(Part):
+class Statistics(StatisticsPart):
     """`filters`: what was asked for, in words. `unread`: so many further runs have ended of which no record is left."""
 
     filters: tuple[str, ...]

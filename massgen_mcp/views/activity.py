@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from massgen_mcp.events import (
-    LogRecord,
+from massgen_mcp.events.agent_work import (
     ModelCallAdmitted,
     ModelCallRetried,
     ModelCallStarted,
@@ -12,6 +11,7 @@ from massgen_mcp.events import (
     ToolFinished,
     ToolStarted,
 )
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.views.sentences import sentence_of
 
 KEPT_CHARACTERS = 8000

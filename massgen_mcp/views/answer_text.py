@@ -2,7 +2,7 @@
 
 import re
 
-from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.spent import clock, spent_figures

@@ -1,6 +1,6 @@
 """What the interactive mode shows when it begins: the name, the team, the way to talk to it. Pure."""
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.views.styled import Line, Span, box, text_of, width_of
 
 _ART = """\

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import CheckOutcome
 from massgen_mcp.run_state.state import RunState
 
 

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
-from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import checks
 from massgen_mcp.views.nested_runs import nested_runs

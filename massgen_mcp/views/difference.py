@@ -2,7 +2,7 @@
 
 import difflib
 
-from massgen_mcp.events import AnswerSubmitted
+from massgen_mcp.events.coordination import AnswerSubmitted
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain
 from massgen_mcp.views.styled import Line, Span, Style, wrap

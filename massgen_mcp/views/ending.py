@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.events import RunFailed
+from massgen_mcp.events.run import RunFailed
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import plain, preview

@@ -2,7 +2,8 @@
 
 import re
 
-from massgen_mcp.events import AnswerSubmitted, LogRecord, VoteCast
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import Sentence, Tone, sentence_of

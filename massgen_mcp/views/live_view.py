@@ -6,7 +6,7 @@ Pure: from a state, a size and a time to styled lines.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from massgen_mcp.events import InputKind
+from massgen_mcp.events.run import InputKind
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities

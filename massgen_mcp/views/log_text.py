@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.sentences import sentence_of
 

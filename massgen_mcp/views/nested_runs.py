@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.spent import spent_text

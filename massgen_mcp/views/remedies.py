@@ -37,7 +37,7 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
         case "config_invalid" | "bad_request":
             return "Correct the config; `massgen --validate FILE` shows every error of it."
         case "runner_lost":
-            return "Continue it with `massgen --resume` or `massgen-mcp resume`."
+            return "Start a new run; `massgen-mcp doctor` looks for a cause on this machine."
         case "provider_error":
             return "Ask again later, or ask other models with --models."
         case "internal":

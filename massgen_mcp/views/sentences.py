@@ -8,7 +8,61 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from massgen_mcp import events
+from massgen_mcp.events.agent_work import (
+    OWN_QUEUE,
+    BallotChanged,
+    MessagesShown,
+    ModelCallAborted,
+    ModelCallAdmitted,
+    ModelCallFailed,
+    ModelCallRetried,
+    ModelCallStarted,
+    ModelCallWaiting,
+    ModelReplied,
+    RoundStarted,
+    RuleViolated,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from massgen_mcp.events.coordination import (
+    ActionForm,
+    AgentDropped,
+    AnswerEvaluated,
+    AnswerPresented,
+    AnswerSubmitted,
+    CheckFinished,
+    FilesChecked,
+    FirstAnswersClosed,
+    PresentationFailed,
+    PresentationStarted,
+    RunOffStarted,
+    VoteCast,
+    WinnerChosen,
+)
+from massgen_mcp.events.parts import BallotEntry, Changes, NestedSpending
+from massgen_mcp.events.record import AnyEvent, UnknownEvent
+from massgen_mcp.events.run import (
+    AttemptStarted,
+    BaseTaken,
+    BudgetMark,
+    BudgetRaised,
+    BudgetReached,
+    CallerSaid,
+    FinishRequested,
+    InputGiven,
+    InputRequired,
+    NestedRunEnded,
+    NestedRunStarted,
+    ReservationExceeded,
+    RunCancelled,
+    RunCompleted,
+    RunFailed,
+    RunResumed,
+    RunStarted,
+    RunTimedOut,
+    ServerLost,
+)
 from massgen_mcp.views.spent import dollars
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -41,33 +95,33 @@ class Sentence:
     """What the agent is doing from now on, in a few words; "" nothing known; None: this event does not tell."""
 
 
-def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # noqa: C901 - one case per event, nothing else
+def sentence_of(event: AnyEvent | UnknownEvent) -> Sentence:  # noqa: C901 - one case per event, nothing else
     """The sentence of an event."""
     match event:
-        case events.RunStarted():
+        case RunStarted():
             team = ", ".join(f"{agent.name} = {agent.id}" for agent in event.agents)
             commands = f"; commands of agents run in {event.sandbox}" if event.sandbox else ""
             servers = f"; MCP servers: {', '.join(event.servers)}" if event.servers else ""
             return Sentence(f"the run starts with {team}{commands}{servers}", event.question, record="session_start")
-        case events.BaseTaken():
+        case BaseTaken():
             names = ", ".join(f"{one.name} ({one.files:,} files)" for one in event.directories) or "no directory"
             notes = [f"{one.name}: {note}" for one in event.directories for note in one.notes]
             told = "; ".join([*notes, *event.refused])
             level = "WARNING" if event.refused else "INFO"
             return Sentence(f"every agent has its own copy of {names}", told, level, record="base_taken", live="quiet")
-        case events.ServerLost():
+        case ServerLost():
             text = f"the MCP server {event.server} of {', '.join(event.agents)} is not there"
             return Sentence(text, event.message, "WARNING", record="server_lost", live="bad", mark="!")
-        case events.AttemptStarted():
+        case AttemptStarted():
             again = event.attempt > 1
             detail = f"{event.reason}; now: {event.instructions}" if event.instructions else event.reason
             record = "restart" if again else "attempt_start"
             return Sentence(f"attempt {event.attempt} starts", detail, record=record, live="busy" if again else None)
-        case events.RunResumed():
+        case RunResumed():
             repeated = f"; model calls to repeat: {', '.join(event.in_flight)}" if event.in_flight else ""
             text = f"the run continues in another process{repeated}"
             return Sentence(text, level="WARNING", record="session_resumed", live="busy")
-        case events.RunCompleted():
+        case RunCompleted():
             text = f"completed with the answer of {event.winner} ({_words(event.outcome)}){_changing(event.changes)}"
             if event.failing_checks:
                 text = f"{text}; its files fail {_commands(event.failing_checks)}"
@@ -75,29 +129,29 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
                 return Sentence(f"{text}; its files are not kept", event.unkept, "ERROR", record="session_end")
             level: Level = "WARNING" if event.failing_checks else "INFO"
             return Sentence(text, event.answer, level, record="session_end")
-        case events.RunFailed():
+        case RunFailed():
             text = f"failed ({event.reason}); {_best(event.winner)}"
             return Sentence(text, event.message, "ERROR", record="session_end")
-        case events.RunCancelled():
+        case RunCancelled():
             return Sentence(f"cancelled; {_best(event.winner)}", level="WARNING", record="session_end")
-        case events.RunTimedOut():
+        case RunTimedOut():
             return Sentence(f"timed out; {_best(event.winner)}", event.message, "ERROR", record="session_end")
-        case events.FinishRequested():
+        case FinishRequested():
             text = "request to finish with the existing answers"
             return Sentence(text, record="finish_requested", live="notice")
-        case events.CallerSaid():
+        case CallerSaid():
             return Sentence("message to the team", event.message, record="asker_message", live="notice")
-        case events.InputRequired():
+        case InputRequired():
             text = f"needs a decision ({_words(event.kind)})"
             return Sentence(text, event.text, "WARNING", record="input_required", live="notice", mark="?")
-        case events.InputGiven():
+        case InputGiven():
             text = f"decision given ({_words(event.kind)})"
             return Sentence(text, event.text, record="input_given", live="notice")
-        case events.NestedRunStarted():
+        case NestedRunStarted():
             caps = _sum(event.max_usd, event.max_tokens)
             text = f"starts the nested run {event.run_id} ({event.source}; at most {caps})"
             return Sentence(text, event.question, record="nested_run_started", live="busy")
-        case events.NestedRunEnded():
+        case NestedRunEnded():
             spent = event.spent
             used = _sum(None if spent.unpriced_calls and not spent.usd else spent.usd, _tokens(spent))
             return Sentence(
@@ -105,30 +159,30 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
                 record="nested_run_ended",
                 live="busy",
             )
-        case events.BudgetMark():
+        case BudgetMark():
             spent = _sum(event.usd, event.tokens)
             return Sentence(f"{event.percent} % of the budget is spent: {spent}", live="busy")
-        case events.BudgetReached():
+        case BudgetReached():
             text = "the budget is used up: no new answers, the team votes on the existing ones"
             return Sentence(text, event.message, "WARNING", record="budget_reached", live="bad", mark="!")
-        case events.BudgetRaised():
+        case BudgetRaised():
             return Sentence(f"the budget is raised to {dollars(event.max_usd)}", record="budget_raised", live="notice")
-        case events.ReservationExceeded():
+        case ReservationExceeded():
             used, reserved = _sum(event.usd, event.tokens), _sum(event.reserved_usd, event.reserved_tokens)
             return Sentence(f"{event.call_id} used {used}, more than the {reserved} reserved for it", level="WARNING")
-        case events.ModelCallStarted():
+        case ModelCallStarted():
             repeated = ", repeated after a lost process" if event.repeated else ""
             return Sentence(f"model call {event.call_id} starts{repeated}", level="DEBUG", doing="thinking")
-        case events.ModelCallWaiting():
-            where = "waits in our own queue" if event.obstacle in events.OWN_QUEUE else "waits"
+        case ModelCallWaiting():
+            where = "waits in our own queue" if event.obstacle in OWN_QUEUE else "waits"
             why = _words(event.obstacle)
             return Sentence(f"model call {event.call_id} {where} ({why})", level="DEBUG", doing=f"{where}: {why}")
-        case events.ModelCallAdmitted():
+        case ModelCallAdmitted():
             queued = f" after {event.queued_seconds:.1f} s in our own queue" if event.queued_seconds else ""
             return Sentence(f"model call {event.call_id} is sent{queued}", level="DEBUG", doing="thinking")
-        case events.TextDelta():
+        case TextDelta():
             return Sentence("writes", event.text, level=None, doing="writing")
-        case events.ModelCallRetried():
+        case ModelCallRetried():
             wait = f"next attempt in {event.wait_seconds:.1f} s"
             return Sentence(
                 f"attempt {event.attempt} of model call {event.call_id} failed ({event.reason}); {wait}",
@@ -138,79 +192,79 @@ def sentence_of(event: events.AnyEvent | events.UnknownEvent) -> Sentence:  # no
                 mark="!",
                 doing=f"{event.reason}; {wait}",
             )
-        case events.ModelReplied():
+        case ModelReplied():
             return _replied(event)
-        case events.ModelCallFailed():
+        case ModelCallFailed():
             text = f"model call {event.call_id} failed ({event.reason})"
             return Sentence(text, event.message, "ERROR", doing="")
-        case events.ModelCallAborted():
+        case ModelCallAborted():
             text = f"model call {event.call_id} was stopped: its result could no longer count"
             return Sentence(text, level="DEBUG", doing="")
-        case events.ToolStarted():
+        case ToolStarted():
             doing = f"runs {event.shown}" if event.shown else f"uses {event.name}"
             return Sentence(f"tool {event.name} starts", event.shown, live="quiet", mark="$", doing=doing)
-        case events.ToolFinished():
+        case ToolFinished():
             state = "failed" if event.is_error else "finished"
             return Sentence(f"tool {event.name} {state}", level="DEBUG", doing="reads the result")
-        case events.RoundStarted():
+        case RoundStarted():
             text = f"round {event.round} starts; sees {_ballot(event.ballot)}"
             return Sentence(text, record="context_received")
-        case events.MessagesShown():
+        case MessagesShown():
             return Sentence("reads the message to the team", level="DEBUG")
-        case events.BallotChanged():
+        case BallotChanged():
             return Sentence(f"now sees {_ballot(event.ballot)}", record="update_injected")
-        case events.RuleViolated():
+        case RuleViolated():
             live = "quiet" if event.counts else None
             text = f"action refused ({event.code})"
             return Sentence(text, event.message, "WARNING", record="action_refused", live=live, mark="!")
-        case events.AnswerSubmitted():
+        case AnswerSubmitted():
             voided = f"; voids the votes of {', '.join(event.voided_votes)}" if event.voided_votes else ""
             text = f"new answer {event.label}{_in_form(event.form)}{_changing(event.changes)}{voided}"
             return Sentence(text, event.content, record="new_answer", live="notice", mark="◆")
-        case events.VoteCast():
+        case VoteCast():
             again = " in the run-off" if event.run_off else ""
             same = f", the same as {' and '.join(event.same_as)}" if event.same_as else ""
             text = f"votes for {event.label}{again}{_in_form(event.form)}{same}"
             return Sentence(text, event.reason, record="vote_cast", live="good", mark="✓")
-        case events.FirstAnswersClosed():
+        case FirstAnswersClosed():
             text = f"the team continues without the first answers of {', '.join(event.awaited)}"
             return Sentence(text, level="WARNING", record="first_answers_closed", live="busy")
-        case events.RunOffStarted():
+        case RunOffStarted():
             text = f"the votes are tied: {', '.join(event.voters)} vote once more, for {' or '.join(event.candidates)}"
             return Sentence(text, record="run_off_started", live="busy")
-        case events.CheckFinished():
+        case CheckFinished():
             outcome = event.outcome
             text = f"check {_words(outcome.result)} after {outcome.seconds:.1f} s: {outcome.command} ({outcome.how})"
             return Sentence(text, outcome.excerpt, level="DEBUG")
-        case events.FilesChecked():
+        case FilesChecked():
             return _checked(event)
-        case events.AgentDropped():
+        case AgentDropped():
             record = "agent_timeout" if event.reason == "timeout" else "agent_error"
             text = f"dropped ({event.reason})"
             return Sentence(text, event.message, "ERROR", record=record, live="bad", mark="✗", doing="")
-        case events.WinnerChosen():
+        case WinnerChosen():
             early = ", decided early" if event.early else ""
             text = f"wins with {event.label} ({_words(event.outcome)}{early}); votes: {counted(event)}"
             return Sentence(text, record="final_agent_selected", live="headline", mark="★")
-        case events.PresentationStarted():
+        case PresentationStarted():
             return Sentence("writes the final answer", record="final_round_start", live="plain")
-        case events.AnswerPresented():
+        case AnswerPresented():
             text = "its answer becomes the final answer" if event.reused else "has written the final answer"
             return Sentence(text, event.answer, record="final_answer")
-        case events.AnswerEvaluated():
+        case AnswerEvaluated():
             text = f"judges the final answer {'sufficient' if event.sufficient else 'insufficient'}"
             live = None if event.sufficient else "busy"
             return Sentence(text, event.reason, record="final_answer_judged", live=live)
-        case events.PresentationFailed():
+        case PresentationFailed():
             text = f"could not write the final answer ({event.reason})"
             return Sentence(text, event.message, "ERROR", record="final_answer_failed", live="bad", mark="✗")
-        case events.UnknownEvent():
+        case UnknownEvent():
             return Sentence(f"{event.type}: an event of a newer massgen-mcp, unknown here", level="WARNING")
         case _:
             assert_never(event)
 
 
-def _checked(event: events.FilesChecked) -> Sentence:
+def _checked(event: FilesChecked) -> Sentence:
     whose = {"base": "the unchanged files", "answer": f"the files of {event.label}", "final": "the final files"}
     if event.problem:
         text = f"{whose[event.subject]} could not be checked"
@@ -238,7 +292,7 @@ def _commands(commands: Sequence[str]) -> str:
     return ", ".join(f"`{command}`" for command in commands)
 
 
-def _replied(event: events.ModelReplied) -> Sentence:
+def _replied(event: ModelReplied) -> Sentence:
     names = [call.name for call in event.tool_calls]
     source = "an estimate" if event.cost.source == "estimate" else f"price from {event.cost.source}"
     price = "price unknown" if event.cost.usd is None else f"{dollars(event.cost.usd)}, {source}"
@@ -248,12 +302,12 @@ def _replied(event: events.ModelReplied) -> Sentence:
     return Sentence(text, level="DEBUG", doing=f"uses {', '.join(used)}" if used else "")
 
 
-def counted(event: events.WinnerChosen) -> str:
+def counted(event: WinnerChosen) -> str:
     """The votes by label, and what decided beyond them."""
     return "; ".join([_counts(event.votes), *decided_beyond_votes(event)])
 
 
-def decided_beyond_votes(event: events.WinnerChosen) -> list[str]:
+def decided_beyond_votes(event: WinnerChosen) -> list[str]:
     """Which answers say the same, the votes of a run-off, and what was drawn by lot; nothing where there was none."""
     camps = [camp for camp in event.camps if len(camp.answers) > 1]
     parts = [f"the voters say that {' = '.join(camp.answers)} ({camp.votes} votes together)" for camp in camps]
@@ -268,7 +322,7 @@ def _counts(votes: Mapping[str, int]) -> str:
     return ", ".join(f"{label}: {count}" for label, count in votes.items()) or "none"
 
 
-def _in_form(form: events.ActionForm) -> str:
+def _in_form(form: ActionForm) -> str:
     """How an action came, where it was no call of a tool."""
     match form:
         case "tool_call":
@@ -283,7 +337,7 @@ def _in_form(form: events.ActionForm) -> str:
             assert_never(form)
 
 
-def _changing(changes: events.Changes | None) -> str:
+def _changing(changes: Changes | None) -> str:
     return f"; {changes}" if changes is not None else ""
 
 
@@ -299,9 +353,9 @@ def _sum(usd: float | None, tokens: int) -> str:
     return f"{'an unknown amount' if usd is None else dollars(usd)} and {tokens:,} tokens"
 
 
-def _tokens(spent: events.NestedSpending) -> int:
+def _tokens(spent: NestedSpending) -> int:
     return spent.input_tokens + spent.output_tokens
 
 
-def _ballot(entries: Sequence[events.BallotEntry]) -> str:
+def _ballot(entries: Sequence[BallotEntry]) -> str:
     return ", ".join(f"{entry.name} = {entry.label}" for entry in entries) or "no answers yet"

@@ -1,4 +1,4 @@
-"""`status.json`: the snapshot in the shape that MassGen's automation users read. Keys are a contract (SPEC section 9).
+"""`status.json`: the snapshot in the shape that MassGen's automation users read. Keys are a contract: docs/records.md.
 
 Must not know files or clocks: the caller passes the time and writes the file.
 """

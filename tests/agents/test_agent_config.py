@@ -17,7 +17,7 @@ from massgen_mcp.agent_config import (
     create_research_config,
 )
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from tests.backends.wires import ask, parts_of, text_in
 from tests.wire_check import check_body
 from tests.wire_double import Aimock

@@ -9,7 +9,7 @@ import pytest
 from massgen_mcp import ConfigurableAgent, MassgenError, MessageTemplates, StreamChunk, get_templates
 from massgen_mcp.agent_config import AgentConfig
 from massgen_mcp.backends.base import ModelRequest
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.markers import materials
 from tests.stage import perform

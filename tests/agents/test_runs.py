@@ -6,7 +6,8 @@ from typing import Any
 from massgen_mcp import MessageTemplates, team_config
 from massgen_mcp.agent_config import AgentConfig, CoordinationConfig, TimeoutConfig
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import AnswerSubmitted, ModelReplied, RuleViolated, ToolFinished, VoteCast
+from massgen_mcp.events.agent_work import ModelReplied, RuleViolated, ToolFinished
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from tests.teams import Ended, run_team
 from tests.wire_double import Aimock
 

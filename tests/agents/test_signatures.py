@@ -18,7 +18,9 @@ import pytest
 import massgen_mcp
 from massgen_mcp import agent_config
 from massgen_mcp.agent_config import AgentConfig, CoordinationConfig, TimeoutConfig
-from massgen_mcp.config import models
+from massgen_mcp.config.models import limits
+from massgen_mcp.config.models.common import Settings
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 
 REQUIRED = "required"
 REST = "any further keyword arguments"
@@ -228,21 +230,21 @@ def test_what_claude_code_may_not_do_by_default() -> None:
 @pytest.mark.parametrize(
     ("ours", "engine"),
     [
-        (TimeoutConfig(), models.TimeoutConfig()),
-        (CoordinationConfig(), models.CoordinationConfig()),
+        (TimeoutConfig(), limits.TimeoutConfig()),
+        (CoordinationConfig(), OrchestratorConfig().coordination),
     ],
     ids=["TimeoutConfig", "CoordinationConfig"],
 )
-def test_a_default_that_the_engine_has_too_is_the_same_there(ours: Any, engine: models.Settings) -> None:
+def test_a_default_that_the_engine_has_too_is_the_same_there(ours: Any, engine: Settings) -> None:
     theirs = engine.model_dump(mode="json")
     for name, value in dataclasses.asdict(ours).items():
         assert value == theirs[name], name
 
 
 def test_only_the_number_of_answers_has_another_default_than_in_a_file() -> None:
-    engine = models.OrchestratorConfig()
+    engine = OrchestratorConfig()
     ours = AgentConfig()
-    shared = [one.name for one in dataclasses.fields(ours) if one.name in models.OrchestratorConfig.model_fields]
+    shared = [one.name for one in dataclasses.fields(ours) if one.name in OrchestratorConfig.model_fields]
     assert [name for name in shared if getattr(ours, name) != getattr(engine, name)] == ["max_new_answers_per_agent"]
     assert len(shared) == 5
 

@@ -323,7 +323,8 @@ def test_a_second_try_that_begins_the_same_goes_on_where_the_first_one_ended() -
 
 def _final_text(deltas: list[str | None], answer: str = "Another answer.") -> tuple[str, str]:
     """What is sent of these pieces (None: the call failed and is tried again), and what at the end."""
-    from massgen_mcp.events import AttemptStarted, ModelCallRetried, ModelCallStarted, TextDelta
+    from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, TextDelta
+    from massgen_mcp.events.run import AttemptStarted
     from massgen_mcp.integrations.litellm_stream import FinalText
 
     text = FinalText(attempts=1)

@@ -27,9 +27,11 @@ from massgen_mcp.config.build_config import build_config
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
-from massgen_mcp.config.models import Ag2BackendConfig, Config, ProviderBackendConfig
+from massgen_mcp.config.models.ag2 import Ag2BackendConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
-from massgen_mcp.events import Usage
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.run_state.state import RunState

@@ -9,9 +9,11 @@ import pytest
 
 from massgen_mcp.backends.frameworks.code_blocks import code_blocks
 from massgen_mcp.config.loader import config_from_data, missing_keys
-from massgen_mcp.config.models import Config, ProviderBackendConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import ModelReplied, RuleViolated, ToolFinished, ToolStarted, Usage
+from massgen_mcp.events.agent_work import ModelReplied, RuleViolated, ToolFinished, ToolStarted
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.markers import materials
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.request.reach import reach_of

@@ -32,9 +32,12 @@ from massgen_mcp.config import agent_clis
 from massgen_mcp.config.builder import config_from_models
 from massgen_mcp.config.default_team import default_team
 from massgen_mcp.config.loader import config_from_data, missing_keys, require_keys
-from massgen_mcp.config.models import ClaudeCodeBackendConfig, Config
+from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import BackendError, DropReason, MassgenError
-from massgen_mcp.events import LogRecord, RunCancelled, ToolFinished
+from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory

@@ -8,7 +8,9 @@ import pytest
 from massgen_mcp.backends.base import StopPart
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import ModelCallStarted, ModelReplied, RunCompleted, RunFailed, VoteCast
+from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
+from massgen_mcp.events.coordination import VoteCast
+from massgen_mcp.events.run import RunCompleted, RunFailed
 from tests.backends.test_providers_on_the_wire import backend
 from tests.backends.wires import ask, parts_of, stop_of, text_in
 from tests.harness import TempHome, home

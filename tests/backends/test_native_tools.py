@@ -8,7 +8,7 @@ import pytest
 from massgen_mcp.backends.base import AssistantMessage, JsonObject, TextPart, ToolResultMessage, UsagePart
 from massgen_mcp.backends.claude import MAX_PAUSES
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import ProviderBackendConfig
+from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import CLAUDE, RESPONSES, VOTE, ask, parts_of, reply_of, stop_of, text_in
 from tests.raw_double import raw_server, reply, sse

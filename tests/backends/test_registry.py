@@ -4,7 +4,7 @@ import pytest
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import ProviderBackendConfig
+from massgen_mcp.config.models.http_backends import ProviderBackendConfig
 from massgen_mcp.errors import BackendError
 from tests.backends.wires import WIRES, Wire, ask, parts_of, text_in
 from tests.raw_double import raw_server, reply, sse

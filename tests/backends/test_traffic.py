@@ -14,7 +14,7 @@ from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
 from massgen_mcp.backends.limiter import Destination, LimiterPolicy, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.limits import CallLimits
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import Obstacle
+from massgen_mcp.events.agent_work import Obstacle
 from tests.virtual_time import VIRTUAL_TIME
 
 HERE = Destination("http://provider.test/v1", "sk-secret")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import massgen_mcp as massgen
-from massgen_mcp.changes.intent import Intent, Part, Phase, write_intent
+from massgen_mcp.changes.intent import Intent, IntentPart, Phase, write_intent
 from massgen_mcp.changes.transaction import Settled
 from massgen_mcp.runs.applying import Application
 from massgen_mcp.server import results
@@ -28,7 +28,7 @@ CUT_OFF = "An earlier apply of run-earlier was cut off: it had not happened comp
 def cut_off(home: TempHome, directory: Path, phase: Phase = "staging", **told: Any) -> None:
     """What an apply of another run leaves that was killed before it changed anything, or later."""
     (home.path / "applying").mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = Part("other", str(directory), (), staging=".massgen-apply-x")
+    part = IntentPart("other", str(directory), (), staging=".massgen-apply-x")
     write_intent(home.path / "applying" / "x.json", Intent((part,), {"run_id": "run-earlier", **told}, phase))
 
 
@@ -97,13 +97,13 @@ async def test_what_cannot_be_settled_is_told_and_keeps_nobody_from_applying_els
             record.write_text(damage)
             note = (await call(client, "apply_result", run_id=run_id))["note"]
             assert f"{record}, the record of an apply that was cut off, cannot be read." in note, damage
-        part = Part("other", str(busy), (), staging=".massgen-apply-x")
+        part = IntentPart("other", str(busy), (), staging=".massgen-apply-x")
         write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
         applied = await call(client, "apply_result", run_id=run_id, dry_run=False)
         assert applied["status"] == "applied"
         assert "An earlier apply could not be settled: the files are changed, but that could not be" in applied["note"]
         assert "File name too long" in applied["note"]
-        part = Part("project", str(repository.path / busy.name), (), staging=".massgen-apply-x")
+        part = IntentPart("project", str(repository.path / busy.name), (), staging=".massgen-apply-x")
         write_intent(record, Intent((part,), {"run_id": "run-earlier"}, "done"))
         assert (await expect_error(client, "apply_result", run_id=run_id))[0] == "store_unavailable"
     record.unlink()

@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import Config, ScriptedBackendConfig
-from massgen_mcp.events import (
-    AnswerPresented,
-    AnswerSubmitted,
-    BaseTaken,
-    Changes,
-    LogRecord,
-    RunCompleted,
-    ToolFinished,
-)
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
+from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.coordination import AnswerPresented, AnswerSubmitted
+from massgen_mcp.events.parts import Changes
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import BaseTaken, RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList

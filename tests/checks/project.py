@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import CheckOutcome, FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
+from massgen_mcp.events.parts import CheckOutcome
 from tests.teams import Ended, run_team
 
 GOOD, TOLD = "sh check.sh", "grep -q told notes"

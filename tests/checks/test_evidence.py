@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import CheckFinished, LogRecord, RuleViolated, RunCompleted, VoteCast
+from massgen_mcp.events.agent_work import RuleViolated
+from massgen_mcp.events.coordination import CheckFinished, VoteCast
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.markers import materials
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory

@@ -4,7 +4,7 @@ import genai_prices
 import pytest
 
 from massgen_mcp.config.builder import config_from_models
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.providers import named_provider
 from massgen_mcp.errors import MassgenError
 

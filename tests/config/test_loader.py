@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from massgen_mcp.config import loader
 from massgen_mcp.config.examples import example_path, list_examples
-from massgen_mcp.config.models import Config, HttpBackendConfig, LocalBackendConfig
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.http_backends import HttpBackendConfig, LocalBackendConfig
 from massgen_mcp.errors import MassgenError
 from tests.harness import ROOT
 

@@ -14,7 +14,7 @@ import pytest
 
 from massgen_mcp.config import loader
 from massgen_mcp.config.massgen_features import FEATURES
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 
 FILES = sorted((Path(__file__).parent / "massgen").glob("*.yaml"))

@@ -5,25 +5,19 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from massgen_mcp.config.addresses import is_loopback
+from massgen_mcp.config.backend_providers import key_required, key_variables, provider_for
 from massgen_mcp.config.key_hosts import find_key, host_of, missing_variables
-from massgen_mcp.config.models import (
+from massgen_mcp.config.model_names import detect_backend
+from massgen_mcp.config.models.backends import BackendConfig
+from massgen_mcp.config.models.http_backends import (
     AzureBackendConfig,
-    BackendConfig,
     LocalBackendConfig,
     OllamaBackendConfig,
     ProviderBackendConfig,
 )
 from massgen_mcp.config.native_tools import NATIVE_TOOLS, NativeTool, native_tools_of
-from massgen_mcp.config.providers import (
-    PROVIDERS,
-    credential_variables,
-    detect_backend,
-    is_loopback,
-    key_required,
-    key_variables,
-    named_provider,
-    provider_for,
-)
+from massgen_mcp.config.providers import PROVIDERS, credential_variables, named_provider
 from massgen_mcp.errors import MassgenError
 
 HTTP_MODELS = (ProviderBackendConfig, LocalBackendConfig, OllamaBackendConfig, AzureBackendConfig)

@@ -11,19 +11,17 @@ from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.evidence import ChecksPolicy, passes
 from massgen_mcp.coordination.guidance import Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerSubmitted,
-    BallotChanged,
-    CheckOutcome,
-    Event,
     FilesChecked,
     FirstAnswersClosed,
-    RoundStarted,
     RunOffStarted,
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.events.parts import CheckOutcome, Event
 
 SEEDS = 10_000
 

@@ -8,20 +8,10 @@ from massgen_mcp.coordination.count import drawn
 from massgen_mcp.coordination.deciding import decision
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
-from massgen_mcp.events import (
-    AnswerSubmitted,
-    BallotChanged,
-    BudgetRaised,
-    BudgetReached,
-    Camp,
-    Event,
-    FinishRequested,
-    FirstAnswersClosed,
-    RoundStarted,
-    RunOffStarted,
-    VoteCast,
-    WinnerChosen,
-)
+from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
+from massgen_mcp.events.coordination import AnswerSubmitted, FirstAnswersClosed, RunOffStarted, VoteCast, WinnerChosen
+from massgen_mcp.events.parts import Camp, Event
+from massgen_mcp.events.run import BudgetRaised, BudgetReached, FinishRequested
 
 TRIO = ("agent_a", "agent_b", "agent_c")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from massgen_mcp.events import TextDelta
+from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS
 from massgen_mcp.runs.engine.rows import NewRun
 from tests.engine.machine import IMPLEMENTATIONS

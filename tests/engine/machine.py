@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from massgen_mcp.events import JOURNAL_VERSION
+from massgen_mcp.events.record import JOURNAL_VERSION
 from massgen_mcp.home import Home
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine import Engine, RunFiles

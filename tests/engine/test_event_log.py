@@ -6,7 +6,9 @@ import anyio
 import pytest
 
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events import FinishRequested, LogRecord, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.redaction import NO_KEYS, Redactor
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
 from massgen_mcp.runs.engine.rows import NewRun, new_run_id

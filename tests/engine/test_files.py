@@ -2,10 +2,10 @@
 
 import pytest
 
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import TextDelta
+from massgen_mcp.events.agent_work import TextDelta
 from massgen_mcp.redaction import NO_KEYS, Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine import Engine, RunFiles
 from massgen_mcp.runs.engine.rows import Nesting, NewRun, RunRow, new_run_id
 from tests.engine.machine import Machine

@@ -10,7 +10,10 @@ from typing import TypeVar
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import AgentInfo, LogRecord, RunCompleted, RunStarted, WinnerChosen
+from massgen_mcp.events.coordination import WinnerChosen
+from massgen_mcp.events.parts import AgentInfo
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted, RunStarted
 from massgen_mcp.run_state.state import RunState, folded
 from massgen_mcp.runs.engine import Engine, RunStore
 from massgen_mcp.runs.engine.rows import NewRun, RunRow, SessionMoved, new_run_id

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from massgen_mcp.events import public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from tests.harness import TempHome, call, events_of, home
 
 __all__ = ["home"]

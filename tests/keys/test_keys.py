@@ -11,9 +11,10 @@ import pytest
 
 import massgen_mcp
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import TERMINAL, CallerSaid, ModelReplied, TextDelta
+from massgen_mcp.events.agent_work import ModelReplied, TextDelta
+from massgen_mcp.events.run import TERMINAL, CallerSaid
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from tests.backends.wires import WIRES, Wire

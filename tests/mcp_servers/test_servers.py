@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from massgen_mcp.config.models import StdioServer
+from massgen_mcp.config.models.mcp_servers import StdioServer
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Event, LogRecord
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.trust import read_file, remember
 from massgen_mcp.sandbox import Choice
@@ -30,7 +31,7 @@ from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
-from tests.mcp_servers.test_hostile import DOUBLE, agent, call, config, results, server
+from tests.mcp_servers.test_hostile import DOUBLE, agent, call, config, results, server, worked
 from tests.needs import needs, node, npm_tool
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
@@ -70,7 +71,7 @@ async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person
     made = config(agent(servers, call("look"), call("ping", paths=looked_at)))
     ended = await run_team(tmp_path, made, environ=environ)
 
-    told, seen = results(ended)
+    told, seen = worked(ended)
     about = json.loads(told.result)
     assert about["cwd"] == "/workspace"
     assert about["environ"].keys() >= {"PATH", "HOME", "LANG"}
@@ -91,7 +92,7 @@ async def test_in_the_sandbox_a_program_below_tmp_is_there_and_nothing_else_of_t
         servers = {"odd": sandboxed("telling", args=["-I", "-S", program, "telling"])}
         ended = await run_team(tmp_path, config(agent(servers, call("ping", paths=looked_at))), environ=environ)
 
-    assert json.loads(results(ended)[0].result) == dict(zip(looked_at, [True, False, False], strict=True))
+    assert json.loads(worked(ended)[0].result) == dict(zip(looked_at, [True, False, False], strict=True))
 
 
 @pytest.mark.parametrize("where", [pytest.param(True, marks=needs_sandbox), False], ids=["sandbox", "bare"])
@@ -102,7 +103,7 @@ async def test_a_server_is_given_the_variables_that_it_names_and_cannot_tell_the
     made = config(agent(servers, call("look"), call("look", padding=50_000)))
     ended = await run_team(tmp_path, made, environ=environ)
 
-    told, long = results(ended)
+    told, long = worked(ended)
     assert "the whole text is in tool_results/look-" in long.result
     assert '"PLAIN": "plain"' in told.result
     assert '"KEY": "of ' in told.result
@@ -352,9 +353,9 @@ def test_an_ordinary_schema_stays_as_it_is() -> None:
 
 
 def from_npm(package: str, *arguments: str, **settings: Any) -> dict[str, Any]:
-    """An npm package's server, in the sandbox."""
+    """An npm package's server, in the sandbox, waited for however busy the machine is."""
     script = npm_tool(f"@modelcontextprotocol/{package}/dist/index.js")
-    return {"command": node(), "args": [script, *arguments], **settings}
+    return {"command": node(), "args": [script, *arguments], "start_seconds": 300, **settings}
 
 
 @needs_sandbox
@@ -373,7 +374,7 @@ async def test_servers_that_nobody_here_wrote_work(tmp_path: Path, environ: dict
     ]
     ended = await run_team(tmp_path, config(agent(servers, *calls)), environ=environ)
 
-    wrote, read, allowed, denied, echoed, summed, image = results(ended)
+    wrote, read, allowed, denied, echoed, summed, image = worked(ended)
     assert not wrote.is_error, wrote.result
     assert read.result == "by the server"
     assert ("/workspace" if sandboxed else str(ended.directory.workspace_of("agent_a"))) in allowed.result

@@ -5,8 +5,9 @@ from dataclasses import fields
 
 import pytest
 
-from massgen_mcp.config.models import NestedConfig
-from massgen_mcp.events import Event, NestedRunEnded, NestedRunStarted, NestedSpending
+from massgen_mcp.config.models.limits import NestedConfig
+from massgen_mcp.events.parts import Event, NestedSpending
+from massgen_mcp.events.run import NestedRunEnded, NestedRunStarted
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.nested import LEAST_TOKENS, caps_of_next, left_for_nested
 from massgen_mcp.money.spending import Spent

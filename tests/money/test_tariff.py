@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Cost, Usage
+from massgen_mcp.events.parts import Cost, Usage
 from massgen_mcp.money.tariff import Tariff, tariff_of
 
 CALL = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
@@ -181,8 +181,8 @@ def test_more_cached_tokens_than_there_were_make_no_call_cheaper_than_cached() -
 
 SCRIPT = """
 import sys
-from massgen_mcp.config.models import Price
-from massgen_mcp.events import Usage
+from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.events.parts import Usage
 from massgen_mcp.money.tariff import Tariff
 Tariff("m", Price(input_usd_per_million=1, output_usd_per_million=1), "https://api.openai.com/v1").cost(Usage())
 Tariff("m").cost(Usage())

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.events import AnswerSubmitted, ToolFinished
+from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.coordination import AnswerSubmitted
 from tests.teams import run_team, team
 
 SKILL = "---\nname: proofs\ndescription: How to check a proof.\n---\nRead it backwards.\n"

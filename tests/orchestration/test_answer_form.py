@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.events import PresentationFailed, RuleViolated, RunCompleted
+from massgen_mcp.events.agent_work import RuleViolated
+from massgen_mcp.events.coordination import PresentationFailed
+from massgen_mcp.events.run import RunCompleted
 from tests.teams import Ended, Script, run_team, team
 
 FINDING: dict[str, Any] = {"file": "a.py", "line": 3, "severity": "major", "title": "Off by one", "detail": "n + 1"}

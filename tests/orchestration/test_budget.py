@@ -11,28 +11,24 @@ import pytest
 from massgen_mcp.backends.base import ModelRequest, Part, TextPart, UsagePart
 from massgen_mcp.backends.calling import RetryPolicy
 from massgen_mcp.backends.scripted import ScriptedBackend
-from massgen_mcp.config.models import BudgetConfig, Price, ScriptedBackendConfig
+from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.limits import BudgetConfig
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError
-from massgen_mcp.events import (
-    AgentDropped,
-    AnswerPresented,
-    AnswerSubmitted,
+from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
+from massgen_mcp.events.coordination import AgentDropped, AnswerPresented, AnswerSubmitted, PresentationFailed, VoteCast
+from massgen_mcp.events.parts import Event, public_agent_name
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import (
     BudgetMark,
     BudgetRaised,
     BudgetReached,
-    Event,
     InputGiven,
     InputRequired,
-    LogRecord,
-    ModelCallStarted,
-    ModelReplied,
-    PresentationFailed,
     ReservationExceeded,
     RunCompleted,
     RunFailed,
-    VoteCast,
-    public_agent_name,
 )
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.reservations import LEAST_OUTPUT, THRIFTY_OUTPUT, Reservations

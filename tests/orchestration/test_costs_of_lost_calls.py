@@ -8,19 +8,13 @@ import pytest
 
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, TextPart, ToolCall, ToolCallPart, UsagePart
 from massgen_mcp.backends.calling import RetryPolicy
-from massgen_mcp.config.models import Price
+from massgen_mcp.config.models.backend_base import Price
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import (
-    AgentInfo,
-    Event,
-    LogRecord,
-    ModelCallAborted,
-    ModelCallFailed,
-    ModelCallRetried,
-    ModelReplied,
-    RunStarted,
-)
+from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallFailed, ModelCallRetried, ModelReplied
+from massgen_mcp.events.parts import AgentInfo, Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore

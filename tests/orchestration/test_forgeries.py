@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import RunHandle, execute_run
 from tests.forgeries import ATTACKS

@@ -16,21 +16,12 @@ from massgen_mcp.backends.frameworks.claude_code import ClaudeCodeBackend
 from massgen_mcp.backends.openai_responses import ResponsesBackend
 from massgen_mcp.backends.scripted import ScriptedBackend
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import RunNotCompleted
-from massgen_mcp.events import (
-    AgentDropped,
-    AnswerSubmitted,
-    LogRecord,
-    ModelCallFailed,
-    ModelCallStarted,
-    PresentationFailed,
-    RunCompleted,
-    RunFailed,
-    ToolFinished,
-    VoteCast,
-    WinnerChosen,
-)
+from massgen_mcp.events.agent_work import ModelCallFailed, ModelCallStarted, ToolFinished
+from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted, PresentationFailed, VoteCast, WinnerChosen
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.money.budget import Budget
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration import conduct, presentation

@@ -11,9 +11,11 @@ import pytest
 from massgen_mcp.backends.base import ModelRequest, Part, StopPart, ToolCall, ToolCallPart
 from massgen_mcp.backends.limiter import Destination, ProviderLimiter, ProviderLimiters
 from massgen_mcp.config.limits import CallLimits
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import FirstAnswersClosed, LogRecord, ModelCallAborted, ModelCallAdmitted, ModelReplied
+from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallAdmitted, ModelReplied
+from massgen_mcp.events.coordination import FirstAnswersClosed
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import RunStarted
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.orchestration.perspectives import PERSPECTIVES
 from tests.raw_double import Seen, answering, reply, sse
 from tests.teams import Ended, run_team

@@ -6,23 +6,18 @@ from typing import Any, Literal
 import pytest
 
 from massgen_mcp.backends.base import StopPart, TextPart
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import (
+from massgen_mcp.events.agent_work import ModelCallAborted, ModelCallStarted, RuleViolated, ToolFinished
+from massgen_mcp.events.coordination import (
     AgentDropped,
     AnswerEvaluated,
     AnswerPresented,
     AnswerSubmitted,
-    AttemptStarted,
-    ModelCallAborted,
-    ModelCallStarted,
     PresentationStarted,
-    RuleViolated,
-    RunCompleted,
-    RunFailed,
-    ToolFinished,
     WinnerChosen,
 )
+from massgen_mcp.events.run import AttemptStarted, RunCompleted, RunFailed
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

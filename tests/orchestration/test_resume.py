@@ -8,28 +8,20 @@ from typing import Any
 import pytest
 
 from massgen_mcp.backends.base import ModelRequest
-from massgen_mcp.config.models import CoordinationConfig, OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import (
-    TERMINAL,
-    AnswerSubmitted,
+from massgen_mcp.events.agent_work import (
     BallotChanged,
-    CallerSaid,
-    Event,
-    EventT,
-    LogRecord,
     MessagesShown,
     ModelCallAborted,
     ModelCallStarted,
     ModelReplied,
-    PresentationStarted,
-    RunCompleted,
-    RunOffStarted,
-    RunResumed,
-    RunTimedOut,
     ToolFinished,
-    VoteCast,
 )
+from massgen_mcp.events.coordination import AnswerSubmitted, PresentationStarted, RunOffStarted, VoteCast
+from massgen_mcp.events.parts import Event, EventT
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import TERMINAL, CallerSaid, RunCompleted, RunResumed, RunTimedOut
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList
 from massgen_mcp.tools.files import file_tools

@@ -6,31 +6,28 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import (
-    AgentDropped,
-    AnswerSubmitted,
+from massgen_mcp.events.agent_work import (
     BallotChanged,
-    Event,
-    EventT,
-    FinishRequested,
-    FirstAnswersClosed,
-    LogRecord,
     ModelCallAborted,
     ModelCallRetried,
     ModelCallStarted,
     ModelReplied,
-    PresentationFailed,
     RoundStarted,
     RuleViolated,
-    RunCancelled,
-    RunCompleted,
-    RunFailed,
-    RunTimedOut,
     TextDelta,
     ToolFinished,
+)
+from massgen_mcp.events.coordination import (
+    AgentDropped,
+    AnswerSubmitted,
+    FirstAnswersClosed,
+    PresentationFailed,
     VoteCast,
     WinnerChosen,
 )
+from massgen_mcp.events.parts import Event, EventT
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import FinishRequested, RunCancelled, RunCompleted, RunFailed, RunTimedOut
 from massgen_mcp.orchestration.in_memory import EventList
 from tests.stage import perform
 from tests.teams import Act, Script, run_team, silent_team, team

@@ -4,7 +4,8 @@ from random import Random
 from typing import Any
 
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import TERMINAL, ModelCallStarted
+from massgen_mcp.events.agent_work import ModelCallStarted
+from massgen_mcp.events.run import TERMINAL
 from massgen_mcp.orchestration.team import Limits
 from tests.stage import Performance, perform
 

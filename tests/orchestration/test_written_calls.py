@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from massgen_mcp.backends.base import ReasoningPart
 from massgen_mcp.backends.thoughts import ThoughtsApart, thoughts_apart
-from massgen_mcp.events import WrittenForm
+from massgen_mcp.events.parts import WrittenForm
 from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls, read_vote
 
 NAMES = ("new_answer", "vote", "read_file", "list_files")

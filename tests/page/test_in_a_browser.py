@@ -10,7 +10,8 @@ from typing import Literal
 import anyio
 import pytest
 
-from massgen_mcp.events import AnswerSubmitted, RoundStarted, VoteCast
+from massgen_mcp.events.agent_work import RoundStarted
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.page.document import DRAWING
 from massgen_mcp.runs.reporting import page_of
 from tests.browser import Browser, Tab

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.nested import Bounds, nested_config
 

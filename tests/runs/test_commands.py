@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import AnswerPresented, Event, LogRecord, RunStarted, ToolFinished, ToolStarted
+from massgen_mcp.events.agent_work import ToolFinished, ToolStarted
+from massgen_mcp.events.coordination import AnswerPresented
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunStarted
 from tests.cut_off import check_every_cut
 from tests.harness import TempHome, agent, call, expect_error, home
 from tests.needs import needs

@@ -7,7 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import FinishRequested, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.run import FinishRequested
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.runs.journal import DamagedJournal, JournalReader, JournalWriter
 from tests.faults import no_larger_files_than

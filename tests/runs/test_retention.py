@@ -216,7 +216,7 @@ def test_a_limit_that_is_no_number_is_an_error_at_the_start(home: TempHome, valu
 def test_the_usual_limits_are_those_of_the_documentation() -> None:
     limits = Home(Path()).limits
     assert (limits.workspaces_seconds, limits.results_seconds) == (24 * HOUR, 7 * DAY)
-    told = (Path(__file__).parents[2] / "docs" / "runs.md").read_text(encoding="utf-8")
+    told = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     for variable, value in (
         ("MASSGEN_MCP_MAX_RUNNING", limits.running),
         ("MASSGEN_MCP_MAX_QUEUED", limits.queued),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.cli.massgen.sessions import open_session
-from massgen_mcp.config.models import EarlierTurn
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.session_records import SessionRecords, Turn
 from tests.teams import run_team, silent_team, team
 

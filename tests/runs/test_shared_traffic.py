@@ -10,7 +10,7 @@ from mcp import Client
 from massgen_mcp.backends.limiter import LimiterPolicy, ProviderLimiters
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import ModelCallWaiting
+from massgen_mcp.events.agent_work import ModelCallWaiting
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run

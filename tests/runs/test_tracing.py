@@ -19,8 +19,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import LogRecord, RunStarted
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from massgen_mcp.views.spans import Spans

@@ -20,7 +20,8 @@ from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.probe import LevelReport, try_level
 from tests.commands import ROOT
 
-NOBODY = 65534
+ORDINARY = 60_000 + os.getpid() % 5_000
+"""Nobody else's number: the kernel bounds all processes of a user together, and tests run at the same time."""
 LEVELS: tuple[LevelName, ...] = tuple(level for level in BY_ITSELF if present(level) is None)
 """Those that this machine has."""
 User = Literal["root", "ordinary"]
@@ -40,8 +41,8 @@ def report_as(user: User, level: LevelName) -> LevelReport:
         capture_output=True,
         text=True,
         check=False,
-        user=NOBODY,
-        group=NOBODY,
+        user=ORDINARY,
+        group=ORDINARY,
         extra_groups=[],
     )
     assert done.returncode == 0, done.stderr

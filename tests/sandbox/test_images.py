@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import massgen_mcp
-from massgen_mcp.events import RunStarted, ToolFinished
+from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.sandbox import images
 from massgen_mcp.sandbox.policy import ImageRefused
 from tests.needs import needs

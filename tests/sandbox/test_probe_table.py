@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -13,6 +14,7 @@ from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import LevelName
 from massgen_mcp.sandbox.probe import SCRIPT, judged, report_on
 from massgen_mcp.sandbox.targets import Targets
+from tests.needs import needs
 from tests.sandbox.table import LEVELS, USERS, User, report_as
 
 HARMLESS = {
@@ -20,6 +22,7 @@ HARMLESS = {
     *("hard_link_outside", "chmod_outside", "utime_outside", "truncate_outside", "parent_environ", "parent_files"),
     *("tcp_loopback", "udp_loopback", "unix_socket", "abstract_socket", "write_shown", "chmod_shown"),
     *("any_environ", "limit_victim", "wake_victim", "kill_victim", "rename_out", "stay_behind"),
+    "listen_for_others",
 }
 """Attempts that touch nothing but what was set up for them, even where they succeed."""
 
@@ -57,7 +60,7 @@ def test_without_a_sandbox_the_same_attempts_succeed_and_no_level_would_hold() -
     assert {name for name, outcome in told.items() if outcome != "open"} == {"udp_loopback", "stay_behind"}
     assert {name for name, outcome in seen.items() if outcome == "open"} >= {
         *("host_files_changed", "host_files_appeared", "host_sockets_reached", "host_victim_ended"),
-        "host_processes_left",
+        *("host_processes_left", "host_port_opened"),
     }
     for name in (name for name, outcome in (told | seen).items() if outcome == "open"):
         report = judged("bubblewrap", {**told, **dict.fromkeys(told | seen, "closed"), name: "open"})
@@ -76,6 +79,22 @@ async def test_a_level_that_cannot_start_a_command_does_not_hold(
     assert not report.holds
     assert "before the command began" in report.why
     assert "Permission denied" in report.why
+
+
+@needs("bwrap")
+async def test_a_level_that_did_not_hold_is_tried_again_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text(f"""#!/bin/sh
+options="$1 $2"; shift 2
+exec {shutil.which("bwrap")} $options --ro-bind /dev/shm /dev/shm "$@"
+""")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    report = await report_on("bubblewrap", tmp_path / "known.json")
+    assert report.why == "it lets a command through: read_shared_memory"
+    assert not (tmp_path / "known.json").exists()
 
 
 async def test_what_is_known_of_a_level_is_asked_of_the_file_until_something_changes(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ async def test_a_long_error_is_cut_and_says_so(home: TempHome) -> None:
     told = text_of(reply)
     assert told.startswith("ERROR config_invalid: ")
     assert len(as_sent(told)) <= MOST_BYTES
-    assert told.endswith("(cut here; mend this first)")
+    assert told.endswith("(cut here; fix this first)")
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

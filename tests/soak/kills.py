@@ -18,9 +18,11 @@ import anyio
 
 from benchmarks.local_model import NAME, LocalModel
 from massgen_mcp.config.loader import load_config
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord, ModelCallStarted, ModelReplied, RunCompleted, RunResumed
+from massgen_mcp.events.agent_work import ModelCallStarted, ModelReplied
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted, RunResumed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader

@@ -16,8 +16,10 @@ import anyio
 from anyio.streams.text import TextReceiveStream
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import AnswerSubmitted, ModelCallStarted, RunCompleted, RunFailed, VoteCast
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.agent_work import ModelCallStarted
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
+from massgen_mcp.events.run import RunCompleted, RunFailed
 from tests.harness import TempHome
 from tests.soak import llama_server
 from tests.teams import Ended, run_team

@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from massgen_mcp.config.loader import load_config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import RunCompleted, RunFailed
+from massgen_mcp.events.run import RunCompleted, RunFailed
 from massgen_mcp.home import Home
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader

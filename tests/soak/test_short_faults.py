@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.runs import journal
 from massgen_mcp.runs.journal_line import SEAL_BYTES
 from tests.harness import TempHome, home

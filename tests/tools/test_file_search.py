@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.events import ToolFinished
+from massgen_mcp.events.agent_work import ToolFinished
 from massgen_mcp.tools.file_text import MAX_FILE_BYTES
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.workspace.directory import Workspace

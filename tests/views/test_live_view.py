@@ -10,7 +10,9 @@ import pytest
 
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.events import AnswerSubmitted, LogRecord, RuleViolated, TextDelta
+from massgen_mcp.events.agent_work import RuleViolated, TextDelta
+from massgen_mcp.events.coordination import AnswerSubmitted
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
@@ -174,6 +176,7 @@ async def test_the_difference_between_two_answers_is_told_line_by_line(tmp_path:
 @pytest.mark.parametrize("reason", [*get_args(DropReason), *get_args(FailureReason)])
 def test_every_reason_of_a_failure_says_which_setting_or_command_changes_it(reason: Any) -> None:
     assert re.search(r"`[a-z-]+|--models|--num-agents|key", remedy(reason)), remedy(reason)
+    assert "resume" not in remedy(reason), "what has failed has ended"
 
 
 async def test_what_is_being_written_is_shown_and_void_text_is_not(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from massgen_mcp.events import AnswerSubmitted, RunCompleted, VoteCast, WinnerChosen
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast, WinnerChosen
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table
 from massgen_mcp.views.status_json import status_json

@@ -6,7 +6,9 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from opentelemetry.trace import NoOpTracer
 
-from massgen_mcp.events import AgentInfo, AnyEvent, CheckOutcome, Event, LogRecord, RunStarted
+from massgen_mcp.events.parts import AgentInfo, CheckOutcome, Event
+from massgen_mcp.events.record import AnyEvent, LogRecord
+from massgen_mcp.events.run import RunStarted
 from massgen_mcp.page.history import History
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities

@@ -7,10 +7,12 @@ from functools import cache
 
 from massgen_mcp.backends.base import Backend, ModelRequest, Part, ToolSpec, UserMessage
 from massgen_mcp.backends.calling import Reply, RetryPolicy, call_model
-from massgen_mcp.config.models import OrchestratorConfig
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
 from massgen_mcp.errors import BackendError, DropReason
-from massgen_mcp.events import AgentDropped, AnswerSubmitted, ModelCallRetried, RunCompleted
+from massgen_mcp.events.agent_work import ModelCallRetried
+from massgen_mcp.events.coordination import AgentDropped, AnswerSubmitted
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

@@ -13,9 +13,12 @@ from typing import Any
 
 import anyio
 
-from massgen_mcp.config.models import CoordinationConfig, OrchestratorConfig, Price
+from massgen_mcp.config.models.backend_base import Price
+from massgen_mcp.config.models.orchestrator import CoordinationConfig, OrchestratorConfig
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import AgentDropped, ModelReplied, RunCompleted
+from massgen_mcp.events.agent_work import ModelReplied
+from massgen_mcp.events.coordination import AgentDropped
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.money.tariff import Tariff
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore

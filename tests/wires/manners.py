@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from massgen_mcp.backends.refusals import SAID, Said
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import AnswerSubmitted, ModelReplied, VoteCast
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.agent_work import ModelReplied
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.markers import materials
 from tests.raw_double import Flow, Seen, answering, reply
 from tests.teams import Ended, run_team

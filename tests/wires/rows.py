@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.registry import make_backend
-from massgen_mcp.config.models import BackendConfig
+from massgen_mcp.config.models.backends import BackendConfig
 from tests.ollama_double import about_models, ollama_double
 from tests.raw_double import Seen
 from tests.wire_check import check_body

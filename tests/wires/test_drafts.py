@@ -9,16 +9,11 @@ import pytest
 from massgen_mcp.backends.base import DraftPart, ModelRequest, ToolCallPart, ToolSpec
 from massgen_mcp.backends.calling import MAX_REPLY_BYTES
 from massgen_mcp.coordination.state import Rules
-from massgen_mcp.events import (
-    AnswerSubmitted,
-    Event,
-    LogRecord,
-    ModelCallRetried,
-    ModelCallStarted,
-    ModelReplied,
-    RunCompleted,
-    TextDelta,
-)
+from massgen_mcp.events.agent_work import ModelCallRetried, ModelCallStarted, ModelReplied, TextDelta
+from massgen_mcp.events.coordination import AnswerSubmitted
+from massgen_mcp.events.parts import Event
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import RunCompleted
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.in_memory import EventList, NullAnswerStore
 from massgen_mcp.orchestration.team import Limits, Member, RunSpec

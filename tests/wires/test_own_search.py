@@ -9,7 +9,8 @@ import pytest
 from massgen_mcp.backends.limiter import ProviderLimiters
 from massgen_mcp.backends.refusals import SAID, Said
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events import AnswerSubmitted, ModelCallRetried, ModelReplied, VoteCast
+from massgen_mcp.events.agent_work import ModelCallRetried, ModelReplied
+from massgen_mcp.events.coordination import AnswerSubmitted, VoteCast
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.execute import execute_run
 from tests.raw_double import Seen, answering, raw_server, reply

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from massgen_mcp.events import AnswerSubmitted, ToolFinished
+from massgen_mcp.events.agent_work import ToolFinished
+from massgen_mcp.events.coordination import AnswerSubmitted
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.skills import discover_skills, skill_tools
 from massgen_mcp.workspace.directory import Workspace

@@ -37,7 +37,7 @@ from massgen_mcp.backends.frameworks.code_blocks import as_command, code_blocks
 from massgen_mcp.backends.http import Endpoint, LazyClient
 from massgen_mcp.backends.usage import count, usage_part, written_tokens
 from massgen_mcp.backends.wiretext import CallIds, clean
-from massgen_mcp.config.models import CodeExecutor
+from massgen_mcp.config.models.ag2 import CodeExecutor
 
 if TYPE_CHECKING:
     from ag2.events import ModelResponse, Usage

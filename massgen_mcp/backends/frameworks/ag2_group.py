@@ -30,7 +30,7 @@ from massgen_mcp.backends.base import (
     UserMessage,
 )
 from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
-from massgen_mcp.config.models import AG2_MANAGER, AG2_USER, Ag2GroupConfig
+from massgen_mcp.config.models.ag2 import AG2_MANAGER, AG2_USER, Ag2GroupConfig
 
 _TURN = "group_chat"
 """The member of a reply's `replay` that holds its turn."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import anyio
 
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.views.live_events import spoken_line

@@ -22,7 +22,9 @@ from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from massgen_mcp.cli.live.display import Display, FollowedRun
 from massgen_mcp.cli.live.keys import Keys
 from massgen_mcp.cli.live.terminal import Terminal
-from massgen_mcp.events import InputRequired, LogRecord, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import InputRequired
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.coordination_record import coordination_table

@@ -4,7 +4,8 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from massgen_mcp.cli.live.display import FollowedRun
-from massgen_mcp.events import BudgetRaised, CallerSaid, InputGiven, InputKind, InputRequired, LogRecord
+from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import BudgetRaised, CallerSaid, InputGiven, InputKind, InputRequired
 from massgen_mcp.views.plain_text import plain
 
 

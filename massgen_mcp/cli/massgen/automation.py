@@ -3,8 +3,9 @@
 from massgen_mcp.cli.massgen.applying import Outcome
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import RunFailed, RunTimedOut, public_agent_name
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.parts import public_agent_name
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
 from massgen_mcp.runs.foreground import ForegroundRun

@@ -5,7 +5,8 @@ from pathlib import Path
 from textwrap import indent
 from typing import TextIO
 
-from massgen_mcp.events import LogRecord, TextDelta
+from massgen_mcp.events.agent_work import TextDelta
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.views.plain_text import plain_lines
 
 NAME = "massgen_debug.log"

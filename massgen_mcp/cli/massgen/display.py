@@ -6,7 +6,7 @@ from massgen_mcp.cli.asking import person_at_terminal
 from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.views.log_text import log_line
 
 

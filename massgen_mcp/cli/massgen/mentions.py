@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 
 _MENTION = re.compile(r"(?:^|(?<=\s))@(\S+)")

@@ -25,9 +25,9 @@ from massgen_mcp.cli.massgen.resuming import describe_interrupted, interrupted_h
 from massgen_mcp.cli.massgen.sessions import open_session
 from massgen_mcp.cli.massgen.team import given_of, look_before, output_file
 from massgen_mcp.cli.output import print_error
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.home import write_durably
 from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start

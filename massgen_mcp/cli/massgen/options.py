@@ -19,8 +19,8 @@ AS_IT_IS = "as it is"
 MANUAL = """
 Without --config or a model the team is that of .massgen/config.yaml, else that of your own config.yaml (see files), \
 else the default team: of the keys that are set, or of a local model server. Where there is none, a short dialogue on \
-a terminal sets one up. Outside of a terminal standard output has the answer alone. A config that came \
-with the directory and asks for more than is harmless waits for your consent (see --trust). Without a QUESTION \
+a terminal sets one up. When standard output is no terminal, it has the answer and nothing else. A config that \
+came with the directory and could do harm waits for your consent (see --trust). Without a QUESTION \
 the interactive mode begins: a conversation of several turns, kept as a session.
 
 examples:
@@ -33,7 +33,7 @@ examples:
   massgen --validate team.yaml
 
 output of --automation:
-Ten to twenty lines, each of which begins as one of these; nothing else is on standard output.
+Ten to twenty lines, which begin with these words; nothing else is on standard output.
   LOG_DIR:         directory of this run, absolute; always the first line
   STATUS:          its status.json, rewritten at least every two seconds
   AGENTS:          the team, as agent_a (backend/model), ...
@@ -54,7 +54,7 @@ Ten to twenty lines, each of which begins as one of these; nothing else is on st
 
 exit codes:
   0  success
-  1  the command line or the config is wrong, a key is missing, or consent is; nothing was asked
+  1  the command line or the config is wrong, or a key or your consent is missing; no model was asked
   2  the run failed
   3  the run reached its time limit; the best answer so far is shown
   4  interrupted; Ctrl-C once ends the run in good order, twice at once
@@ -180,9 +180,10 @@ def make_parser() -> Parser:
     team.add_argument("--config", metavar="PATH|@examples/NAME", help="the team; default: .massgen/config.yaml, ...")
     team.add_argument(
         "--trust",
-        metavar="sha256:DIGEST",
+        metavar="=sha256:DIGEST",
+        nargs="?",  # for the help alone: see `_with_whole_trust`
         type=_trust,
-        help="accept what the config asks for, and remember it; with =sha256:... exactly that, for this call alone",
+        help="accept what the config asks for, and remember it; with =sha256:... only that version, for this call only",
     )
     team.add_argument("--select", action="store_true", help="choose the config from a list")
     team.add_argument("--model", metavar="MODEL", help="one agent with this model, such as gpt-5 or openrouter/NAME")
@@ -195,7 +196,7 @@ def make_parser() -> Parser:
         help="one agent per model, comma-separated",
     )
     team.add_argument("--backend", metavar="TYPE", help="provider of --model; alone: its strongest model")
-    team.add_argument("--num-agents", metavar="N", type=int, help="deal the models out to this many agents")
+    team.add_argument("--num-agents", metavar="N", type=int, help="this many agents, which take the models in turn")
     team.add_argument("--system-message", metavar="TEXT", help="system message of every agent")
     team.add_argument(
         "--check",
@@ -203,28 +204,28 @@ def make_parser() -> Parser:
         dest="checks",
         action="append",
         default=[],
-        help="a command that judges what answers change in the context paths, such as 'make test'; may be repeated",
+        help="a command that tests what answers change in the context paths, such as 'make test'; may be repeated",
     )
     output = parser.add_argument_group("output")
     output.add_argument("--automation", action="store_true", help="few, stable lines for programs that read them")
     output.add_argument("--output-file", metavar="FILE", type=Path, help="also write the final answer here")
-    output.add_argument("--quiet", action="store_true", help="print the answer and nothing else, but errors")
+    output.add_argument("--quiet", action="store_true", help="print the answer, and errors, and nothing else")
     output.add_argument(
         "--json", action="store_true", help="print the result as one JSON document, as get_result gives it"
     )
     output.add_argument(
-        "--plain", action="store_true", help="sentences in place of the live view, as for screen readers"
+        "--plain", action="store_true", help="sentences instead of the live view, as for screen readers"
     )
     output.add_argument("--no-display", action="store_true", help="show nothing until the result")
     output.add_argument("--no-logs", action="store_true", help="leave nothing on disk but the output file")
-    output.add_argument("--debug", action="store_true", help="tell everything, with tracebacks")
+    output.add_argument("--debug", action="store_true", help="show every log line, with tracebacks")
     sessions = parser.add_argument_group("sessions")
     sessions.add_argument("--session-id", metavar="ID", help="go on with this session")
     sessions.add_argument("--list-sessions", action="store_true", help="list the sessions of this directory")
     sessions.add_argument("--resume", metavar="ID", help="go on with a run whose process was killed")
     setup = parser.add_argument_group("set-up")
     setup.add_argument("--init", action="store_true", help="set up a config in a short dialogue")
-    setup.add_argument("--validate", metavar="FILE", help="check a config, tell everything that is wrong, run nothing")
+    setup.add_argument("--validate", metavar="FILE", help="check a config: show every error, run nothing")
     setup.add_argument(
         "--completion", action=PrintCompletion, choices=SHELLS, help="print completion code, to be evaluated by a shell"
     )

@@ -15,7 +15,8 @@ from massgen_mcp.config.default_team import chosen_models, team_of_keys, team_of
 from massgen_mcp.config.examples import example_path
 from massgen_mcp.config.loader import EXAMPLE_PREFIX, config_places, missing_keys, parse_config
 from massgen_mcp.config.local_servers import LocalServer, described, find_local_servers
-from massgen_mcp.config.models import Config, ContextPath
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers import PROVIDERS
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import write_durably

@@ -9,7 +9,8 @@ from massgen_mcp.cli.asking import confirm, on_terminal
 from massgen_mcp.cli.massgen.display import shown_live
 from massgen_mcp.cli.massgen.options import AS_IT_IS, Options
 from massgen_mcp.cli.output import print_line
-from massgen_mcp.config.models import AUTO_MODEL, ContextPath
+from massgen_mcp.config.models.http_backends import AUTO_MODEL
+from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.providers import PROVIDERS, WITHOUT_PROVIDER, named_provider
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.home import find_home

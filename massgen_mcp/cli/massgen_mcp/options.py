@@ -147,8 +147,8 @@ def make_parser() -> Parser:
     about_run("status", "show what a run is doing now")
     wait = about_run("wait", "wait until a run has ended or needs an answer")
     wait.add_argument("--timeout", type=_number, metavar="SECONDS", help="wait no longer than this; default: no limit")
-    watch = about_run("watch", "follow a run, on a terminal in the live view; leaving does not end it")
-    watch.add_argument("--plain", action="store_true", help="sentences in place of the live view, for screen readers")
+    watch = about_run("watch", "follow a run, on a terminal in the live view; leaving does not end the run")
+    watch.add_argument("--plain", action="store_true", help="sentences instead of the live view, for screen readers")
     result = about_run("result", "show a run's answer, winner and votes")
     what = result.add_mutually_exclusive_group()
     what.add_argument(
@@ -158,7 +158,9 @@ def make_parser() -> Parser:
         help="full: every answer; votes: no answer; diff: the patch (summary)",
     )
     what.add_argument("--agent", metavar="NAME", help="the latest answer of one agent, by the id of its config")
-    apply = about_run("apply", "bring what a run changed into the directories that it was given with write, or nothing")
+    apply = about_run(
+        "apply", "apply what a run changed to the directories that it was given with write: all of it, or nothing"
+    )
     apply.add_argument("--dry-run", action="store_true", help="only say what would be changed")
     apply.add_argument("--paths", metavar="PATH", nargs="+", default=[], help="only what was changed at these paths")
     apply.add_argument("--branch", metavar="NAME", help="commit it to this new branch, and leave the files alone")
@@ -174,7 +176,7 @@ def make_parser() -> Parser:
     mark.add_argument("--agent", metavar="NAME", help="what this agent said, by the id of its config")
     mark.add_argument("--note", metavar="TEXT", default="", help="why")
     mark.add_argument("--undo", action="store_true", help="take back what was noted")
-    stats = verb("stats", "tell what all ended runs come to: outcomes, money, wins and agreement of models")
+    stats = verb("stats", "show figures over all ended runs: outcomes, money, wins and agreement of models")
     stats.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
     stats.add_argument("--team", type=_models, metavar="MODELS", help="only runs of exactly these models: a,b")
     stats.add_argument("--config", metavar="NAME", help="only runs of this config, in the words of `runs --json`")
@@ -187,29 +189,32 @@ def make_parser() -> Parser:
         "--port", metavar="N", dest="web_port", type=int, default=0, help="port to listen on; else a free one"
     )
     web.add_argument("--open", action="store_true", help="open it in the browser")
-    answer = about_run("answer", "tell a run what it asked for")
+    answer = about_run("answer", "answer the question that a run has asked")
     answer.add_argument("text", metavar="TEXT", help="the answer")
     more = about_run("raise-budget", "set a new budget for a run, also one that waits for it")
     more.add_argument("usd", metavar="USD", type=float, help="the new max_usd, in US dollars")
     about_run("resume", "continue an interrupted run, with the keys of this environment")
     about_run("cancel", "stop a run and keep its best answer")
     configs = verb("configs", "list the ready-made teams, or show one")
-    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one whole")
+    configs.add_argument("name", metavar="NAME", nargs="?", help="show this one in full")
     configs.add_argument("--schema", action="store_true", help="print the JSON schema of a config, for editors")
     trust = verb("trust", "show what a config asks for, and accept it as it is now")
     trust.add_argument("path", metavar="PATH", nargs="?", help="the config, or the directory in whose .massgen it is")
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
-    for name, told in (("install", "put this server into an MCP client"), ("uninstall", "take it out again")):
+    for name, told in (
+        ("install", "put this server into an MCP client"),
+        ("uninstall", "take this server out of an MCP client"),
+    ):
         made = verb(name, told)
         made.add_argument("client", metavar="CLIENT", type=_client, choices=CLIENTS, help=", ".join(CLIENTS))
         made.add_argument("--scope", choices=SCOPES, default="user", help="for all your projects, or this one (user)")
         made.add_argument("--name", metavar="ENTRY", type=_entry_name, default="massgen", help="of the entry (massgen)")
         if name == "install":
-            meant = "pass this variable on, too; known ones that are set here are anyway"
+            meant = "pass this variable on, too; those of known providers that are set here always are"
             made.add_argument("--key", metavar="VARIABLE", type=_variable, action="append", default=[], help=meant)
             made.add_argument("--print", "--dry-run", action="store_true", help="print the entry, write nothing")
-    verb("doctor", "check keys, run store, runners and clients, and say what to fix")
+    verb("doctor", "check keys, model servers, run store, runners and clients, and say what to fix")
     prune = verb("prune", "delete what is older than the limits (workspaces first, results later), or the named runs")
     prune.add_argument("run_ids", metavar="ID", nargs="*", help="delete these runs, wherever they lie")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
@@ -221,7 +226,7 @@ def make_parser() -> Parser:
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:
-    http = parser.add_argument_group("with --transport http", "docs/http.md shows them in use")
+    http = parser.add_argument_group("with --transport http", "one server for many clients")
     http.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs a token")
     http.add_argument("--port", type=int, help="port to listen on; without it, or 0, a free one")
     http.add_argument("--token-file", type=Path, metavar="FILE", help="the bearer token; else MASSGEN_MCP_HTTP_TOKEN")

@@ -11,7 +11,7 @@ from massgen_mcp.cli.live.display import Display, Sentences
 from massgen_mcp.cli.live.telling import Telling, kept_of
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import LogRecord
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine.rows import Action
 from massgen_mcp.runs.run_view import RunView

@@ -105,7 +105,7 @@ function start() {
     many('models', 'Or models, one in each line, as backend/model', 2),
     many('context_paths', 'Files and directories that the team may read, one absolute path in each line', 2),
     h('label', {class: 'box'}, h('input', {type: 'checkbox', name: 'write'}), 'What it changes there may be applied later'),
-    many('checks', 'Commands that judge what answers change there, one in each line', 2),
+    many('checks', 'Commands that test the changes to these paths, one in each line', 2),
     one('max_usd', 'Budget in $', {type: 'number', min: 0, step: 'any'}), one('max_seconds', 'Time limit in seconds', {type: 'number', min: 1}),
     one('max_answers', 'Answers of each agent', {type: 'number', min: 1, max: 100}), plan, go, teams);
   const value = name => form.elements[name].value.trim(), rows = name => value(name).split('\n').map(row => row.trim()).filter(Boolean);

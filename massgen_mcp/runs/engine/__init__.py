@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from massgen_mcp.home import Home
 from massgen_mcp.runs.engine.event_log import DamagedJournal, EventLog, EventReader, EventWriter
-from massgen_mcp.runs.engine.files import FileStore, Part, RunFiles
+from massgen_mcp.runs.engine.files import Expirable, FileStore, RunFiles
 from massgen_mcp.runs.engine.liveness import Follower, Liveness, NewsHost, Waking
 from massgen_mcp.runs.engine.store import RunStore
 
@@ -18,11 +18,11 @@ __all__ = [
     "EventLog",
     "EventReader",
     "EventWriter",
+    "Expirable",
     "FileStore",
     "Follower",
     "Liveness",
     "NewsHost",
-    "Part",
     "RunFiles",
     "RunStore",
     "Waking",

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from massgen_mcp.errors import JournalNewer, MassgenError
-from massgen_mcp.events import EventT, LogRecord
+from massgen_mcp.events.parts import EventT
+from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import NO_KEYS, Redactor
 
 

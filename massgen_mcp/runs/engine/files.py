@@ -5,13 +5,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.redaction import Redactor
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.engine.event_log import EventLog
 from massgen_mcp.runs.engine.rows import Nesting, Request, RunRow, WorkRow
 
-Part = Literal["workspaces", "results"]
-"""Of a run's files. `workspaces`: the agents' own, and the snapshots of their answers; `results`: everything."""
+Expirable = Literal["workspaces", "results"]
+"""What of a run's files expires. `workspaces`: the agents' own, and the snapshots of their answers; `results`:
+everything.
+"""
 
 
 class RunFiles(Protocol):
@@ -125,7 +128,7 @@ class FileStore(Protocol):
         """Give up the room that is kept for pruning a full disk, until the next pruning; False if there is none."""
         ...
 
-    def size(self, row: RunRow, part: Part) -> int:
+    def size(self, row: RunRow, part: Expirable) -> int:
         """In bytes."""
         ...
 
@@ -133,7 +136,7 @@ class FileStore(Protocol):
         """Whether the run has a patch that may be applied, and was not yet."""
         ...
 
-    def remove(self, row: RunRow, part: Part) -> None:
+    def remove(self, row: RunRow, part: Expirable) -> None:
         """Safe to repeat. Raises `OSError`."""
         ...
 

@@ -5,9 +5,10 @@ from base64 import b32encode
 from dataclasses import dataclass
 from typing import Literal
 
-from massgen_mcp.config.models import Config, EarlierTurn
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Outcome
+from massgen_mcp.events.parts import Outcome
+from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.statistics.digest import RunDigest
 from massgen_mcp.statistics.marks import Mark

@@ -5,9 +5,9 @@ The records of a run and its files call agents `agent_a`, `agent_b`, …; a call
 
 from collections.abc import Iterable
 
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import AgentInfo
+from massgen_mcp.events.parts import AgentInfo
 from massgen_mcp.run_state.agents import AgentState
 from massgen_mcp.run_state.state import RunState
 

@@ -8,7 +8,7 @@ from massgen_mcp.changes.base import path_text
 from massgen_mcp.runs.applying import Application, State
 from massgen_mcp.runs.working_copies import changed_file
 from massgen_mcp.server.results.files import FileLine
-from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines
+from massgen_mcp.server.results.reply import MAX_BYTES, Reply, ResultPart, lines
 
 MOST_FILES = 200
 """Of each kind in a reply."""
@@ -25,7 +25,7 @@ class Ways:
 TOOL = Ways()
 
 
-class RefusedFile(Part):
+class RefusedFile(ResultPart):
     path: str
     """The file that cannot be changed."""
     reason: str

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 from massgen_mcp.config.examples import Example, example_path, list_examples
 from massgen_mcp.config.loader import load_config, missing_parts
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.server.results.agent_names import team_of, team_text
-from massgen_mcp.server.results.reply import Part, Reply, lines, listed
+from massgen_mcp.server.results.reply import Reply, ResultPart, lines, listed
 
 TO_COPY_FROM = "providers/"
 """Configs in this folder are lists to copy from, not teams."""
 
 
-class ConfigLine(Part):
+class ConfigLine(ResultPart):
     models: str | None = None
     """Only where nothing is missing."""
     missing: list[str] | None = None

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import ChangedFile, Changes
+from massgen_mcp.events.parts import ChangedFile, Changes
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results.reply import Part
+from massgen_mcp.server.results.reply import ResultPart
 
 MAX_PATCH_BYTES = 8 * 1024 * 1024
 """So much of a patch is read; the file itself has all of it."""
 NO_CHANGES = "No file is changed."
 
 
-class FileLine(Part):
+class FileLine(ResultPart):
     path: str
     """It begins with the name of the directory."""
     change: str
@@ -33,7 +33,7 @@ class FileLine(Part):
         return f"{self.change} {self.path}{was} {'binary' if self.added is None else f'+{self.added} -{self.removed}'}"
 
 
-class Files(Part):
+class Files(ResultPart):
     """What an answer changes of the caller's files."""
 
     of_files: int

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from massgen_mcp.events import FilesChecked
+from massgen_mcp.events.coordination import FilesChecked
 from massgen_mcp.money.spending import Spent
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
-from massgen_mcp.server.results.reply import Part, listed, number
+from massgen_mcp.server.results.reply import ResultPart, listed, number
 from massgen_mcp.server.results.words import REASON_CHARACTERS, reason_of, shortened
 
 SOURCE_CHARACTERS = 80
 COMMAND_CHARACTERS = 100
 
 
-class VoteLine(Part):
+class VoteLine(ResultPart):
     voter: str
     """Id of the agent that voted."""
     voted_for: str
@@ -26,7 +26,7 @@ class VoteLine(Part):
     """Why, in the voter's words."""
 
 
-class Dissent(Part):
+class Dissent(ResultPart):
     """An answer that says something else than the winner's and had votes."""
 
     agent: str
@@ -39,7 +39,7 @@ class Dissent(Part):
     """Its beginning."""
 
 
-class Dropped(Part):
+class Dropped(ResultPart):
     agent: str
     """Its id."""
     reason: str
@@ -48,7 +48,7 @@ class Dropped(Part):
     """Why, in words."""
 
 
-class CheckLine(Part):
+class CheckLine(ResultPart):
     """How one check came out on the files of `of`: `base`, an agent's answer by its label, or `final`."""
 
     of: str
@@ -80,7 +80,7 @@ class CheckLine(Part):
         )
 
 
-class NestedRun(Part):
+class NestedRun(ResultPart):
     """A run that was started inside this one. Its costs are a part of `Usage`."""
 
     run_id: str
@@ -106,7 +106,7 @@ class NestedRun(Part):
         )
 
 
-class Usage(Part):
+class Usage(ResultPart):
     model_calls: int
     """All calls of models, nested ones included."""
     input_tokens: int

@@ -19,13 +19,13 @@ MAX_BYTES = 10_000
 Json = dict[str, object]
 
 
-class Part(BaseModel):
+class ResultPart(BaseModel):
     """A part of a reply. What is not known or not there is left out of it, never null."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Reply(Part):
+class Reply(ResultPart):
     def structured(self) -> Json:
         """The data, in the order in which a model should read it."""
         return cast("Json", _short(self.model_dump(mode="json", exclude_none=True)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.events import Changes
+from massgen_mcp.events.parts import Changes
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import find_agent, id_of, team_of_run, team_text

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import id_of
-from massgen_mcp.server.results.reply import MAX_BYTES, Part, Reply, lines, listed, number
+from massgen_mcp.server.results.reply import MAX_BYTES, Reply, ResultPart, lines, listed, number
 from massgen_mcp.server.results.words import reason_of
 from massgen_mcp.views.plain_text import preview
 
 QUESTION_CHARACTERS = 100
 
 
-class RunLine(Part):
+class RunLine(ResultPart):
     run_id: str
     """Of this run."""
     status: RunStatus

@@ -6,14 +6,14 @@ from typing import Literal
 from pydantic import BaseModel
 
 from massgen_mcp.config.loader import missing_keys
-from massgen_mcp.config.models import Config
+from massgen_mcp.config.models.config import Config
 from massgen_mcp.money.estimate import Estimate
 from massgen_mcp.request.reach import Reach
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import team_of, team_text
-from massgen_mcp.server.results.reply import Json, Part, Reply, json_bytes, lines
+from massgen_mcp.server.results.reply import Json, Reply, ResultPart, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import poll_after
 from massgen_mcp.server.results.words import next_step, note_on_team, reason_of
@@ -25,7 +25,7 @@ IGNORED_CHARACTERS = 1_000
 NOTE_CHARACTERS = 1_000
 
 
-class Begun(Part):
+class Begun(ResultPart):
     """What is told of a start, however it goes on."""
 
     reused: bool | None = None
@@ -46,7 +46,7 @@ class Begun(Part):
         )
 
 
-class Waiting(Part):
+class Waiting(ResultPart):
     """A run that is planned, or goes on."""
 
     run_id: str | None = None

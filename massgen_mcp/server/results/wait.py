@@ -3,12 +3,12 @@
 from pydantic import BaseModel
 
 from massgen_mcp.runs.run_view import RunView
-from massgen_mcp.server.results.reply import Json, Part, Reply, json_bytes, lines
+from massgen_mcp.server.results.reply import Json, Reply, ResultPart, json_bytes, lines
 from massgen_mcp.server.results.result import Result, first_page
 from massgen_mcp.server.results.status import Status, status
 
 
-class Progress(Part):
+class Progress(ResultPart):
     changed: bool
     """Whether anything has happened since `cursor`, or since the call began."""
     cursor: int

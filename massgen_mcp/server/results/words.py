@@ -1,7 +1,7 @@
 """What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
-from massgen_mcp.config.models import Config
-from massgen_mcp.events import RunFailed, RunTimedOut
+from massgen_mcp.config.models.config import Config
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO

@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 
 from massgen_mcp import __version__
 from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.config.models import HttpServer, McpServer, StdioServer
+from massgen_mcp.config.models.mcp_servers import HttpServer, McpServer, StdioServer
 from massgen_mcp.sandbox import LevelName, Policy, SandboxFailed, spawn
 from massgen_mcp.tools.mcp_servers.framing import framed
 from massgen_mcp.tools.mcp_servers.http import over_http

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from massgen_mcp.config.models import StdioServer
+from massgen_mcp.config.models.mcp_servers import StdioServer
 
 _SCRIPTS = frozenset({".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".jar"})
 

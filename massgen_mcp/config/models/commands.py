@@ -1,0 +1,80 @@
+"""Commands that agents run, and the sandbox around them."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from massgen_mcp.config.models.common import AbsolutePaths, Endpoint, Settings
+
+
+def _regular_expression(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+CommandPatterns = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=1_000), AfterValidator(_regular_expression)], ...],
+    Field(max_length=200),
+]
+"""Regular expressions, each held against the beginning of a command."""
+
+
+class CommandsConfig(Settings, frozen=True):
+    """Commands that agents run, in a sandbox: see docs/commands.md. They need a workspace."""
+
+    enabled: bool = False
+    """Whether agents may run commands."""
+    sandbox: Literal["auto", "bubblewrap", "sandlock", "docker", "podman", "sandbox-exec"] = "auto"
+    """`auto`: the strongest of bubblewrap, sandlock and sandbox-exec that holds on this machine."""
+    image: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$")
+    """Of the container, with `sandbox: docker` or `podman`."""
+    image_archive: str | None = Field(default=None, min_length=1, max_length=4096)
+    """An image on this machine: a directory in OCI layout, or a file as `docker save` writes it. Its programs take the
+    place of this machine's where there is no container, in bubblewrap. Absolute after loading.
+    """
+    network: tuple[Endpoint, ...] = Field(default=(), max_length=50)
+    """What commands may connect to, as host:port. Nothing without it."""
+    open_network: bool = False
+    """True: commands reach every host. Only in a container."""
+    readable: AbsolutePaths = Field(default=(), max_length=20)
+    """Directories of programs that commands may read besides the usual ones, at their own paths. Absolute."""
+    allowed: CommandPatterns = ()
+    """The only commands that are run, if there are any. A rule for agents, and no protection: that is the sandbox."""
+    blocked: CommandPatterns = ()
+    """Commands that are not run, as far as their text tells."""
+    timeout_seconds: float = Field(default=120, gt=0, le=3600)
+    """For a command that does not ask for another time."""
+    max_seconds: float = Field(default=1800, gt=0, le=86_400)
+    """The most that a command can ask for; one in the background has it."""
+    max_memory_mb: int = Field(default=2048, ge=64, le=1_000_000)
+    """Memory of a command and everything that it starts."""
+    max_cpus: float | None = Field(default=None, gt=0, le=1_000)
+    """Processors that a command may use; outside of a container rounded up to whole ones. None: all."""
+    max_processes: int = Field(default=256, ge=16, le=10_000)
+    """Processes of a command at once."""
+    max_disk_mb: int = Field(default=2048, ge=16, le=1_000_000)
+    """In the agent's workspace and its directory for temporary files together."""
+
+    @property
+    def in_container(self) -> bool:
+        return self.sandbox in ("docker", "podman")
+
+    @model_validator(mode="after")
+    def _what_the_sandbox_has(self) -> Self:
+        if self.image is not None and not self.in_container:
+            raise ValueError("image is of a container; set sandbox to docker or podman")
+        if self.open_network and not self.in_container:
+            raise ValueError(
+                "open_network is for a container; set sandbox to docker or podman, or name hosts in network"
+            )
+        if self.network and (self.in_container or self.sandbox == "bubblewrap"):
+            raise ValueError(f"{self.sandbox} lets no command reach named hosts only; use sandbox: auto or sandlock")
+        if self.image_archive is not None and self.sandbox in ("sandlock", "sandbox-exec"):
+            raise ValueError(f"{self.sandbox} has this machine's programs; use sandbox: bubblewrap, docker or podman")
+        if self.image_archive is not None and self.network:
+            raise ValueError("an image runs in bubblewrap, which lets no command reach named hosts only")
+        return self

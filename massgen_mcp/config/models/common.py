@@ -1,0 +1,82 @@
+"""What the parts of a config have in common: their base class, and the kinds of values that several of them hold."""
+
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+from massgen_mcp.config.keys import holds_credentials
+
+
+class Settings(BaseModel, frozen=True):
+    """Base of every part of a config: frozen, unknown keys refused, values never echoed in errors."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+VARIABLE_PATTERN = r"^[A-Z_][A-Z0-9_]*$"
+
+
+def _plain_host(address: str) -> str:
+    """One host that every URL parser reads alike: keys are chosen by it."""
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+", host):
+        raise ValueError("expected an address with a plain host name (and port), such as https://host:8000/v1")
+    return address
+
+
+def _without_credentials(address: object) -> object:
+    """Addresses are shown and kept, in configs, records and errors."""
+    if isinstance(address, str) and holds_credentials(address):
+        raise ValueError(
+            "expected an http:// or https:// address without credentials; api_key_env names a key's variable"
+        )
+    return address
+
+
+Address = Annotated[
+    str,
+    StringConstraints(pattern=r"^https?://[^\s@]+$", max_length=500),
+    AfterValidator(_plain_host),
+    BeforeValidator(_without_credentials),
+]
+
+
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("expected a name without line breaks, control characters and the like")
+    return name
+
+
+PrintableName = Annotated[str, AfterValidator(_printable)]
+
+MAX_MODEL_NAME = 200
+
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_MODEL_NAME), AfterValidator(_printable)]
+"""It stands in requests, in one line of logs and on terminals."""
+
+
+def _endpoint(text: str) -> str:
+    """One host and one port: a list of hosts is no list if a part of it may stand for others."""
+    host, _, port = text.rpartition(":")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*", host) or not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError("expected host:port, such as pypi.org:443")
+    return text.lower()
+
+
+Endpoint = Annotated[str, StringConstraints(max_length=260), AfterValidator(_endpoint)]
+"""A host and a port, as `host:port`."""
+
+
+def _absolute_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
+    if wrong := [path for path in paths if not path.startswith("/") or ".." in path.split("/")]:
+        raise ValueError(f"expected absolute paths, not {wrong[0]!a}")
+    return paths
+
+
+AbsolutePaths = Annotated[tuple[str, ...], AfterValidator(_absolute_paths)]

@@ -1,0 +1,104 @@
+"""The whole of a config, and what holds between its parts."""
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from massgen_mcp.config.models.agents import AgentConfig
+from massgen_mcp.config.models.backends import LIMITED_TYPES
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.common import Settings
+from massgen_mcp.config.models.limits import BudgetConfig, NestedConfig, ProviderLimits, TimeoutConfig
+from massgen_mcp.config.models.mcp_servers import StdioServer
+from massgen_mcp.config.models.orchestrator import OrchestratorConfig
+from massgen_mcp.config.variables import variables_in
+from massgen_mcp.nearest import nearest
+
+
+class Config(Settings, frozen=True):
+    """A validated team and its rules; what `config.json` in a run directory holds. No secrets: names only."""
+
+    agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=10)
+    """The team. A team of one may be written as `agent:`, without the list."""
+    orchestrator: OrchestratorConfig = OrchestratorConfig()
+    """How the team coordinates."""
+    timeout_settings: TimeoutConfig = TimeoutConfig()
+    """Time limits."""
+    budget: BudgetConfig = BudgetConfig()
+    """Limits of cost."""
+    limits: dict[str, ProviderLimits] = Field(default_factory=dict[str, ProviderLimits])
+    """How much is asked of a provider at once, by backend type."""
+    nested: NestedConfig | None = None
+    """Whether agents may start runs, and how many; None: they may not."""
+
+    @field_validator("limits")
+    @classmethod
+    def _known_types(cls, limits: dict[str, ProviderLimits]) -> dict[str, ProviderLimits]:
+        for name in limits:
+            if name not in LIMITED_TYPES:
+                near = nearest(name, LIMITED_TYPES)
+                hint = f"did you mean '{near}'?" if near else f"known: {', '.join(LIMITED_TYPES)}"
+                raise ValueError(f"{name[:80]!a} is no backend type that calls a provider; {hint}")
+        return limits
+
+    @field_validator("orchestrator")
+    @classmethod
+    def _files_where_files_are_needed(cls, orchestrator: OrchestratorConfig) -> OrchestratorConfig:
+        coordination = orchestrator.coordination
+        for key in ("enable_memory_filesystem_mode", "task_planning_filesystem_mode"):
+            if getattr(coordination, key) and not orchestrator.enable_filesystem:
+                raise ValueError(f"coordination.{key} keeps files, but enable_filesystem is false")
+        return orchestrator
+
+    def commands_of(self, agent: AgentConfig) -> CommandsConfig:
+        """What holds for the commands of this agent."""
+        if agent.commands is not None:
+            return agent.commands
+        team = self.orchestrator.commands
+        if team.enabled or not agent.backend.runs_code:
+            return team
+        return team.model_copy(update={"enabled": True})
+
+    @property
+    def all_commands(self) -> tuple[CommandsConfig, ...]:
+        """What holds for the commands of the agents that have any, without repetitions."""
+        found = map(self.commands_of, self.agents)
+        return tuple(dict.fromkeys(commands for commands in found if commands.enabled))
+
+    @property
+    def server_variables(self) -> tuple[str, ...]:
+        """Names of the variables that MCP servers are given."""
+        servers = [server for agent in self.agents for server in agent.mcp_servers.values()]
+        texts = [[*(server.env if isinstance(server, StdioServer) else server.headers).values()] for server in servers]
+        return variables_in(text for values in texts for text in values)
+
+    def has_workspace(self, agent: AgentConfig) -> bool:
+        """Whether the agent has a directory of its own; without file tools it has one for its commands."""
+        if not self.orchestrator.enable_filesystem:
+            return False
+        return not agent.exclude_file_operation_mcps or self.commands_of(agent).enabled
+
+    @model_validator(mode="after")
+    def _a_workspace_for_commands(self) -> Self:
+        if self.all_commands and not self.orchestrator.enable_filesystem:
+            raise ValueError("commands run in the agents' workspaces, but enable_filesystem is false")
+        return self
+
+    @model_validator(mode="after")
+    def _files_of_every_agent(self) -> Self:
+        coordination = self.orchestrator.coordination
+        if coordination.enable_memory_filesystem_mode or coordination.task_planning_filesystem_mode:
+            without = [agent.id for agent in self.agents if not self.has_workspace(agent)]
+            if without:
+                named = ", ".join(without)
+                raise ValueError(f"memory and plans are files, but exclude_file_operation_mcps is true for {named}")
+        return self
+
+    @field_validator("agents")
+    @classmethod
+    def _distinct_ids(cls, agents: tuple[AgentConfig, ...]) -> tuple[AgentConfig, ...]:
+        ids = [agent.id for agent in agents]
+        repeated = sorted({agent_id for agent_id in ids if ids.count(agent_id) > 1})
+        if repeated:
+            raise ValueError(f"agent ids must be distinct; used twice: {', '.join(repeated)}")
+        return agents

@@ -1,0 +1,120 @@
+"""Models behind an HTTP API: of providers, of servers of one's own, of Azure."""
+
+from typing import Any, Literal, Self, get_args
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from massgen_mcp.config.models.backend_base import ListedBackendConfig
+from massgen_mcp.config.models.common import VARIABLE_PATTERN, Address, ModelName
+from massgen_mcp.config.models.provider_types import ProviderType
+from massgen_mcp.config.native_tools import BY_HOST, NativeTool, listed, refusal
+from massgen_mcp.config.providers import tools_at
+
+AUTO_MODEL = "auto"
+"""As `model` of a local server: whatever it serves."""
+
+
+class HttpBackendConfig(ListedBackendConfig, frozen=True):
+    """What all models behind an HTTP API have in common. `type` picks wire format and defaults (see `providers`)."""
+
+    type: str
+    """Picks the wire format and the defaults."""
+    model: ModelName
+    """The model, by the provider's name for it."""
+    api_key_env: str | None = Field(default=None, pattern=VARIABLE_PATTERN)
+    """Name of the environment variable that holds the key. Default: the provider's own variable."""
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """How freely the model chooses its words. Default: the provider's."""
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    """The part of likely words from which the model chooses. Default: the provider's."""
+    max_output_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Of one reply, reasoning included. Default: the provider's."""
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    """How long the model thinks, where it can be told. Default: the provider's."""
+    verbosity: Literal["low", "medium", "high"] | None = None
+    """How much the model writes, where its API has such a setting (OpenAI's)."""
+    enable_web_search: bool = False
+    """The provider's own web search. This and the next three are refused where the provider has no such tool."""
+    enable_x_search: bool = False
+    """Search on X."""
+    enable_code_execution: bool = False
+    """The provider's own tool that runs code at the provider."""
+    enable_code_interpreter: bool = False
+    """The same, by OpenAI's name for it."""
+    extra_body: dict[str, Any] = Field(default_factory=dict[str, Any])
+    """Further fields of the provider's request body, passed on untouched."""
+
+    @property
+    def asked_tools(self) -> tuple[NativeTool, ...]:
+        return tuple(tool for tool in get_args(NativeTool) if getattr(self, f"enable_{tool}"))
+
+    @field_validator("enable_web_search", "enable_x_search", "enable_code_execution", "enable_code_interpreter")
+    @classmethod
+    def _offered(cls, wanted: bool, info: ValidationInfo) -> bool:
+        backend_type = info.data.get("type")
+        if wanted and backend_type and (reason := refusal(backend_type, info.field_name or "")):
+            raise ValueError(reason)
+        return wanted
+
+
+class ProviderBackendConfig(HttpBackendConfig, frozen=True):
+    """A model of a provider on the internet, or (`chatcompletion`) of any server that speaks like OpenAI's."""
+
+    type: ProviderType
+    """The provider; `chatcompletion` is any server with an OpenAI-compatible API."""
+    base_url: Address | None = None
+    """Root of the API, without credentials. Default: the provider's own."""
+
+    @model_validator(mode="after")
+    def _offered_there(self) -> Self:
+        offered = tools_at(self.type, self.base_url)
+        if missing := [f"enable_{tool}" for tool in self.asked_tools if tool not in offered]:
+            where, has = self.base_url or "its default address", listed([f"enable_{tool}" for tool in offered])
+            way_out = "" if self.base_url is None or self.type == BY_HOST else "; leave base_url out"
+            raise ValueError(f"{', '.join(missing)}: {self.type} does not offer this at {where}; it has {has}{way_out}")
+        return self
+
+
+class LocalServerConfig(HttpBackendConfig, frozen=True):
+    """A model server of one's own. It needs no key."""
+
+    model: ModelName = AUTO_MODEL
+    """`auto`: the largest chat model that the server has and this machine can hold, looked up at the first call."""
+    base_url: Address | None = None
+    """Root of the API, without credentials. Default: this machine, at the server's usual port."""
+
+
+class LocalBackendConfig(LocalServerConfig, frozen=True):
+    """A model server of one's own that speaks like OpenAI's."""
+
+    type: Literal["lmstudio", "vllm", "sglang", "llamacpp"]
+    """The program that serves the model."""
+
+
+class OllamaBackendConfig(LocalServerConfig, frozen=True):
+    """Ollama, asked by its own API: only there a request can say how large the model's context is to be."""
+
+    type: Literal["ollama"]
+    """Ollama."""
+    context_length: int | None = Field(default=None, ge=512, le=10_000_000)
+    """Tokens of context that the model is loaded with. Default: 16,384, or what it is loaded with already, if that is
+    more; never more than the model has.
+    """
+    keep_alive: str | None = Field(default=None, pattern=r"^(-1|0|(\d+(\.\d+)?(ms|s|m|h))+)$")
+    """How long the model stays loaded after a call, such as 30m; -1: for ever. Default: the server's."""
+
+
+class AzureBackendConfig(HttpBackendConfig, frozen=True):
+    """A deployment of Azure OpenAI."""
+
+    type: Literal["azure_openai"]
+    """Azure OpenAI."""
+    endpoint: Address | None = None
+    """Root of the resource, such as https://NAME.openai.azure.com. Default: AZURE_OPENAI_ENDPOINT."""
+    api_version: str = Field(default="v1", pattern=r"^[A-Za-z0-9.-]{1,40}$")
+    """`v1`, which has every current model and needs no date; or the date of an older API, such as 2024-10-21."""
+    deployment: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$")
+    """Name of the deployment. Default: `model`."""
+
+
+HttpBackend = ProviderBackendConfig | LocalBackendConfig | OllamaBackendConfig | AzureBackendConfig

@@ -1,0 +1,140 @@
+"""How a team works together: rounds, votes, the files that it is given, and the checks of its answers."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from massgen_mcp.config.models.commands import CommandsConfig
+from massgen_mcp.config.models.common import Settings
+
+DEFAULT_SKILLS = ".agent/skills"
+
+
+def _inside(path: str) -> str:
+    if path.startswith(("/", "~")) or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        raise ValueError("a path below the directory, such as target or web/dist")
+    return path
+
+
+class ContextPath(Settings, frozen=True):
+    """A file or directory of the user's. Absolute after loading.
+
+    All agents may read it, and each works on a copy of its own of a directory. With `write` the winner's changes may be
+    applied to the directory itself; without it they are only given as a patch.
+    """
+
+    path: str = Field(min_length=1, max_length=4096)
+    """The file or directory, absolute or relative to the working directory."""
+    permission: Literal["read", "write"] = "read"
+    """`write`: the winner's changes may be applied to it. `read`: they are only given as a patch."""
+    copy_ignored: tuple[Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)], ...] = Field(
+        default=(), max_length=20
+    )
+    """Directories in it that git ignores, such as `target`, and that every copy gets of its own, to be written to."""
+
+
+class CoordinationConfig(Settings, frozen=True):
+    """What agents do besides answering and voting; keys and defaults as in MassGen."""
+
+    enable_planning_mode: bool = False
+    """Until the winner presents, tools with side effects are described and not executed."""
+    planning_mode_instruction: str = Field(
+        default="During coordination, describe what you would do without actually executing actions. Only provide "
+        "concrete implementation details without calling external APIs or tools.",
+        max_length=10_000,
+    )
+    """What agents are told in planning mode."""
+    max_orchestration_restarts: int = Field(default=0, ge=0, le=10)
+    """Further attempts that a winner may ask for after judging its own final answer insufficient."""
+    enable_agent_task_planning: bool = False
+    """Agents get tools for a task plan of their own."""
+    max_tasks_per_plan: int = Field(default=10, ge=1, le=200)
+    """Tasks in one plan, at most."""
+    task_planning_filesystem_mode: bool = False
+    """Task plans are also written to `tasks/` of the workspace."""
+    enable_memory_filesystem_mode: bool = False
+    """Agents keep notes as files: short-term ones are shown to all, long-term ones on demand."""
+    use_skills: bool = False
+    """Agents can read the skills of `skills_directory` and of `massgen_skills`."""
+    massgen_skills: tuple[Literal["file_search"], ...] = ()
+    """Built-in skills to offer, by name."""
+    skills_directory: str = Field(default=DEFAULT_SKILLS, min_length=1, max_length=4096)
+    """Where the user's skills are. Absolute after loading."""
+
+    @property
+    def planning_instruction(self) -> str | None:
+        """In planning mode: what agents are told until the winner presents."""
+        return self.planning_mode_instruction if self.enable_planning_mode else None
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text or not text.strip():
+        raise ValueError("expected text without NUL characters")
+    return text
+
+
+CheckCommand = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_without_nul)]
+
+ProtectedPath = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_without_nul)]
+
+ChecksPolicy = Literal["informative", "required", "goal"]
+"""What follows from checks: see `coordination.evidence`."""
+
+
+class OrchestratorConfig(Settings, frozen=True):
+    """How a team coordinates."""
+
+    coordination: CoordinationConfig = CoordinationConfig()
+    """What agents do besides answering and voting."""
+    voting_sensitivity: Literal["lenient", "balanced", "strict"] = "lenient"
+    """How easily agents are content with what is there."""
+    answer_novelty_requirement: Literal["lenient", "balanced", "strict"] = "lenient"
+    """How different a new answer must be: `balanced` refuses one that shares more than 70 % of its word pairs with
+    another answer, `strict` more than 50 %, `lenient` none.
+    """
+    early_decision: Literal["off", "proven", "majority"] = "proven"
+    """Whether to stop before everybody has voted: when nothing can change the winner, or at a majority."""
+    final_answer_strategy: Literal["winner_present", "winner_reuse", "auto"] = "winner_present"
+    """The winner writes the final answer anew, its answer is reused, or (auto) anew only if that can add something."""
+    answer_format: Literal["text", "findings"] = "text"
+    """`findings`: every answer is a JSON document of findings, each with its file and line (see docs/code-work.md)."""
+    skip_coordination_rounds: bool = False
+    """For debugging: the first agent writes the final answer straight away."""
+    debug_final_answer: str | None = Field(default=None, min_length=1, max_length=100_000)
+    """For debugging: taken as the first attempt's final answer instead of asking the winner."""
+    max_new_answers_per_agent: int | None = Field(default=5, ge=1, le=100)
+    """After this many answers an agent may only vote. None: no limit but the run's time."""
+    max_enforcement_retries: int = Field(default=3, ge=0, le=20)
+    """Rule violations in a row that are given back to the model before the agent is dropped."""
+    max_steps_per_round: int = Field(default=50, ge=1, le=1000)
+    """Model calls in one round; an agent that exceeds it is dropped."""
+    first_answer_wait_seconds: float = Field(default=300, ge=0, le=86_400)
+    """How long agents that have answered wait for the others' first answers before they judge what is there."""
+    show_reasons: bool = False
+    """Who may improve on the answers also reads the reasons of votes that a new answer voided."""
+    perspectives: bool = True
+    """In a team that asks one model only, each agent gets a perspective of its own for its first answer."""
+    enable_filesystem: bool = True
+    """False: agents have no workspace and no file tools."""
+    allow_questions: bool = False
+    """Agents may ask whoever started the run; it is `input_required` until `control_run` answers, or ten minutes."""
+    context_paths: tuple[ContextPath, ...] = Field(default=(), max_length=20)
+    """Files and directories of yours that the team works with."""
+    commands: CommandsConfig = CommandsConfig()
+    """Commands of all agents that have no settings of their own."""
+    checks: tuple[CheckCommand, ...] = Field(default=(), max_length=10)
+    """Shell commands that judge the files of each answer, in a sandbox: see docs/code-work.md. Exit code 0 passes."""
+    checks_policy: ChecksPolicy = "informative"
+    """`required`: an answer whose checks fail cannot win while another one passes. `goal`: what fails on the unchanged
+    files counts, too.
+    """
+    checks_timeout_seconds: float = Field(default=600, gt=0, le=86_400)
+    """For one check."""
+    protect: tuple[ProtectedPath, ...] | None = Field(default=None, max_length=200)
+    """Files that checks take from the base, as patterns. None: tests, check scripts and settings of test runners."""
+
+    @model_validator(mode="after")
+    def _files_for_checks(self) -> Self:
+        if self.checks and not self.enable_filesystem:
+            raise ValueError("checks judge the agents' files, but enable_filesystem is false")
+        return self

@@ -1,0 +1,255 @@
+"""What one agent does in its rounds: what it is shown, which models and tools it calls, which rules it breaks."""
+
+from typing import Any, Literal
+
+from massgen_mcp.errors import DropReason
+from massgen_mcp.events.parts import BallotEntry, CitationRecord, Cost, Event, ShownReason, ToolCallRecord, Usage
+
+CallPurpose = Literal["coordinate", "present", "evaluate"]
+
+Obstacle = Literal["concurrency", "requests_per_minute", "retry_after", "circuit"]
+"""Why a call is not sent yet: limits of ours, a provider that asked for a pause, or one that is down."""
+
+OWN_QUEUE: frozenset[Obstacle | None] = frozenset({"concurrency", "requests_per_minute"})
+"""Obstacles that we put up ourselves. Whoever waits for one of them must not be blamed for the time."""
+
+
+class RoundStarted(Event):
+    """An agent was shown a ballot and begins to work on it."""
+
+    type: Literal["round_started"] = "round_started"
+    agent: str
+    round: int
+    """Its number, from 1 in every attempt."""
+    revision: int
+    ballot: tuple[BallotEntry, ...]
+    """The answers, as the agent sees them."""
+    heard: int = 0
+    """How many of the caller's messages the round begins with."""
+    notes: str = ""
+    """What the team shared with the agent besides answers, as it was shown."""
+    opening: str = ""
+    """The nonce of the markers around the question and what precedes it; an agent keeps it from round to round."""
+    nonce: str = ""
+    """The nonce of the markers around everything else that the round begins with."""
+    run_off: bool = False
+    """The ballot holds the answers of a run-off; only a vote for one of them ends the round."""
+    reasons: tuple[ShownReason, ...] = ()
+    """Those of void votes, where `show_reasons` lets the agent see them."""
+
+
+class MessagesShown(Event):
+    """In the middle of its round an agent was shown the caller's messages up to the `heard`-th one."""
+
+    type: Literal["messages_shown"] = "messages_shown"
+    agent: str
+    heard: int
+    """So many of the caller's messages the agent has been shown by now."""
+    nonce: str = ""
+    """Of the markers around them."""
+
+
+class BallotChanged(Event):
+    """In the middle of its round an agent was shown a newer ballot."""
+
+    type: Literal["ballot_changed"] = "ballot_changed"
+    agent: str
+    revision: int
+    ballot: tuple[BallotEntry, ...]
+    """The answers, as the agent sees them now."""
+    nonce: str = ""
+    """Of the markers around its answers."""
+    reasons: tuple[ShownReason, ...] = ()
+    """As in `RoundStarted`."""
+
+
+class ModelCallStarted(Event):
+    """A model is about to be asked; this is on disk before it is."""
+
+    type: Literal["model_call_started"] = "model_call_started"
+    agent: str
+    call_id: str
+    purpose: CallPurpose
+    repeated: bool = False
+    """The call was in flight when a runner was lost; it may have been paid for before."""
+    usage: Usage | None = None
+    """What the lost call that this one repeats used, by our estimate."""
+    cost: Cost | None = None
+    """What that cost."""
+
+
+class ModelCallWaiting(Event):
+    """A call, or its next try, has to wait before it is sent; other calls are on their way to the same provider."""
+
+    type: Literal["model_call_waiting"] = "model_call_waiting"
+    agent: str
+    call_id: str
+    obstacle: Obstacle
+    """Why it waits."""
+
+
+class ModelCallAdmitted(Event):
+    """A call that had to wait is sent now. `queued_seconds`: how long it waited in our own queue, since it began to."""
+
+    type: Literal["model_call_admitted"] = "model_call_admitted"
+    agent: str
+    call_id: str
+    queued_seconds: float
+    """How long it waited in our own queue, since it began to."""
+
+
+class TextDelta(Event):
+    """A piece of streamed text, several deltas of the provider put together. For display only."""
+
+    type: Literal["text_delta"] = "text_delta"
+    agent: str
+    call_id: str
+    text: str
+    """The piece."""
+
+
+class ModelCallRetried(Event):
+    """A call failed and will be tried again; text streamed by the failed try is void."""
+
+    type: Literal["model_call_retried"] = "model_call_retried"
+    agent: str
+    call_id: str
+    attempt: int
+    """Number of the try that failed, from 1."""
+    reason: DropReason
+    message: str
+    wait_seconds: float
+    """So long until the next try."""
+    usage: Usage | None = None
+    """What the failed try used, by our estimate. None: it was refused before the model worked on it."""
+    cost: Cost | None = None
+
+
+class ModelReplied(Event):
+    """A whole reply, journaled before anything in it is acted upon."""
+
+    type: Literal["model_replied"] = "model_replied"
+    agent: str
+    call_id: str
+    purpose: CallPurpose
+    model: str
+    """The model as the provider reported it; the configured name where it reported none."""
+    text: str
+    """What the model wrote besides calls and thoughts."""
+    reasoning: str = ""
+    """Its thoughts, as far as the provider shows them."""
+    tool_calls: tuple[ToolCallRecord, ...] = ()
+    """Those that are written in `text`, too; their `form` says so."""
+    unreadable_call: bool = False
+    """`text` ends with what is meant as a call, and cannot be read."""
+    tools_as_text: bool = False
+    """The server refuses tools, so they were described in the text of the request."""
+    citations: tuple[CitationRecord, ...] = ()
+    """What the provider's own search found, as the provider tells it. They stand below the answer in this reply."""
+    stop: Literal["end", "tool_calls", "length", "refusal"]
+    """How the reply ended."""
+    replay: tuple[dict[str, Any], ...] = ()
+    """What the provider wants back with the next request, as it came."""
+    usage: Usage | None = None
+    """Tokens of the call. None: not even an estimate."""
+    cost: Cost = Cost()
+    """What the call cost."""
+    seconds: float
+    """How long the call took, retries included; what it waited in our own queue is no part of that."""
+
+
+class ModelCallFailed(Event):
+    """A call failed for good, retries included."""
+
+    type: Literal["model_call_failed"] = "model_call_failed"
+    agent: str
+    call_id: str
+    reason: DropReason
+    message: str
+    usage: Usage | None = None
+    """As in `ModelCallRetried`, for the last try."""
+    cost: Cost | None = None
+    seconds: float
+    """As in `ModelReplied`."""
+
+
+class ModelCallAborted(Event):
+    """A call was cut off by us because its result could not count any more."""
+
+    type: Literal["model_call_aborted"] = "model_call_aborted"
+    agent: str
+    call_id: str
+    usage: Usage | None = None
+    """What was used until then, by our estimate."""
+    cost: Cost | None = None
+    seconds: float
+    """As in `ModelReplied`."""
+
+
+class ToolStarted(Event):
+    """A tool that must not run twice is about to run; this is on disk before it does."""
+
+    type: Literal["tool_started"] = "tool_started"
+    agent: str
+    call_id: str
+    """As in `ToolFinished`."""
+    name: str
+    """Of the tool."""
+    shown: str = ""
+    """What it is to do, in a few words."""
+
+
+class ToolFinished(Event):
+    """A tool ran for a model and this text went back to it."""
+
+    type: Literal["tool_finished"] = "tool_finished"
+    agent: str
+    call_id: str
+    """The id of the tool call, as in `ModelReplied.tool_calls`."""
+    name: str
+    """Of the tool."""
+    result: str
+    """What went back to the model."""
+    is_error: bool
+    """Whether the tool failed."""
+    valid: bool = True
+    """The call named a tool that is there, with readable arguments; the tool itself may still have failed."""
+    seconds: float
+    """How long it took."""
+    nonce: str = ""
+    """Of the markers between which the result was given to the model; "" where it was given without."""
+
+
+class RuleViolated(Event):
+    """A model broke a rule of the coordination and was told so."""
+
+    type: Literal["rule_violated"] = "rule_violated"
+    agent: str
+    code: str
+    """Which rule, in one word."""
+    message: str
+    """What it was told."""
+    calls: tuple[str, ...] = ()
+    """Ids of the tool calls that were refused with it."""
+    counts: bool
+    """Whether it counts towards `max_enforcement_retries`; a vote on an outdated ballot does not."""
+
+
+AgentEvent = (
+    RoundStarted
+    | MessagesShown
+    | BallotChanged
+    | ModelCallStarted
+    | ModelCallWaiting
+    | ModelCallAdmitted
+    | TextDelta
+    | ModelCallRetried
+    | ModelReplied
+    | ModelCallFailed
+    | ModelCallAborted
+    | ToolStarted
+    | ToolFinished
+    | RuleViolated
+)
+LostTry = ModelCallStarted | ModelCallRetried | ModelCallFailed | ModelCallAborted
+"""What may say that a try without a reply has to be paid for."""

@@ -1,0 +1,195 @@
+"""What happens between agents: answers, checks and votes, until a winner writes the final answer."""
+
+from typing import Literal
+
+from massgen_mcp.errors import DropReason
+from massgen_mcp.events.parts import Camp, Changes, CheckOutcome, Event, Outcome, WrittenForm
+
+ActionForm = Literal["tool_call", "text", "vote_line"] | WrittenForm
+"""How a model acted: by calling a tool, by a call written as text, by plain text taken as its answer, or by a line such
+as `vote: agent2`.
+"""
+
+
+class AnswerSubmitted(Event):
+    """A new answer stands. It voids every standing vote, since no voter had seen it."""
+
+    type: Literal["answer_submitted"] = "answer_submitted"
+    agent: str
+    label: str
+    content: str
+    """The answer."""
+    based_on_revision: int
+    """The revision of the ballot that its author saw."""
+    revision: int
+    """The revision of the ballot with it."""
+    voided_votes: tuple[str, ...] = ()
+    """The agents whose votes were voided."""
+    path: str | None = None
+    """Directory of the answer, relative to the run directory."""
+    form: ActionForm = "tool_call"
+    changes: Changes | None = None
+    """What it changes of the caller's files. None: the run has no base."""
+
+
+class VoteCast(Event):
+    """`label` is the answer that stood under the chosen name on the ballot that the voter saw."""
+
+    type: Literal["vote_cast"] = "vote_cast"
+    agent: str
+    label: str
+    reason: str
+    """Why, in the voter's words."""
+    revision: int
+    """The revision of the ballot that the voter saw."""
+    same_as: tuple[str, ...] | None = None
+    """Labels of the other answers that say the same as `label`, as the voter sees it. None: it did not say."""
+    run_off: bool = False
+    """It was cast in a run-off; the agent's vote before that stands beside it."""
+    form: ActionForm = "tool_call"
+
+
+class RunOffStarted(Event):
+    """All votes are in and two or more camps are tied: `voters` vote once more, for one of `candidates`.
+
+    Candidates are the most voted answers of the tied camps, one of each. Voters are the live agents that wrote no
+    answer of a tied camp, or, where there are none, all live agents.
+    """
+
+    type: Literal["run_off_started"] = "run_off_started"
+    candidates: tuple[str, ...]
+    """Labels of the answers to choose from."""
+    voters: tuple[str, ...]
+    """The agents that vote."""
+    camps: tuple[Camp, ...]
+    """All camps, tied or not."""
+
+
+class CheckFinished(Event):
+    """A check has run. The same files (`tree`) are not checked with the same command again in this run."""
+
+    type: Literal["check_finished"] = "check_finished"
+    tree: str
+    """Id of the files by their content."""
+    outcome: CheckOutcome
+    """How it came out."""
+
+
+class FilesChecked(Event):
+    """All checks have run on the base, on the files of an answer, or on those of the final answer."""
+
+    type: Literal["files_checked"] = "files_checked"
+    subject: Literal["base", "answer", "final"]
+    """What was checked."""
+    agent: str | None = None
+    """Whose files; None for the base."""
+    label: str | None = None
+    """Of the answer."""
+    outcomes: tuple[CheckOutcome, ...] = ()
+    """In the order of the config. Empty: the files are those of the base, or could not be checked (`problem`)."""
+    fails_before: tuple[str, ...] = ()
+    """The commands that did not pass on the base."""
+    restored: tuple[str, ...] = ()
+    """Protected files that the answer changed, by path: they were checked as they are in the base."""
+    own: tuple[CheckOutcome, ...] = ()
+    """Where there are such: how the checks come out with the answer's versions of them."""
+    problem: str = ""
+    """Why the files could not be checked. Nobody is blamed for it."""
+
+
+class FirstAnswersClosed(Event):
+    """Agents that have answered no longer wait for the others' first answers."""
+
+    type: Literal["first_answers_closed"] = "first_answers_closed"
+    awaited: tuple[str, ...]
+    """The agents that were given up on for now; their answers still count when they come."""
+
+
+class AgentDropped(Event):
+    """An agent takes no further part; its answers stay."""
+
+    type: Literal["agent_dropped"] = "agent_dropped"
+    agent: str
+    reason: DropReason
+    message: str
+
+
+class WinnerChosen(Event):
+    """Coordination is over. `votes` counts standing votes by answer label."""
+
+    type: Literal["winner_chosen"] = "winner_chosen"
+    agent: str
+    label: str
+    """The label of its answer."""
+    outcome: Outcome
+    votes: dict[str, int]
+    """Standing votes by label."""
+    early: bool = False
+    """Decided although live agents had not voted."""
+    camps: tuple[Camp, ...] = ()
+    """The standing answers by what they say, in the order of the config. Empty in journals of before there were any."""
+    run_off: dict[str, int] | None = None
+    """Votes of the run-off, by label of its candidates; None: there was none."""
+    drawn: tuple[str, ...] = ()
+    """The labels among which the run's lots decided (see `coordination.count.lot`); empty: votes did."""
+
+
+class PresentationStarted(Event):
+    type: Literal["presentation_started"] = "presentation_started"
+    agent: str
+    heard: int = 0
+    """How many of the caller's messages it is written with."""
+    opening: str = ""
+    nonce: str = ""
+    """As in `RoundStarted`."""
+
+
+class AnswerPresented(Event):
+    """An attempt's final answer, as the winner wrote it, or (`reused`) as it stood."""
+
+    type: Literal["answer_presented"] = "answer_presented"
+    agent: str
+    answer: str
+    """The final answer."""
+    reused: bool = False
+    """Whether it is the winner's answer as it stood."""
+    changes: Changes | None = None
+    """As in `RunCompleted`."""
+
+
+class AnswerEvaluated(Event):
+    """The winner's judgement of its own final answer. A judgement that failed counts as content, and says so."""
+
+    type: Literal["answer_evaluated"] = "answer_evaluated"
+    agent: str
+    sufficient: bool
+    """Whether it is good enough."""
+    reason: str
+    """Why."""
+    instructions: str = ""
+    """What a further attempt is to do."""
+
+
+class PresentationFailed(Event):
+    """The winner could not write the final answer; its latest answer is used instead."""
+
+    type: Literal["presentation_failed"] = "presentation_failed"
+    agent: str
+    reason: DropReason
+    message: str
+
+
+CoordinationEvent = (
+    AnswerSubmitted
+    | VoteCast
+    | RunOffStarted
+    | CheckFinished
+    | FilesChecked
+    | FirstAnswersClosed
+    | AgentDropped
+    | WinnerChosen
+    | PresentationStarted
+    | AnswerPresented
+    | AnswerEvaluated
+    | PresentationFailed
+)

@@ -1,0 +1,248 @@
+"""What events are made of: their base class, and what several of them say."""
+
+from typing import Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __deepcopy__(self, memo: object = None) -> Self:
+        return self  # nobody changes it
+
+
+EventT = TypeVar("EventT", bound=Event)
+
+Outcome = Literal["consensus", "plurality", "tie_broken", "single", "single_survivor", "best_so_far"]
+"""How good a completed run's agreement was: all votes for one camp; most votes; decided by lot, because a run-off was
+tied, too; of a team of one; of the only agent that was left; the best there was when the run was cut short.
+"""
+
+WrittenForm = Literal["json", "fenced_json", "tool_call_tag", "function_tag", "python_tag", "function_call"]
+"""How a model wrote a call into its text: as a JSON object, in a code block, between `<tool_call>` (and the like) or
+`<function=…>`, in Llama's way, or as `functions.NAME({…})`.
+"""
+
+PriceSource = Literal["config", "provider", "genai-prices", "estimate"]
+"""Who said what a call cost: the user's config, the provider's reply, or a public price list. In an estimate the list
+says what the model's own provider takes, and nobody what the gateway takes that was asked.
+"""
+
+
+def public_agent_name(place: int) -> str:
+    """The public name of the agent at `place` (0-based) in the config: agent_a, agent_b, …, agent_z, agent_aa."""
+    letters = ""
+    place += 1
+    while place:
+        place, digit = divmod(place - 1, 26)
+        letters = chr(ord("a") + digit) + letters
+    return f"agent_{letters}"
+
+
+class AgentInfo(Event):
+    """Who works on a run. `name` is public, `id` the config's."""
+
+    name: str
+    """Its public name, `agent_a`."""
+    id: str
+    """Its id in the config."""
+    backend: str
+    """The type of its backend."""
+    model: str
+    """The model as the config has it."""
+
+
+class BallotEntry(Event):
+    """One answer on a ballot: the neutral name the viewer sees, and the answer's label that the name stands for."""
+
+    name: str
+    """The neutral name that the viewer sees."""
+    label: str
+    """The label of the answer that the name stands for."""
+
+
+class ShownReason(Event):
+    """A reason as a later reader of the answers saw it: `name` is the neutral name of the author's present answer on
+    the reader's own ballot.
+    """
+
+    name: str
+    reason: str
+    """The reason, as its author wrote it."""
+
+
+class Camp(Event):
+    """Answers, by label, that say the same in the voters' eyes, and the votes for all of them together."""
+
+    answers: tuple[str, ...]
+    """Labels of the answers."""
+    votes: int
+    """For all of them together."""
+
+
+class CheckOutcome(Event):
+    """How one check, a command of the config, came out on one state of the files."""
+
+    command: str
+    """The check."""
+    result: Literal["passed", "failed", "not_run"]
+    """`not_run`: the sandbox could not start it, which says nothing of the files."""
+    how: str
+    """How it ended, in words: `exit code 1`."""
+    code: int | None = None
+    """Its exit code; None where it was ended, or did not run."""
+    seconds: float
+    """How long it took."""
+    excerpt: str = ""
+    """The lines of its output that tell why it failed, at most `checks.excerpt.MAX_CHARACTERS`."""
+
+
+class Usage(Event):
+    """Tokens of one model call. Cached and cache-written ones are part of the input, reasoning of the output."""
+
+    input_tokens: int = 0
+    """What the model read."""
+    cached_input_tokens: int = 0
+    """Those of them that came from the provider's cache."""
+    cache_write_tokens: int = 0
+    """Those of them that were written to the provider's cache."""
+    output_tokens: int = 0
+    """What the model wrote."""
+    reasoning_tokens: int = 0
+    """Those of them that were thoughts."""
+    web_searches: int = 0
+    """Searches that the provider ran itself; they are billed apart."""
+    estimated: bool = False
+    """Counted by us from the length of the texts, because the provider told no numbers (see `money.metering`)."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class Cost(Event):
+    """What a model call cost. `usd` None: nobody knows a price, which is not the same as nothing."""
+
+    usd: float | None = None
+    """US dollars; None: nobody knows a price, which is not the same as nothing."""
+    source: PriceSource | None = None
+    """Who said the price."""
+
+
+class NestedSpending(Event):
+    """What a nested run has spent, with the runs nested in it; as `money.spending.Spent`."""
+
+    calls: int = 0
+    """Calls of models that came to a reply."""
+    calls_without_usage: int = 0
+    """Those whose provider told no tokens."""
+    lost_calls: int = 0
+    """Tries without a reply that have to be paid for."""
+    input_tokens: int = 0
+    """What models read."""
+    cached_input_tokens: int = 0
+    """Those of them that came from providers' caches."""
+    cache_write_tokens: int = 0
+    """Those of them that were written to providers' caches."""
+    output_tokens: int = 0
+    """What models wrote."""
+    reasoning_tokens: int = 0
+    """Those of them that were thoughts."""
+    usd: float = 0.0
+    """US dollars, as far as prices are known."""
+    unpriced_calls: int = 0
+    """Calls whose price nobody knows."""
+    estimated_calls: int = 0
+    """Calls whose price is an estimate."""
+    seconds: float = 0.0
+    """Of all calls together."""
+
+
+class ToolCallRecord(Event):
+    """`arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    """Of the call."""
+    name: str
+    """Of the tool."""
+    arguments: str
+    """The JSON text as the model wrote it."""
+    form: Literal["tool_call"] | WrittenForm = "tool_call"
+    """How the call was written."""
+
+
+class CitationRecord(Event):
+    """A page that the provider's own search found for a reply. `title` may be empty."""
+
+    url: str
+    """Its address."""
+    title: str = ""
+    """It may be empty."""
+
+
+class ChangedFile(Event):
+    """A file that an answer changes. `path` begins with the name of the directory (`NAME/src/a.py`); what is no text in
+    it is escaped. `added` and `removed` are lines; None for a binary file.
+    """
+
+    path: str
+    """It begins with the name of the directory (`NAME/src/a.py`); what is no text in it is escaped."""
+    kind: Literal["added", "deleted", "modified", "renamed"]
+    """What happened to it."""
+    added: int | None = None
+    """Lines; None for a binary file."""
+    removed: int | None = None
+    """Lines; None for a binary file."""
+    earlier_path: str | None = None
+    """Where a renamed file was before."""
+
+    def __str__(self) -> str:
+        renamed = f" (was {self.earlier_path})" if self.earlier_path is not None else ""
+        lines = "binary" if self.added is None else f"+{self.added} -{self.removed}"
+        return f"{self.kind} {self.path}{renamed} {lines}"
+
+
+class Changes(Event):
+    """What an answer makes of the base of the run."""
+
+    tree: str
+    """Id of the answer's own tree in the run's private repository."""
+    files: tuple[ChangedFile, ...] = ()
+    """The first of them, sorted by path."""
+    more: int = 0
+    """How many further files are changed."""
+    added: int = 0
+    """Lines, in all of them."""
+    removed: int = 0
+    """Lines, in all of them."""
+    patch: str | None = None
+    """The file with the whole difference, relative to the run directory; None: nothing is changed."""
+    patch_bytes: int = 0
+    """Size of that file."""
+    notes: tuple[str, ...] = ()
+    """What could not be taken, in words."""
+
+    @property
+    def count(self) -> int:
+        """How many files are changed."""
+        return len(self.files) + self.more
+
+    def __str__(self) -> str:
+        files = "1 file" if self.count == 1 else f"{self.count} files"
+        return f"{files} changed, +{self.added} -{self.removed} lines" if self.count else "no file changed"
+
+
+class CopiedDirectory(Event):
+    """A directory of the caller's that every agent has a copy of, under this name. `notes` say what is not in it."""
+
+    name: str
+    """What agents call it."""
+    path: str
+    """Where it is on the caller's machine."""
+    writable: bool
+    """Whether changes may be applied to it."""
+    files: int
+    """How many files were copied."""
+    notes: tuple[str, ...] = ()
+    """What is not in the copy."""
