@@ -8,52 +8,28 @@ answer, else writes text; every text differs from all earlier ones. `GET /record
 import asyncio
 import hashlib
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from benchmarks.dialects import DIALECTS, NAME, Dialect, Played
+from benchmarks.model_process import ModelProcess
 
 __all__ = ["NAME", "LocalModel"]
 
-ROOT = Path(__file__).resolve().parent.parent
 
-
-class LocalModel:
-    """The model's process, from outside. A context: the process ends with it."""
+class LocalModel(ModelProcess):
+    """The model's process."""
 
     def __init__(self, delay_seconds: float = 0.0) -> None:
-        command = [sys.executable, "-m", "benchmarks.local_model", str(delay_seconds)]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self._port = int(self._process.stdout.readline())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=10)
-
-    @property
-    def root(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        super().__init__("benchmarks.local_model", str(delay_seconds))
 
     @property
     def base_url(self) -> str:
         return f"{self.root}/v1"
-
-    @property
-    def port(self) -> int:
-        return self._port
 
     def reset(self) -> None:
         """Forget all requests so far."""
@@ -68,7 +44,7 @@ class LocalModel:
         return [str(request["body"]) for request in self._control("GET", "/record")["requests"]]
 
     def _control(self, method: str, path: str) -> dict[str, Any]:
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=10)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, path)
             document: dict[str, Any] = json.loads(connection.getresponse().read())

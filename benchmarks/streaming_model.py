@@ -7,14 +7,11 @@ Events look as the providers send them. Must not know what is measured.
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.model_process import ModelProcess
+
 NAME = "local"
 WORDS = (
     " forty",
@@ -37,27 +34,11 @@ LIVE_SECONDS = 0.0005
 Events = Iterator[dict[str, Any]]
 
 
-class StreamingModel:
-    """The model's process, from outside. A context: the process ends with it."""
+class StreamingModel(ModelProcess):
+    """The model's process."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "benchmarks.streaming_model"]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self._port = int(self._process.stdout.readline())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=10)
-
-    @property
-    def root(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        super().__init__("benchmarks.streaming_model")
 
 
 def _pieces(tokens: int, kind: str) -> Iterator[str]:

@@ -14,7 +14,8 @@ from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
 from massgen_mcp.runs.engine.rows import Action
-from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.run_handle import RunHandle
 
 EventT = TypeVar("EventT", bound=Event)
 

@@ -15,7 +15,8 @@ from massgen_mcp.home import write_durably
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import ForegroundRun, run_here
+from massgen_mcp.runs.foreground import run_here
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.vote_results import agent_mapping, answers, vote_results
 
 
@@ -41,7 +42,8 @@ async def perform(run: Prepared, on_record: Callable[[LogRecord], None] = lambda
 async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     """What became of the changes to directories that were given with `write`. An answer is not lost with them."""
     try:
-        application = await run.apply(ended)
+        failing = ended.failing_required_checks
+        application = await run.apply(ended, dry_run=bool(failing))
     except MassgenError as error:
         return {"applied": {"status": "failed", "reason": str(error)}}
     if application is None:
@@ -51,8 +53,11 @@ async def _applied(run: ForegroundRun, ended: RunState) -> dict[str, Any]:
     told: dict[str, Any] = {"status": application.state, "files": files, "conflicts": conflicts}
     if application.left_out:
         told["left_out"] = [path_text(path) for path in application.left_out]
-    if application.note is not None:
-        told["note"] = application.note
+    notes = [application.note] if application.note else []
+    if application.state == "clean":
+        notes.append(f"The final files fail {', '.join(failing)}, so nothing was applied.")
+    if notes:
+        told["note"] = " ".join(notes)
     return {"applied": told}
 
 

@@ -4,8 +4,7 @@ Everything that differs between such servers and matters here is decided in this
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -28,40 +27,18 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import CHAT, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, translated
+from massgen_mcp.backends.failures import broken_off, cut_off
 from massgen_mcp.backends.fields import Fields, fields_of, fields_or_none, objects_in, text_in
-from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
+from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.openai_client import OPENAI, OpenAIBackend
 from massgen_mcp.backends.thoughts import ThoughtsApart
 from massgen_mcp.backends.usage import chat_usage
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, clean, clean_object, tool_name
 
 
-class ChatCompletionBackend:
+class ChatCompletionBackend(OpenAIBackend):
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url), SDK)
-
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        body = request_body(self._endpoint, request)
-        with translated(self._endpoint, self._base_url):
-            client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url, request)
-            chunks = openai_events(client, "/chat/completions", body, self._endpoint, self._base_url)
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    for part in reply.read(chunk):
-                        yield part
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        super().__init__(endpoint, "/chat/completions", request_body, _Reply)
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:

@@ -1,16 +1,16 @@
-"""What both wires of OpenAI share: the SDK's client, and the events that it is streamed.
+"""What both wires of OpenAI share: the SDK's client, the events that it is streamed, and how a call is made.
 
 Must not know what is in an event, apart from errors.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from massgen_mcp.backends.base import JsonObject
-from massgen_mcp.backends.failures import of_event
+from massgen_mcp.backends.base import JsonObject, ModelRequest, Part
+from massgen_mcp.backends.failures import of_event, translated
 from massgen_mcp.backends.fields import parsed
-from massgen_mcp.backends.http import TIMEOUT, Endpoint, drain, events_in, http_client, posted
+from massgen_mcp.backends.http import TIMEOUT, Endpoint, LazyClient, drain, events_in, http_client, posted
 from massgen_mcp.backends.usage import member
 
 if TYPE_CHECKING:
@@ -18,14 +18,61 @@ if TYPE_CHECKING:
 
 OPENAI = "https://api.openai.com/v1"
 
-SDK = "openai"
+_SDK = "openai"
 """What is imported before the first call."""
 
 _LAST = "[DONE]"
 """What a stream may end with, after its last event."""
 
 
-def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
+class Reply(Protocol):
+    """Puts the events of one reply together."""
+
+    def read(self, event: object, /) -> Iterator[Part]: ...
+
+    def finish(self) -> Iterator[Part]:
+        """What is known only at the end."""
+        ...
+
+
+class OpenAIBackend:
+    """One path of the API: a wire says what is sent there, and how a reply is read."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        path: str,
+        request_body: Callable[[Endpoint, ModelRequest], JsonObject],
+        reply: Callable[[Endpoint, str, ModelRequest], Reply],
+    ) -> None:
+        self._endpoint = endpoint
+        self._path = path
+        self._request_body = request_body
+        self._reply = reply
+        self._base_url = endpoint.base_url or OPENAI
+        self._client = LazyClient(lambda: _connect(endpoint, self._base_url), _SDK)
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
+        body = self._request_body(self._endpoint, request)
+        with translated(self._endpoint, self._base_url):
+            client = await self._client.get()
+            reply = self._reply(self._endpoint, self._base_url, request)
+            async with aclosing(_events(client, self._path, body, self._endpoint, self._base_url)) as events:
+                async for event in events:
+                    for part in reply.read(event):
+                        yield part
+            for part in reply.finish():
+                yield part
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
     """Build the SDK's client; slow at first, so for a thread."""
     from openai import AsyncOpenAI
 
@@ -39,7 +86,7 @@ def connect(endpoint: Endpoint, base_url: str) -> "AsyncOpenAI":
     )
 
 
-async def openai_events(
+async def _events(
     client: "AsyncOpenAI", path: str, body: JsonObject, endpoint: Endpoint, base_url: str
 ) -> AsyncGenerator[object]:
     """The JSON of each event that is streamed in reply. Raises `BackendError` for an error in place of an event."""

@@ -1,7 +1,6 @@
 """OpenAI's Responses API, and xAI's, used without server-side state: reasoning comes encrypted and is sent back."""
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from collections.abc import Iterator
 from typing import cast
 
 from massgen_mcp.backends.base import (
@@ -27,10 +26,10 @@ from massgen_mcp.backends.base import (
 )
 from massgen_mcp.backends.drafts import Draft, Drafts
 from massgen_mcp.backends.ends import RESPONSES_INCOMPLETE, stop_of
-from massgen_mcp.backends.failures import broken_off, cut_off, of_event, translated
+from massgen_mcp.backends.failures import broken_off, cut_off, of_event
 from massgen_mcp.backends.fields import Fields, fields_of, json_object, needed_text, objects_in, text_in
-from massgen_mcp.backends.http import Endpoint, LazyClient
-from massgen_mcp.backends.openai_client import OPENAI, SDK, connect, openai_events
+from massgen_mcp.backends.http import Endpoint
+from massgen_mcp.backends.openai_client import OpenAIBackend
 from massgen_mcp.backends.usage import count, member, reported_usd, usage_part
 from massgen_mcp.backends.wiretext import CallIds, arguments_text, citation, clean, clean_object, tool_name
 
@@ -49,31 +48,9 @@ _XAI_TOOLS: dict[str, JsonObject] = {
 }
 
 
-class ResponsesBackend:
+class ResponsesBackend(OpenAIBackend):
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._base_url = endpoint.base_url or OPENAI
-        self._client = LazyClient(lambda: connect(endpoint, self._base_url), SDK)
-
-    @property
-    def model(self) -> str:
-        return self._endpoint.model
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        body = request_body(self._endpoint, request)
-        with translated(self._endpoint, self._base_url):
-            client = await self._client.get()
-            reply = _Reply(self._endpoint, self._base_url, request)
-            events = openai_events(client, "/responses", body, self._endpoint, self._base_url)
-            async with aclosing(events):
-                async for event in events:
-                    for part in reply.read(event):
-                        yield part
-            for part in reply.finish():
-                yield part
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
+        super().__init__(endpoint, "/responses", request_body, _Reply)
 
 
 def request_body(endpoint: Endpoint, request: ModelRequest) -> JsonObject:

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from massgen_mcp.changes.files import USUAL_LIMITS, TooLarge, TreeLimits
+from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed
 from massgen_mcp.changes.repository import PrivateRepository, TreeId, Written
 from massgen_mcp.changes.user_repository import UserRepository
 
-OWN_FILES = b"".join(b"**/.massgen/%b\n" % name for name in (b"massgen_logs", b"sessions", b"chat_history"))
+_OWN = ".massgen"
+OWN_FILES = b"".join(b"**/%b/%b\n" % (_OWN.encode(), name) for name in (b"massgen_logs", b"sessions", b"chat_history"))
 """What this program keeps in a project is none of the project's files."""
 OUTPUTS = (
     *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache"),
-    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", ".massgen"),
+    *(".gradle", ".next", ".turbo", "build", "dist", "target", "out", "coverage", "htmlcov", _OWN),
 )
 """Ignored directories into which tools write. A copy begins without them: one that cannot be written would make the
 tools fail.
@@ -103,16 +104,14 @@ def object_stores(directories: Iterable[ContextDirectory]) -> list[Path]:
     return list(dict.fromkeys(store for one in around if one is not None and (store := one.objects) is not None))
 
 
-def take_base(
-    repository: PrivateRepository, given: Sequence[ContextDirectory], *, limits: TreeLimits = USUAL_LIMITS
-) -> tuple[Base | None, list[Refused]]:
+def take_base(repository: PrivateRepository, given: Sequence[ContextDirectory]) -> tuple[Base | None, list[Refused]]:
     """The base of these directories, without those of which none can be taken."""
     taken: list[BaseDirectory] = []
     trees: dict[str, TreeId] = {}
     refused: list[Refused] = []
     for one in given:
         try:
-            directory, trees[one.name] = _take(repository, one, limits)
+            directory, trees[one.name] = _take(repository, one)
             taken.append(directory)
         except (GitFailed, TooLarge, OSError) as error:
             why = f"it {error}" if isinstance(error, TooLarge) else str(error)
@@ -124,7 +123,7 @@ def take_base(
     return base, refused
 
 
-def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLimits) -> tuple[BaseDirectory, TreeId]:
+def _take(repository: PrivateRepository, given: ContextDirectory) -> tuple[BaseDirectory, TreeId]:
     around = UserRepository.around(given.path)
     tracked = around.tracked(given.path) if around else None
     ignore = (around.ignored_below(given.path) if around else b"") + OWN_FILES
@@ -134,7 +133,6 @@ def _take(repository: PrivateRepository, given: ContextDirectory, limits: TreeLi
         tracked=[one for one in (*tracked.files, *tracked.submodules) if not given.hides(one)] if tracked else (),
         ignore=ignore,
         without=[*map(os.fsencode, hidden)],
-        limits=limits,
         above=given.path.parts,
     )
     directory = BaseDirectory(
@@ -160,7 +158,7 @@ def _shared(given: ContextDirectory, written: Written) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         place = given.path / name
-        if name in given.copied or place.name in OUTPUTS or given.hides(path):
+        if name in given.copied or place.name in OUTPUTS or _OWN in Path(name).parts or given.hides(path):
             continue
         if not place.is_dir() or place.is_symlink():
             continue

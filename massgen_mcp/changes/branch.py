@@ -24,6 +24,7 @@ _UNTOUCHED = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 _CONVERTING = (b"filter", b"ident", b"working-tree-encoding")
 _ENDS_OF_LINES = (b"text", b"eol")
 _NO = (b"unspecified", b"unset")
+_INSTEAD = "apply it to the working tree instead"
 _BY = "massgen <massgen@localhost>"
 
 Files = dict[bytes, TreeFile]
@@ -52,7 +53,9 @@ def plan_branch(
     before, beside = _by_place(repository.files(TreeId(parent)), prefixes)
     plan = merged(repository, repository.tree_of(before), chosen)
     after = {_in_repository(path, prefixes): file for path, file in repository.files(plan.after).items()}
-    refused = plan.refused or tuple(_converted(repository, user, plan, prefixes))
+    files = repository.files(chosen.base)
+    refused = tuple(_explained(repository, one, files, before) for one in plan.refused)
+    refused = refused or tuple(_converted(repository, user, plan, prefixes))
     return replace(plan, refused=refused), NewBranch(user, name, parent, repository.tree_of({**beside, **after}))
 
 
@@ -114,6 +117,20 @@ def _in_repository(path: bytes, prefixes: Mapping[bytes, bytes]) -> bytes:
     return prefixes[name] + rest
 
 
+def _explained(repository: PrivateRepository, refused: Obstacle, base: Files, committed: Files) -> Obstacle:
+    """A conflict that is none of the person's: the commit has other line ends than the working tree had."""
+    earlier, now = (files.get(os.fsencode(refused.path)) for files in (base, committed))
+    if earlier is None or now is None or earlier.blob == now.blob:
+        return refused
+    if _plain(repository.content(earlier)) != _plain(repository.content(now)):
+        return refused
+    return replace(refused, reason=f"git converts its line ends when it is committed; {_INSTEAD}")
+
+
+def _plain(content: bytes) -> bytes:
+    return content.replace(b"\r\n", b"\n")
+
+
 def _converted(
     repository: PrivateRepository, user: UserRepository, plan: Plan, prefixes: Mapping[bytes, bytes]
 ) -> Iterator[Obstacle]:
@@ -127,5 +144,5 @@ def _converted(
             continue
         if attribute in _CONVERTING or b"\r\n" in repository.content(after):
             told = f"{attribute.decode()}={value.decode(errors='replace')}"
-            reason = f"git converts it when it is committed ({told}); apply it to the working tree instead"
+            reason = f"git converts it when it is committed ({told}); {_INSTEAD}"
             yield Obstacle(os.fsdecode(files[path].path), reason)

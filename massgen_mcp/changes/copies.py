@@ -17,6 +17,7 @@ from massgen_mcp.changes.base import Base, BaseDirectory
 from massgen_mcp.changes.files import KnownFiles, TreeFile
 from massgen_mcp.changes.git import MAX_SECONDS, GitFailed
 from massgen_mcp.changes.repository import PrivateRepository
+from massgen_mcp.sandbox import WORKSPACE
 from massgen_mcp.workspace import secrets as secret_files
 from massgen_mcp.workspace.snapshot import remove_tree
 
@@ -65,6 +66,11 @@ class Copies:
             if (place := place_in(into, below)) is not None:
                 # Where commands find what is in no copy: a place inside the sandbox, and nowhere else.
                 place.symlink_to(f"/context/{name}/{below}")
+
+
+def known_as(base: Base) -> tuple[tuple[str, str], ...]:
+    """The paths of the directories, each with the place of its copy for commands."""
+    return tuple((one.path, f"{WORKSPACE}/{one.name}") for one in base.directories)
 
 
 def copy_ignored(directory: BaseDirectory, copy: Path) -> None:

@@ -218,7 +218,7 @@ class _Reader:
             return False
         if self._concealed is None:
             with Root.open(self._directory, "", above=self._above) as root:
-                self._concealed = frozenset(root.concealed()[0])
+                self._concealed = frozenset(root.hidden.paths()[0])
         return os.fsdecode(path) in self._concealed
 
     def _counted(self, found: Found, size: int) -> Found:
@@ -257,14 +257,14 @@ class _Reader:
 NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EMLINK})
 
 
-def small_file(name: str | Path, directory: int | None = None, most: int = MIB) -> bytes:
+def small_file(name: str | Path, directory: int | None = None) -> bytes:
     """A small file, and nothing that only looks like one: anybody may have put it there. Raises `OSError`."""
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)
     with openat.closing(fd):
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MIB:
             raise OSError(errno.EFBIG, "no small file", str(name))
-        return os.read(fd, most)
+        return os.read(fd, MIB)
 
 
 def parents(path: bytes) -> Iterator[bytes]:

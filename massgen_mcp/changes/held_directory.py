@@ -193,9 +193,30 @@ class HeldDirectory:
         with self._at(path) as fd:
             return os.fstat(fd).st_dev == os.fstat(self._fd).st_dev
 
+    def is_mounted(self, path: str) -> bool:
+        """Whether a file or directory is, or is below, a mount that this directory is not: nothing can be moved there
+        from here, nor from there.
+        """
+        with openat.closing(self._opener(self._fd, path, getattr(os, "O_PATH", _READING) | os.O_NOFOLLOW)) as fd:
+            return _mount(fd) != _mount(self._fd)
+
+    def is_on_read_only_file_system(self, path: str) -> bool:
+        """That of a directory."""
+        with self._at(path) as fd:
+            return bool(os.fstatvfs(fd).f_flag & os.ST_RDONLY)
+
     def sync(self) -> None:
         """All that was written on its file system stays so after a power cut."""
         openat.sync_file_system(self._fd)
+
+
+def _mount(fd: int) -> str:
+    """Which mount a descriptor is of, where the system tells."""
+    try:
+        lines = Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("mnt_id:")), "")
 
 
 def mode_of(status: os.stat_result) -> str | None:

@@ -72,6 +72,10 @@ class _Looking:
             return f"{parent} is a repository of its own"
         if not self._held.is_on_same_file_system(parent or "."):
             return f"{parent} is on another file system"
+        if self._held.is_mounted(parent or "."):
+            return f"{parent} is mounted from elsewhere"
+        if self._held.is_on_read_only_file_system(parent or "."):
+            return "is on a read-only file system"
         return "" if _writable(found) else f"{parent or 'the directory'} is read-only"
 
     def _reason_of_link(self, step: Step) -> str:
@@ -89,6 +93,8 @@ class _Looking:
             return f"is larger than {USUAL_LIMITS.file_bytes // MIB} MB, so what it holds now was not looked at"
         if not _writable(found):
             return "is read-only"
+        if self._held.is_mounted(step.path):
+            return "is mounted from elsewhere"
         replaced = step.new is not None and step.new.mode != LINK
         return self._held.not_kept(step.path) if replaced else ""
 

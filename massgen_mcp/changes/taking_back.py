@@ -75,6 +75,8 @@ def _take_out(part: IntentPart, directory: HeldDirectory, number: int, step: Ste
 
 def _put_back(directory: HeldDirectory, aside: str, path: str) -> None:
     """It stays aside where something else has come since, or the directory has gone."""
+    if directory.status(aside) is None:
+        return
     try:
         directory.move(aside, path)
     except (FileExistsError, FileNotFoundError, NotADirectoryError):

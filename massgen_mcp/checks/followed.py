@@ -5,10 +5,10 @@ Pure.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from posixpath import dirname, join, normpath
 
-from massgen_mcp.checks.recipes import Read, run_by
+from massgen_mcp.checks.recipes import Read, included_by, made_by, run_by
 from massgen_mcp.checks.scripts import SHELLS, Call, calls_of
 
 MAX_LEVELS = 4
@@ -23,9 +23,22 @@ _Command = tuple[str, str]
 """A command, after the directory that it begins in."""
 
 
-def files_run_by(commands: Iterable[str], read: Read) -> frozenset[str]:
-    """Paths from the directory that the commands begin in, whether there is such a file or not."""
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Paths from the directory that the commands begin in, whether something is there or not. `scripts`: what is run.
+    `included`: by makefiles. `made`: its targets, of which it makes none that is there already.
+    """
+
+    scripts: frozenset[str]
+    included: frozenset[str]
+    made: frozenset[str]
+
+
+def followed(commands: Iterable[str], read: Read) -> Followed:
+    """What these commands run."""
     found: set[str] = set()
+    included: set[str] = set()
+    made: set[str] = set()
     seen: set[_Command] = set()
     level: list[_Command] = [("", command) for command in commands]
     for _ in range(MAX_LEVELS):
@@ -38,10 +51,12 @@ def files_run_by(commands: Iterable[str], read: Read) -> frozenset[str]:
                 here = replace(call, directory=normpath(join(place, call.directory)))
                 scripts = tuple(here.scripts())
                 found.update(scripts)
+                included.update(included_by(here, read))
+                made.update(made_by(here, read))
                 following += run_by(here, read)
                 following += (inner for script in scripts for inner in _in_script(script, here, read))
         level = following
-    return frozenset(found)
+    return Followed(frozenset(found), frozenset(included), frozenset(made))
 
 
 def _in_script(path: str, call: Call, read: Read) -> Iterator[_Command]:

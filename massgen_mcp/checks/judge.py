@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from massgen_mcp.changes.base import Base, path_text
-from massgen_mcp.changes.copies import copy_ignored, place_in
+from massgen_mcp.changes.copies import copy_ignored, known_as, place_in
 from massgen_mcp.changes.files import LINK, TreeFile
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
 from massgen_mcp.checks.excerpt import excerpt_of
@@ -119,13 +119,20 @@ class FileJudge:
         with repository.reading() as content:
             for name in {*base, *answer}:
                 files, differing = self._rules.protection.judged(
-                    base.get(name, {}), answer.get(name, {}), content, lambda file: file.mode == LINK
+                    base.get(name, {}), answer.get(name, {}), content, lambda file: file.mode == LINK, self._installed()
                 )
                 judged |= {name + b"/" + path: file for path, file in files.items()}
                 restored += differing if len(base) == 1 else [name + b"/" + path for path in differing]
         if not restored:
             return Subject(own, own)
         return Subject(repository.tree_of(judged), own, tuple(map(path_text, sorted(restored))))
+
+    def _installed(self) -> frozenset[str]:
+        """The Python modules in environments that git ignores."""
+        copied = (Path(one.path, below) for one in self._base.directories for below in one.copied)
+        places = (*(one.host for one in self._shown), *copied)
+        found = (module for place in places for module in place.glob("lib*/python*/site-packages/*"))
+        return frozenset(module.name.partition(".")[0] for module in found)
 
     def _lay_out(self, tree: str, directory: Path) -> Policy:
         """Make everything that a check finds in `directory`, and say what it may see and change of it."""
@@ -139,6 +146,7 @@ class FileJudge:
             workspace=files,
             scratch=scratch,
             shown=tuple(shown),
+            known_as=known_as(self._base),
             hidden=rules.hidden,
             network=rules.network,
             toolchains=rules.toolchains,

@@ -1,9 +1,4 @@
-"""What judges an answer must not be weakened by it: files that are judged as they are in the base. Pure.
-
-A pattern is of one of three kinds: `NAME` means files of that name anywhere, `NAME/` everything in a directory of that
-name anywhere, and one with a slash elsewhere is a path from the directory that is checked. `*` and `?` stand for
-characters within a name.
-"""
+"""What judges an answer must not be weakened by it: files that are judged as they are in the base. Pure."""
 
 import os
 import re
@@ -12,11 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from posixpath import basename, dirname, join, normpath
+from posixpath import basename, dirname, join, normpath, splitext
 from typing import TypeVar
 
 from massgen_mcp.changes.files import parents
-from massgen_mcp.checks.followed import files_run_by
+from massgen_mcp.checks.followed import Followed, followed
+from massgen_mcp.checks.patterns import CODE, PROJECTS, PYTHON_PROJECT, RUNNERS, RUNNING, TESTS, matches
 from massgen_mcp.checks.scripts import INTERPRETERS
 
 FileT = TypeVar("FileT")
@@ -25,57 +21,13 @@ MAX_LINKS = 40
 MAX_READ_BYTES = 1024 * 1024
 """Of a file that says what a check runs."""
 
-TESTS = (
-    *("test/", "tests/", "spec/", "specs/", "__tests__/", "testdata/"),
-    *("test_*.py", "*_test.py", "*_test.go", "*.test.*", "*.spec.*", "*_spec.rb", "*Test.java", "*Tests.java"),
-    *("*Test.kt", "*Tests.cs", "*Test.php", "*Test.swift", "*Tests.swift", "*_test.dart", "*.bats"),
-)
-"""Put back where the base has them. New ones stay: an answer may add tests."""
-
-RUNNERS = (
-    *("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "tox.toml"),
-    *("noxfile.py", "sitecustomize.py", "usercustomize.py", "*.pth", ".coveragerc", "mypy.ini"),
-    *(".mypy.ini", "ruff.toml", ".ruff.toml", "pyrightconfig.json", ".flake8", ".pylintrc", "pylintrc", ".bandit"),
-    *("*.dist-info/", "*.egg-info/", "*.egg-info", "*.egg-link", "*.egg/", ".pre-commit-config.yaml", "dodo.py"),
-    *(".npmrc", "jest.config.*", "jest.setup.*", "vitest.config.*", "vitest.setup.*", "vite.config.*"),
-    *("vitest.workspace.*", "karma.conf.*", ".mocharc*", "playwright.config.*", "cypress.config.*", ".eslintrc*"),
-    *("eslint.config.*", "babel.config.*", ".babelrc*", "node_modules/", "phpunit.xml*", ".rspec"),
-    *("ava.config.*", "wdio.conf.*", "nightwatch.conf.*", ".nycrc*", ".c8rc*", ".swcrc", "biome.json*"),
-    *("bunfig.toml", "nx.json", "turbo.json", ".yarnrc*", ".pnp.*", "gulpfile.*", "Gruntfile.*"),
-    *(".cargo/", "clippy.toml", ".clippy.toml", "rust-toolchain*", ".golangci.*", "mvnw", ".mvn/", "gradlew"),
-    *("gradle/", "Directory.Build.*", ".rubocop.yml", "phpstan.neon*", "psalm.xml*", "venv/", ".venv/"),
-)
-"""Settings and plugins of what runs checks. Put back where the base has them; new ones are left out."""
-
-PYTHON_PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
-"""Hold settings of runners as well: below `tests/` a new one would take the place of the one above."""
-PROJECTS = (
-    PYTHON_PROJECT,
-    ("package.json", "deno.json*", "tsconfig*.json"),
-    ("Cargo.toml", "build.rs"),
-    ("go.mod", "go.work"),
-    ("pom.xml",),
-    ("build.gradle*", "settings.gradle*", "gradle.properties"),
-    ("composer.json",),
-    ("Makefile", "makefile", "GNUmakefile", "*.mk"),
-    ("justfile", ".justfile", "Justfile"),
-    ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml"),
-    ("Rakefile",),
-)
-"""Files that make a project of a directory, by kind. Put back where the base has them. A new one stays where it makes a
-new project: in a directory that the base has not, or, but for those of Python, where the base has none of its kind
-there or above.
-"""
-
-RUNNING = frozenset({"pytest", "_pytest", "pluggy", "nose2", "tox", "nox", "coverage", "xdist", "hypothesis", "mypy"})
-"""Python packages that run checks: new modules of their names would be run instead of them."""
 _ALL_PROJECTS = tuple(chain(*PROJECTS))
 _PYTHONPATH = re.compile(r"\bPYTHONPATH=[\"']?(?:\$\{?PWD\}?/)?([^\s;&|\"']+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """`patterns`: the user's own; None: those of this module. `commands`: the checks, whose scripts are protected."""
+    """`patterns`: the user's own; None: the usual ones. `commands`: the checks, whose scripts are protected."""
 
     patterns: tuple[str, ...] | None
     commands: tuple[str, ...]
@@ -86,9 +38,11 @@ class Protection:
         answer: Mapping[bytes, FileT],
         content: Callable[[FileT], bytes],
         is_link: Callable[[FileT], bool],
+        installed: Collection[str] = (),
     ) -> tuple[dict[bytes, FileT], list[bytes]]:
         """The files of an answer as they are judged, and the paths in which they differ from it, sorted. Paths are from
-        the directory that is checked. `content` of a link: where it leads.
+        the directory that is checked. `content` of a link: where it leads. `installed`: Python modules, by name, that
+        checks find in an environment.
         """
         links = {_text(path): os.fsdecode(content(file)) for path, file in base.items() if is_link(file)}
 
@@ -96,33 +50,43 @@ class Protection:
             file = base.get(os.fsencode(_way(path, links)[-1]))
             return None if file is None else content(file)[:MAX_READ_BYTES].decode(errors="replace")
 
-        scripts = files_run_by(self.commands, read)
-        left_out = self._left_out([*base], scripts)
+        run = followed(self.commands, read)
+        kept = self._kept(base, run, links)
+        left_out = self._left_out([*base], run, kept, {*sys.stdlib_module_names, *RUNNING, *installed})
         files = {path: file for path, file in answer.items() if path in base or not left_out(_text(path))}
         directories = {parent for path in files for parent in parents(path)}
-        for path in self._kept(base, scripts, links):
+        for path in kept:
             for other in _in_the_way(path, files, directories):
                 del files[other]
             files[path] = base[path]
         return files, sorted(path for path in {*answer, *files} if answer.get(path) != files.get(path))
 
-    def _kept(self, base: Iterable[bytes], scripts: Collection[str], links: Mapping[str, str]) -> list[bytes]:
+    def _kept(self, base: Iterable[bytes], run: Followed, links: Mapping[str, str]) -> list[bytes]:
         """What is put back, with the links on the way to it."""
-        patterns = (*TESTS, *RUNNERS, *_ALL_PROJECTS) if self.patterns is None else self.patterns
-        judging = {*scripts, *(one for one in map(_text, base) if matches(one, patterns))}
+        patterns, judging = self.patterns, set(run.scripts)
+        if patterns is None:
+            patterns = (*TESTS, *RUNNERS, *_ALL_PROJECTS)
+            judging |= run.included
+        judging |= {one for one in map(_text, base) if matches(one, patterns)}
         ways = {one for path in judging for one in _way(path, links)} if links else judging
         return [path for path in base if _text(path) in ways]
 
-    def _left_out(self, base: Sequence[bytes], scripts: Collection[str]) -> Callable[[str], bool]:
-        """Whether a file that the base has not is left out."""
+    def _left_out(
+        self, base: Sequence[bytes], run: Followed, kept: Iterable[bytes], modules: Collection[str]
+    ) -> Callable[[str], bool]:
+        """Whether a file that the base has not is left out. `modules`: it must not be imported instead of these."""
         patterns = self.patterns
         if patterns is not None:
             return lambda path: matches(path, patterns)
-        imported_from = self._imported_from(scripts)
+        taking_part = run.included | (run.made - _directories(base))
+        imported_from = self._imported_from(run.scripts)
         is_new_project = _new_projects(base)
+        is_before = _before({one for one in map(_text, kept) if one in run.scripts or matches(one, TESTS)})
         return lambda path: (
             matches(path, RUNNERS)
-            or _shadows(path, imported_from)
+            or _is_below(path, taking_part)
+            or is_before(path)
+            or _shadows(path, imported_from, modules)
             or (matches(path, _ALL_PROJECTS) and not is_new_project(path))
         )
 
@@ -146,7 +110,7 @@ def _new_projects(base: Sequence[bytes]) -> Callable[[str], bool]:
 
     @cache
     def directories() -> set[str]:
-        return {_text(parent) for path in base for parent in parents(path)} | ({""} if base else set())
+        return _directories(base) | ({""} if base else set())
 
     @cache
     def places_of(kind: tuple[str, ...]) -> set[str]:
@@ -163,35 +127,39 @@ def _new_projects(base: Sequence[bytes]) -> Callable[[str], bool]:
     return is_new
 
 
-def matches(path: str, patterns: tuple[str, ...]) -> bool:
-    return _one_of(patterns).fullmatch(path) is not None
+def _before(kept: Collection[str]) -> Callable[[str], bool]:
+    """Whether a file that the base has not would be imported instead of one of these, or with all beside it."""
+    modules = {splitext(path)[0] for path in kept if splitext(path)[1] in CODE}
+    places = set(map(dirname, kept))
+
+    def is_before(path: str) -> bool:
+        place, name = dirname(path), basename(path)
+        if name.partition(".")[0] == "__init__":
+            return place in modules or (place in places and matches(path, TESTS))
+        stem, ending = splitext(name)
+        if ending in (".so", ".pyd"):
+            stem = name.partition(".")[0]  # `name.cpython-312-x86_64-linux-gnu.so`
+        return ending in CODE and join(place, stem) in modules
+
+    return is_before
 
 
-@cache
-def _one_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """What matches every path that one of the patterns means."""
-    kinds: dict[str, list[str]] = {"(?:.*/)?(?:%s)": [], "(?:.*/)?(?:%s)/.*": [], "(?:%s)": [], "(?:%s)/.*": []}
-    names, directories, paths, trees = kinds.values()
-    for pattern in patterns:
-        name = pattern.removeprefix("./").removeprefix("/").removesuffix("/")
-        within = pattern.endswith("/")
-        kind = (trees if within else paths) if "/" in name else (directories if within else names)
-        kind.append("".join(_LETTERS.get(letter, re.escape(letter)) for letter in name))
-    whole = "|".join(kind % "|".join(several) for kind, several in kinds.items() if several)
-    return re.compile(whole or r"(?!)", re.DOTALL)
+def _directories(base: Iterable[bytes]) -> set[str]:
+    return {_text(parent) for path in base for parent in parents(path)}
 
 
-_LETTERS = {"*": "[^/]*", "?": "[^/]"}
+def _is_below(path: str, places: Collection[str]) -> bool:
+    return path in places or any(_text(parent) in places for parent in parents(os.fsencode(path)))
 
 
-def _shadows(path: str, imported_from: Collection[str]) -> bool:
-    """Whether it would be imported instead of a module of Python's own or of a runner."""
+def _shadows(path: str, imported_from: Collection[str], modules: Collection[str]) -> bool:
+    """Whether it would be imported instead of one of these modules, or of a plugin of pytest."""
     place, name = dirname(path), basename(path)
     module, _, suffix = name.partition(".")
     if module == "__init__":
         place, module = dirname(place), basename(place)
     is_module = suffix in ("py", "pyc") or f".{suffix}".endswith(".so")
-    return is_module and place in imported_from and (module in sys.stdlib_module_names or module in RUNNING)
+    return is_module and place in imported_from and (module in modules or module.startswith("pytest_"))
 
 
 def _way(path: str, links: Mapping[str, str]) -> list[str]:

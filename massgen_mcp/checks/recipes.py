@@ -24,6 +24,8 @@ from massgen_mcp.errors import MassgenError
 Read: TypeAlias = Callable[[str], str | None]
 """The text of a file by its path; None where there is none."""
 
+MAKES = ("make", "gmake")
+PHONY = ".PHONY"
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 JUSTFILES = ("justfile", ".justfile", "Justfile")
 TASKFILES = ("Taskfile.yml", "Taskfile.yaml", "taskfile.yml", "taskfile.yaml")
@@ -56,10 +58,9 @@ def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
     """Commands that this call runs, each with the directory that it begins in."""
     arguments = call.words[1:]
     match call.program:
-        case "make" | "gmake":
-            place = _directory(call, "-C", "--directory")
-            name = _value(arguments, "-f", "--file", "--makefile") or _first(place, MAKEFILES, read)
-            yield from _chosen(_of_makefile(_included(place, name, read)), _names(arguments), place)
+        case program if program in MAKES:
+            place, texts = _makefiles(call, read)
+            yield from _chosen(_of_makefile("\n".join(texts.values())), _names(arguments), place)
         case "just":
             place = _directory(call, "-d", "--working-directory")
             text = _text(place, _value(arguments, "-f", "--justfile") or _first(place, JUSTFILES, read), read)
@@ -87,20 +88,42 @@ def run_by(call: Call, read: Read) -> Iterator[tuple[str, str]]:
             return
 
 
+def included_by(call: Call, read: Read) -> Iterator[str]:
+    """The makefiles that those of a call of `make` include."""
+    if call.program in MAKES:
+        place, texts = _makefiles(call, read)
+        yield from (normpath(join(place, name)) for name in [*texts][1:])
+
+
+def made_by(call: Call, read: Read) -> Iterator[str]:
+    """The targets of a call of `make` that it takes for made where something is: those that are not phony."""
+    if call.program in MAKES:
+        place, texts = _makefiles(call, read)
+        recipes = _of_makefile("\n".join(texts.values()))
+        targets = {*_wanted(recipes, _names(call.words[1:]))} - {*recipes.get(PHONY, Recipe(())).needs}
+        yield from (normpath(join(place, target)) for target in targets)
+
+
 def _chosen(
     recipes: dict[str, Recipe], names: Iterable[str], place: str, *, default: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """The commands of these recipes, else of the first one, and of all that they need."""
+    """The commands of the recipes that are wanted."""
+    for name in _wanted(recipes, names, default=default):
+        yield from ((place, command) for command in recipes[name].commands)
+
+
+def _wanted(recipes: Mapping[str, Recipe], names: Iterable[str], *, default: bool = True) -> Iterator[str]:
+    """These recipes, else the first one, and all that they need."""
     pending = [name for name in names if name in recipes]
     if not pending and default:
-        pending = list(recipes)[:1]
+        pending = [name for name in recipes if name != PHONY][:1]
     seen: set[str] = set()
     while pending:
         name = pending.pop()
         if name not in seen and name in recipes:
             seen.add(name)
             pending += recipes[name].needs
-            yield from ((place, command) for command in recipes[name].commands)
+            yield name
 
 
 # -- where, and what of it --------------------------------------------------------------------------------------------
@@ -132,15 +155,17 @@ def _text(place: str, name: str, read: Read) -> str:
     return (read(normpath(join(place, name))) or "") if name else ""
 
 
-def _included(place: str, name: str, read: Read) -> str:
-    """The text of a makefile with those that it includes, as far as they are named."""
-    texts: list[str] = []
-    pending = [name]
+def _makefiles(call: Call, read: Read) -> tuple[str, dict[str, str]]:
+    """Where a call of `make` begins, and by name the makefile with those that it includes, as far as they are named."""
+    place = _directory(call, "-C", "--directory")
+    pending = [_value(call.words[1:], "-f", "--file", "--makefile") or _first(place, MAKEFILES, read)]
+    texts: dict[str, str] = {}
     while pending and len(texts) < MAX_INCLUDED:
-        text = _text(place, pending.pop(), read).replace("\\\n", " ")
-        texts.append(text)
-        pending += [one for line in text.splitlines() if (found := _INCLUDED.match(line)) for one in found[1].split()]
-    return "\n".join(texts)
+        if (name := pending.pop()) not in texts:
+            text = texts[name] = _text(place, name, read).replace("\\\n", " ")
+            lines = filter(None, map(_INCLUDED.match, text.splitlines()))
+            pending += [one for found in lines for one in found[1].partition("#")[0].split()]
+    return place, texts
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:
@@ -185,7 +210,8 @@ def _of_makefile(text: str) -> dict[str, Recipe]:
         if line.startswith("\t"):
             commands = [line.strip()]
         elif not _SET.match(line) and (rule := _RULE.match(line)):
-            targets = [one for one in _replaced(rule[1], known).split() if not one.startswith(".")][:_MAX_TARGETS]
+            named = _replaced(rule[1], known).split()
+            targets = [one for one in named if one == PHONY or not one.startswith(".")][:_MAX_TARGETS]
             needs = _replaced(rule[2], known).replace("|", " ").split()
             commands = [rule[3].strip()] if rule[3] else []
         commands = [_replaced(command.lstrip("@-+ "), known) for command in commands]

@@ -15,7 +15,14 @@ SHELLS = re.compile(r"(ba|da|z|k|fi)?sh")
 INTERPRETERS = re.compile(
     r"python[\d.]*|pypy[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|lua|bats|expect|coverage"
 )
-SETTINGS = ("-c", "-f", "--config", "--config-file", "--configuration", "--file", "--makefile", "--project", "--rcfile")
+SETTINGS = ("--config", "--config-file", "--configuration", "--file", "--makefile", "--project", "--rcfile")
+"""Options of whatever program whose value is a file with settings."""
+SHORT_SETTINGS = {
+    "-c": "bandit c8 commitlint coverage eslint golangci-lint jest nose2 nyc phpstan phpunit prettier psalm py.test"
+    " pytest rollup rubocop stylelint tox vitest webpack yamllint",
+    "-f": "ant awk compose docker-compose gawk gmake just make mawk mvn nawk ninja nox phing psql rake sed",
+}
+"""The same for these programs alone: with others it is the `-c file.c` of a compiler, or the `-f` of `test`."""
 WRAPPERS = {
     "env": "-u --unset -C --chdir",
     "nice": "-n --adjustment",
@@ -125,10 +132,12 @@ def _given_to_shell(words: Sequence[str]) -> str | None:
 
 def _of_simple(words: Sequence[str]) -> Iterator[str]:
     """Of one program with its arguments."""
+    programs = set[str]()
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
-        if name in SETTINGS:
+        if name in SETTINGS or not programs.isdisjoint(SHORT_SETTINGS.get(name, "").split()):
             yield value if equals else following
+        programs.add(basename(word))  # also a module after `python -m`
     program, *arguments = words or [""]
     yield program
     if program in (".", "source"):

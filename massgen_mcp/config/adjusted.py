@@ -6,6 +6,7 @@ what a runner reads later holds to the limits of a config.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os.path import normpath
 from typing import Any
 
 from pydantic import ValidationError
@@ -43,12 +44,22 @@ def with_limits(config: Config, limits: CallLimits) -> Config:
 
 
 def with_context_paths(config: Config, paths: Sequence[ContextPath]) -> Config:
-    """The config with further paths that agents may use. Raises `MassgenError` invalid_arguments where they cannot."""
+    """The config with further paths that agents may use; one that it names already is the same, with `write` if one of
+    both says so. Raises `MassgenError` invalid_arguments where they cannot.
+    """
     if not paths:
         return config
     if not config.orchestrator.enable_filesystem:
         raise MassgenError("invalid_arguments", "context_paths: the config says enable_filesystem: false")
-    return _with_orchestrator(config, context_paths=(*config.orchestrator.context_paths, *paths))
+    given = {normpath(one.path): one for one in paths}
+    own = tuple(_widened(one, given.get(normpath(one.path))) for one in config.orchestrator.context_paths)
+    known = {normpath(one.path) for one in own}
+    further = (one for one in paths if normpath(one.path) not in known)
+    return _with_orchestrator(config, context_paths=(*own, *further))
+
+
+def _widened(own: ContextPath, given: ContextPath | None) -> ContextPath:
+    return own.model_copy(update={"permission": "write"}) if given and given.permission == "write" else own
 
 
 def with_checks(config: Config, commands: Sequence[str]) -> Config:

@@ -22,13 +22,12 @@ from massgen_mcp.orchestration.answer_form import formed
 from massgen_mcp.orchestration.attempt import Attempt
 from massgen_mcp.orchestration.ballot_message import ballot_message, ballot_texts, shown_reasons
 from massgen_mcp.orchestration.conversation import Conversation, calls_of
+from massgen_mcp.orchestration.round_request import system_message, workflow_tools
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
 from massgen_mcp.orchestration.written_calls import read_vote
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import NewAnswer, Vote, parse_action
-
-_REMINDERS = ("no_action",)
 
 
 class Round:
@@ -123,12 +122,14 @@ class Round:
         """
         failure: BackendError | None = None
         might_answer = self._live_run.coordination.may_answer(self._member.name)
+        system = system_message(self._member, self._attempt, judges=bool(self._ballot.entries))
+        tools = (*(tool.spec for tool in self._member.offered), *self._workflow_tools())
         async with anyio.create_task_group() as tasks:
             if not might_answer:
                 tasks.start_soon(self._when_outdated, tasks.cancel_scope)
             try:
                 # A model may think aloud first; it is forced when it had to be told that its turn is not over.
-                await self._talk.ask(self._system(), self._tools(), "coordinate", must_call_tool=self._violations > 0)
+                await self._talk.ask(system, tools, "coordinate", must_call_tool=self._violations > 0)
             except BackendError as error:
                 failure = error
             tasks.cancel_scope.cancel()
@@ -156,7 +157,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
-                self._reminded = self._reminded or event.code in _REMINDERS
+                self._reminded = self._reminded or event.code == "no_action"
                 self._tell_violation(event)
                 self._talk.reply = None
             case _:
@@ -164,42 +165,8 @@ class Round:
 
     # -- what the model sees ------------------------------------------------------------------------------------
 
-    def _system(self) -> str:
-        alone, judges = len(self._run_spec.team) == 1, bool(self._ballot.entries)
-        policy = self._run_spec.policy
-        notes: list[str] = []
-        may_improve = judges and self._live_run.coordination.may_answer(self._member.name)
-        if may_improve and (criterion := prompts.CONTENT_WITH[policy.voting_sensitivity]):
-            notes.append(criterion)
-        if not judges and self._member.perspective is not None:
-            notes.append(self._member.perspective)
-        if self._member.offered:
-            notes.append(prompts.USE_TOOLS)
-        if self._member.toolbox is not None and (missing := self._member.toolbox.missing()):
-            notes.append(prompts.MISSING_SERVERS.format(names=", ".join(missing)))
-        if plan := policy.coordination.planning_instruction:
-            notes.append(plan)
-        notes.extend(self._member.notes)
-        if self._member.workspace is not None:
-            notes.append(f"{prompts.FILES} {prompts.PEER_FILES}" if judges else prompts.FILES)
-            notes += self._run_spec.file_notes
-        if policy.answer_format == "findings":
-            notes.append(prompts.FINDINGS)
-        if judges and (checks := self._live_run.coordination.rules.checks) is not None:
-            notes.append(prompts.evidence_note(checks))
-        usual = prompts.ANSWER_ALONE if alone else prompts.JUDGE if judges else prompts.FIRST_ANSWER
-        task = self._member.templates.evaluation_system_message or usual
-        return prompts.system_prompt(task, self._member.system_message, notes, today=self._attempt.today)
-
-    def _tools(self) -> tuple[ToolSpec, ...]:
-        """Only what is valid now: no vote without answers, no new answer beyond the limit."""
-        workflow: list[ToolSpec] = []
-        if self._live_run.coordination.may_answer(self._member.name):
-            workflow.append(prompts.NEW_ANSWER)
-        if self._ballot.entries:
-            votable = self._live_run.coordination.votable(self._ballot)
-            workflow.append(prompts.vote_tool(votable, run_off=self._run_off))
-        return (*(tool.spec for tool in self._member.offered), *workflow)
+    def _workflow_tools(self) -> tuple[ToolSpec, ...]:
+        return workflow_tools(self._live_run.coordination, self._ballot, run_off=self._run_off)
 
     async def _catch_up(self) -> None:
         """Show the agent what the caller said, and, if its ballot is outdated, the current one; it goes on working."""
@@ -279,7 +246,7 @@ class Round:
         only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):
             return await self._submit(None, text, reply.citations, "text")
-        workflow = [tool.name for tool in self._tools() if tool.name in WORKFLOW_TOOLS]
+        workflow = [tool.name for tool in self._workflow_tools()]
         own = self._member.templates.enforcement_message
         self._violated("no_action", prompts.enforcement(workflow, self._choices, may_answer=may_answer, own=own))
         return False

@@ -10,17 +10,9 @@ import anyio
 
 from massgen_mcp.backends.base import Replayable
 from massgen_mcp.coordination.evidence import failing
-from massgen_mcp.coordination.guidance import Rest, Wait, Work
 from massgen_mcp.countdown import Countdown
-from massgen_mcp.errors import BackendError, DropReason, FailureReason
-from massgen_mcp.events.coordination import (
-    AnswerEvaluated,
-    AnswerPresented,
-    FirstAnswersClosed,
-    PresentationFailed,
-    WinnerChosen,
-)
-from massgen_mcp.events.parts import Changes
+from massgen_mcp.errors import BackendError
+from massgen_mcp.events.coordination import AnswerEvaluated
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import (
     AttemptStarted,
@@ -28,18 +20,18 @@ from massgen_mcp.events.run import (
     CallerSaid,
     FinishRequested,
     InputGiven,
-    RunCancelled,
     RunCompleted,
     RunFailed,
     RunResumed,
-    RunTimedOut,
 )
-from massgen_mcp.orchestration.agent_round import Round
 from massgen_mcp.orchestration.answer_checks import AnswerChecks
 from massgen_mcp.orchestration.attempt import Attempt, Briefing
+from massgen_mcp.orchestration.coordinating import coordinate
+from massgen_mcp.orchestration.final_answer import final_answer, presented
 from massgen_mcp.orchestration.live_run import Journal, LiveRun
 from massgen_mcp.orchestration.presentation import evaluate, present, verdict
 from massgen_mcp.orchestration.replay import past_work
+from massgen_mcp.orchestration.run_end import cancelled, nobody_left, timed_out
 from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.run_state.facts import Final
 from massgen_mcp.run_state.state import RunState
@@ -71,7 +63,6 @@ class Conductor:
         self._checks = None if judge is None else AnswerChecks(judge, self._live_run)
         self._run = Countdown(run_spec.limits.run_seconds - self.state.resume_point.seconds)
         self._cancel_requested = False
-        self._briefing: Briefing | None = None
 
     async def resume(self) -> None:
         """Continue where the journal leads: no model call and no tool whose result is in it will be made again."""
@@ -82,7 +73,7 @@ class Conductor:
         self._live_run.record(RunResumed(in_flight=tuple(self.state.resume_point.in_flight.values())))
         for name, fault in faults.items():
             if fault is not None and name in self._live_run.coordination.live:
-                self._drop(name, fault)
+                self._live_run.drop(name, fault)
         self._live_run.decide()
 
     async def _fast_forward(self, member: Member) -> BackendError | None:
@@ -155,7 +146,9 @@ class Conductor:
         if self._run.ended_early:
             with anyio.CancelScope(shield=True):
                 await self._end_nested_runs()
-            self._live_run.record(self._cut_short())
+            self._live_run.record(
+                cancelled(self.state) if self._cancel_requested else timed_out(self.state, self._run_spec.limits)
+            )
         with anyio.CancelScope(shield=True):
             await self._live_run.settle()
 
@@ -207,23 +200,24 @@ class Conductor:
         policy = self._run_spec.policy.coordination
         begun = self.state.attempt_started or self._live_run.record(AttemptStarted(attempt=1))
         while True:
-            if before := self.state.earlier_final:
-                self._briefing = Briefing(before.answer, begun.reason, begun.instructions)
-            failure = await self._attempt_once()
+            before = self.state.earlier_final
+            briefing = Briefing(before.answer, begun.reason, begun.instructions) if before else None
+            attempt = Attempt(self._run_spec, self._live_run, begun.attempt, briefing)
+            failure = await self._attempt_once(attempt)
             final = self.state.final
             if failure is not None:
                 return None if final else failure
             closing = self._live_run.coordination.finish_requested or self.state.budget_reached
             if final is None or begun.attempt > policy.max_orchestration_restarts or closing:
                 return None
-            judgement = await self._judge(final)
+            judgement = await self._judge(final, attempt)
             if judgement.sufficient:
                 return None
             begun = self._live_run.record(
                 AttemptStarted(attempt=begun.attempt + 1, reason=judgement.reason, instructions=judgement.instructions)
             )
 
-    async def _judge(self, final: Final) -> AnswerEvaluated:
+    async def _judge(self, final: Final, attempt: Attempt) -> AnswerEvaluated:
         """The winner's judgement, from the journal as far as it is there."""
         at = self.state.resume_point
         if at.judged:
@@ -232,189 +226,28 @@ class Conductor:
         if at.judging:
             judgement = verdict(member, at.judging)
         else:
-            judgement = await evaluate(member, final.answer, self._this_attempt())
+            judgement = await evaluate(member, final.answer, attempt)
         return self._live_run.record(judgement)
 
-    async def _attempt_once(self) -> RunFailed | None:
+    async def _attempt_once(self, attempt: Attempt) -> RunFailed | None:
         """One coordination and its final answer."""
         if self.state.resume_point.presented:
             return None
         if self._run_spec.policy.skip_coordination_rounds:
-            return await self._first_agent_presents()
-        winner = await self._coordinate()
+            return await self._first_agent_presents(attempt)
+        winner = await coordinate(attempt)
         if winner is None:
-            return self._nobody_left()
-        self._live_run.record(await self._final_answer(winner))
+            return nobody_left(self.state)
+        self._live_run.record(await final_answer(attempt, winner))
         return None
 
-    async def _first_agent_presents(self) -> RunFailed | None:
+    async def _first_agent_presents(self, attempt: Attempt) -> RunFailed | None:
         """Without coordination there is nothing to fall back on."""
         member = self._run_spec.team[0]
         try:
-            answer = await present(member, self._this_attempt(), tuple(self.state.resume_point.presentation))
+            answer = await present(member, attempt, tuple(self.state.resume_point.presentation))
         except BackendError as error:
-            self._drop(member.name, error)
-            return self._nobody_left()
-        self._live_run.record(await self._presented(member, answer))
+            self._live_run.drop(member.name, error)
+            return nobody_left(self.state)
+        self._live_run.record(await presented(member, attempt, answer))
         return None
-
-    def _this_attempt(self) -> Attempt:
-        return Attempt(self._run_spec, self._live_run, self.state.attempt, self._briefing)
-
-    # -- coordination ---------------------------------------------------------------------------------------------
-
-    async def _coordinate(self) -> WinnerChosen | None:
-        """Let everybody work until a winner is decided. None when nobody is left and there is no answer."""
-        if self._live_run.coordination.winner is not None:
-            return self._live_run.coordination.winner
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._close_first_answers)
-            for member in self._run_spec.team:
-                tasks.start_soon(self._take_part, member)
-            while self._live_run.coordination.winner is None and self._live_run.coordination.live:
-                await self._live_run.change()
-            tasks.cancel_scope.cancel()
-        return self._live_run.coordination.winner
-
-    async def _take_part(self, member: Member) -> None:
-        """One agent's part. If it fails, the agent is dropped; its answers stay, and the others go on."""
-        try:
-            await self._play_rounds(member)
-        except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-            self._drop(member.name, self._live_run.fault(error))
-
-    async def _play_rounds(self, member: Member) -> None:
-        """Round after round, until the agent has nothing to do any more."""
-        if events := self.state.resume_point.open_rounds.get(member.name):
-            await self._play(member, Round.resume(member, self._this_attempt(), tuple(events)))
-        while True:
-            match self._live_run.coordination.duty(member.name):
-                case Rest():
-                    return
-                case Wait():
-                    await self._live_run.change()
-                case Work() as work:
-                    number = self.state.agents[member.name].round + 1
-                    await self._play(member, Round.begin(member, self._this_attempt(), number, work))
-
-    async def _play(self, member: Member, play: Round) -> None:
-        """A round within its time."""
-        setting, seconds = self._round_limit(play.number)
-        limit = Countdown(seconds)
-        with self._live_run.limited(limit, lambda: play.awaits_checks or member.name in self.state.resume_point.queued):
-            await play.play()
-        if limit.ended_early:
-            message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
-            raise BackendError("timeout", message)
-
-    def _round_limit(self, number: int) -> tuple[str, float]:
-        """The name of the setting, and the seconds."""
-        limits = self._run_spec.limits
-        if number == 1 and limits.first_round_seconds is not None:
-            return "first_round_timeout_seconds", limits.first_round_seconds
-        return "round_timeout_seconds", limits.round_seconds
-
-    def _drop(self, agent: str, fault: BackendError) -> None:
-        self._live_run.record(self._live_run.coordination.drop(agent, fault.reason, str(fault)))
-
-    async def _close_first_answers(self) -> None:
-        """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue not counted."""
-        while not self._live_run.coordination.answered:
-            await self._live_run.change()
-        limit = Countdown(self._run_spec.limits.first_answer_wait_seconds)
-        with self._live_run.limited(
-            limit, lambda: not self.state.resume_point.queued.isdisjoint(self._live_run.coordination.unanswered)
-        ):
-            await anyio.sleep_forever()
-        if unanswered := self._live_run.coordination.unanswered:
-            self._live_run.record(FirstAnswersClosed(awaited=unanswered))
-
-    # -- the final answer -----------------------------------------------------------------------------------------
-
-    async def _final_answer(self, winner: WinnerChosen) -> AnswerPresented:
-        """The final answer; if the winner cannot write it, its latest answer stands in, on the record."""
-        standing = self.state.agents[winner.agent].answers[-1]
-        as_it_stood = AnswerPresented(
-            agent=winner.agent, answer=standing.content, reused=True, changes=standing.changes
-        )
-        debug = self._run_spec.policy.debug_final_answer
-        if debug is not None and self.state.attempt == 1:
-            return as_it_stood.model_copy(update={"answer": debug})
-        if self._may_reuse(winner) or self.state.resume_point.presentation_broke_off:
-            return as_it_stood
-        member, past = self._run_spec.member(winner.agent), tuple(self.state.resume_point.presentation)
-        try:
-            if not past and standing.changes is not None:
-                await self._restore(member, standing.changes)
-            answer = await present(member, self._this_attempt(), past)
-            return await self._presented(member, answer, standing.changes)
-        except BackendError as error:
-            self._live_run.record(PresentationFailed(agent=winner.agent, reason=error.reason, message=str(error)))
-            return as_it_stood
-
-    async def _presented(self, member: Member, answer: str, before: Changes | None = None) -> AnswerPresented:
-        """An answer that was just written, with what it changes of the caller's files; if that cannot be found out,
-        with what its author's answer changed `before`.
-        """
-        changes = before
-        try:
-            changes = await self._run_spec.answer_store.keep_patch(member.name, member.workspace)
-        except Exception as error:  # noqa: BLE001 - an answer that was paid for is not lost with its files
-            self._live_run.fault(error)
-        return AnswerPresented(agent=member.name, answer=answer, changes=changes)
-
-    async def _restore(self, member: Member, changes: Changes) -> None:
-        """The votes were for the files as they were with the answer: what its author did to them since is undone.
-        Raises `BackendError`.
-        """
-        try:
-            if member.commands is not None:
-                await member.commands.end_all()
-            await self._run_spec.answer_store.restore(member.name, changes)
-        except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
-            raise self._live_run.fault(error) from None
-
-    def _may_reuse(self, winner: WinnerChosen) -> bool:
-        """Whether writing the final answer anew could add nothing, or is not wanted."""
-        policy = self._run_spec.policy
-        if policy.coordination.planning_instruction is not None:
-            return False  # what was planned is still to be executed
-        if policy.final_answer_strategy == "winner_reuse" or len(self._run_spec.team) == 1:
-            return True
-        agreed = winner.outcome == "consensus" or len(self._live_run.coordination.answered) == 1
-        return policy.final_answer_strategy == "auto" and agreed
-
-    # -- ends that are no completion --------------------------------------------------------------------------------
-
-    def _cut_short(self) -> RunCancelled | RunTimedOut:
-        winner, answer = self.state.best()
-        if self._cancel_requested:
-            return RunCancelled(winner=winner, answer=answer)
-        seconds = self._run_spec.limits.run_seconds
-        message = f"orchestrator_timeout_seconds: the run took longer than {seconds:g} s; raise it in timeout_settings"
-        return RunTimedOut(message=message, winner=winner, answer=answer)
-
-    def _nobody_left(self) -> RunFailed:
-        """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
-        dropped = self.state.dropped
-        reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
-        causes = "; ".join(f"{self.state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
-        reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
-        winner, answer = self.state.best()
-        return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
-
-
-_AS_FAILURE: dict[DropReason, FailureReason] = {
-    "auth": "auth",
-    "quota_exhausted": "quota_exhausted",
-    "rate_limited": "rate_limited",
-    "model_not_found": "model_not_found",
-    "unreachable": "unreachable",
-    "tools_unsupported": "tools_unsupported",
-    "context_too_small": "context_too_small",
-    "timeout": "timeout",
-    "no_action": "no_answer",
-    "budget": "budget",
-    "bad_reply": "no_answer",
-    "internal": "internal",
-}

@@ -113,6 +113,10 @@ class LiveRun:
         """Why the agent in whose work `error` was raised is dropped (see `faults`), with the trace in the run's log."""
         return fault_of(error, self._report)
 
+    def drop(self, agent: str, fault: BackendError) -> None:
+        """Record that this agent takes part no more."""
+        self.record(self.coordination.drop(agent, fault.reason, str(fault)))
+
     async def settle(self) -> None:
         await self._journal.settle()
 

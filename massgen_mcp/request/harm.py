@@ -44,14 +44,15 @@ def outside(reach: Reach, project: Path) -> tuple[Path, ...]:
     return tuple(path for path in paths if not path.is_relative_to(project))
 
 
-def beyond(reach: Reach, granted: Sequence[Path]) -> tuple[str, ...]:
-    """The paths that are not below those that may be read, MCP servers, and what commands may reach over the network,
-    in the words of `Reach.demands`. Nothing may be written.
+def beyond(reach: Reach, granted: Sequence[Path], writable: Sequence[Path]) -> tuple[str, ...]:
+    """The paths that are not below those that may be read or written, MCP servers, and what commands may reach over the
+    network, in the words of `Reach.demands`.
     """
     reads = (path for path in reach.reads if not any(path.is_relative_to(one) for one in granted))
+    writes = (path for path in reach.writes if not any(path.is_relative_to(one) for one in writable))
     return (
         *(f"reads: {on_one_line(path)}" for path in reads),
-        *(f"writes: {on_one_line(path)}" for path in reach.writes),
+        *(f"writes: {on_one_line(path)}" for path in writes),
         *(f"starts: {command}" for command in reach.commands if NETWORK in command),
         *reach.server_demands(),
     )

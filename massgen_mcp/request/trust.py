@@ -33,6 +33,8 @@ class Consent:
     """`sha256:…`, which accepts exactly that and remembers nothing."""
     granted: tuple[Path, ...] = ()
     """Paths that the call itself names: what a config that an agent names may read."""
+    writable: tuple[Path, ...] = ()
+    """Those of them that it may have changed."""
     options: bool = False
     """Whether this door has the option --trust."""
 
@@ -120,7 +122,7 @@ def _demands(file: ConfigFile, origin: Origin, environ: Mapping[str, str], conse
         case "found":
             others = harmful(file.config, file.reach, environ, file.project)
         case "agent":
-            others = beyond(file.reach, consent.granted)
+            others = beyond(file.reach, consent.granted, consent.writable)
         case "person":
             others = ()
         case _:

@@ -280,6 +280,11 @@ class RunFacts:
         """The checks that the files of the final answer do not pass, of a completed run."""
         return self.end.failing_checks if isinstance(self.end, RunCompleted) else ()
 
+    @property
+    def failing_required_checks(self) -> tuple[str, ...]:
+        """Those that it has to pass: its files are not applied unasked."""
+        return () if self.coordination.rules.checks == "informative" else self.failing_checks
+
     # -- the caller and the budget --------------------------------------------------------------------------------
 
     @property

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.config.models.mcp_servers import StdioServer
+from massgen_mcp.events.run import ServerLost
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import sandboxes_of_servers
-from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.run_state.state import RunState
+from massgen_mcp.runs.engine import EventWriter, RunFiles
+from massgen_mcp.runs.run_log import RunLog
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.mcp_servers import Place, Report, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
@@ -17,6 +20,8 @@ from massgen_mcp.workspace.directory import Workspace
 
 COMMON = "shared"
 """Beside the agents' workspaces: where a server that is shared has its own."""
+MAX_LOSS = 2000
+"""Characters of why an MCP server was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +69,29 @@ async def opened_servers(
     choices = await sandboxes_of_servers(config, environ)
     host = await cleanup.enter_async_context(ServerHost.open(environ, report))
     return ServerAccess(host, choices, redactor)
+
+
+class ServerLosses:
+    """The MCP servers that could not be started or were lost. They start before the run's first event is written."""
+
+    def __init__(self, log: RunLog) -> None:
+        self._log = log
+        self._events: list[ServerLost] = []
+        self._written: tuple[EventWriter, RunState] | None = None
+
+    def heard(self, server: str, agents: tuple[str, ...], why: str) -> None:
+        self._log.note(f"MCP server {server}: {why}")
+        self._events.append(ServerLost(server=server, agents=agents, message=why[:MAX_LOSS]))
+        self._write()
+
+    def record_in(self, journal: EventWriter, state: RunState) -> None:
+        """From now on they are a part of the run, as long as it goes on."""
+        self._written = journal, state
+        self._write()
+
+    def _write(self) -> None:
+        if self._written is None:
+            return
+        journal, state = self._written
+        while self._events and state.end is None:
+            journal.record(self._events.pop(0))

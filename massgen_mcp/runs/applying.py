@@ -5,31 +5,27 @@ Before anything else, what a process that ended in the middle has left behind is
 
 import os
 import secrets
-import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from massgen_mcp.changes.applied import AppliedRecord, AppliedRecords, permissions_of_removed
-from massgen_mcp.changes.apply import Patch, Plan, plan
+from massgen_mcp.changes.apply import Plan, plan
 from massgen_mcp.changes.base import path_text
 from massgen_mcp.changes.branch import make_branch, plan_branch
-from massgen_mcp.changes.differences import FileChange
 from massgen_mcp.changes.files import TooLarge
 from massgen_mcp.changes.git import GitFailed, GitUnusable
 from massgen_mcp.changes.intent import Intent, IntentPart
 from massgen_mcp.changes.obstacles import Obstacle
 from massgen_mcp.changes.repository import PrivateRepository, TreeId
-from massgen_mcp.changes.run_changes import RunChanges
 from massgen_mcp.changes.transaction import ChangedMeanwhile, Settled, Unsettled, perform, settle
 from massgen_mcp.errors import MassgenError, storage_error
 from massgen_mcp.home import Home
-from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.engine import RunFiles
+from massgen_mcp.runs.application import Application, State, note_on
 from massgen_mcp.runs.locks import acquire
+from massgen_mcp.runs.run_patch import RunPatch
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.views.plain_text import preview
 
@@ -39,43 +35,6 @@ PATIENCE_SECONDS = 20.0
 SUBJECT_CHARACTERS = 72
 """Of the question in a commit's message."""
 
-MAX_SETTLED = 3
-MAX_KEPT = 5
-PATH_CHARACTERS = 200
-"""Of what was found half-done so much is told."""
-
-State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
-"""`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
-    patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
-    without the changes and with them. `settled`: what was found half-done before, `unsettled`: why some of that still
-    is. `kept`: where files lie that others have changed while they were replaced.
-    """
-
-    state: State
-    changes: tuple[FileChange, ...] = ()
-    refused: tuple[Obstacle, ...] = ()
-    left_out: tuple[bytes, ...] = ()
-    before: TreeId | None = None
-    after: TreeId | None = None
-    branch: str | None = None
-    commit: str | None = None
-    settled: tuple[Settled, ...] = ()
-    unsettled: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-
-    @property
-    def note(self) -> str | None:
-        """What was found half-done, and what became of it, and what others have changed meanwhile, in words."""
-        changed = (
-            f"Others changed files while they were replaced; theirs lie in {_listed(self.kept)}." if self.kept else ""
-        )
-        return " ".join(filter(None, (_note_on(self.settled, self.unsettled), changed))) or None
-
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
@@ -83,77 +42,6 @@ class _Earlier:
 
     settled: tuple[Settled, ...]
     unsettled: tuple[str, ...]
-
-
-def _note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
-    told = [
-        f"An earlier apply could not be settled: {preview(why, 2 * PATH_CHARACTERS)}."
-        for why in unsettled[:MAX_SETTLED]
-    ]
-    if len(unsettled) > MAX_SETTLED:
-        told.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
-    for one in settled[:MAX_SETTLED]:
-        what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
-        if one.lost:
-            what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
-        told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
-        if one.lost:
-            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.file} says what each held.")
-        if one.kept:
-            told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
-    if len(settled) > MAX_SETTLED:
-        told.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
-    return " ".join(told) or None
-
-
-def _listed(paths: Sequence[str]) -> str:
-    shown = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in paths[:MAX_KEPT]]
-    more = f" and {len(paths) - MAX_KEPT} more" if len(paths) > MAX_KEPT else ""
-    return f"{', '.join(shown)}{more}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunPatch:
-    """What the best answer of a run makes of the directories that it was given."""
-
-    run_id: str
-    changes: RunChanges
-    patch: Patch
-
-    @classmethod
-    def of(cls, run_id: str, files: RunFiles, run: RunState) -> "RunPatch | None":
-        """None if it changes nothing. Raises `MassgenError` run_damaged."""
-        made = run.best_changes
-        changes = RunChanges(files.changes)
-        try:
-            base = changes.base()
-        except GitFailed as damage:
-            raise MassgenError("run_damaged", str(damage)) from damage
-        if made is None or base is None or not made.count:
-            return None
-        return cls(run_id, changes, Patch(base.directories, base.id, TreeId(made.tree)))
-
-    @property
-    def applicable(self) -> bool:
-        """Whether any of it may be applied."""
-        return bool(self.patch.writable)
-
-    def difference(self, planned: Application, most_bytes: int) -> tuple[bytes, int]:
-        """The first bytes of what an application changes, as a patch, and the size of the whole. Raises `MassgenError`
-        store_unavailable, disk_full.
-        """
-        if planned.before is None or planned.after is None:
-            return b"", 0
-        try:
-            with tempfile.TemporaryDirectory(prefix="shown.", dir=self.changes.directory) as directory:
-                file = Path(directory) / "patch"
-                size = self.changes.repository.write_patch(planned.before, planned.after, file)
-                with file.open("rb") as patch:
-                    return patch.read(most_bytes), size
-        except GitFailed as error:
-            raise MassgenError("store_unavailable", f"the changes cannot be shown: {error}") from error
-        except OSError as error:
-            raise storage_error("the changes cannot be shown", error) from error
 
 
 def apply_run(
@@ -310,7 +198,7 @@ def _alone(home: Home, made: RunPatch) -> Generator[_Earlier]:
                     unsettled.append(str(damage))
             yield _Earlier(tuple(settled), tuple(unsettled))
     except MassgenError as error:
-        if (note := _note_on(settled, unsettled)) is None:
+        if (note := note_on(settled, unsettled)) is None:
             raise
         raise MassgenError(error.code, f"{error}. {note}") from error
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter
+from massgen_mcp.changes.copies import known_as
 from massgen_mcp.checks.judge import CheckRules, FileJudge
 from massgen_mcp.checks.protected import Protection
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
@@ -29,7 +30,8 @@ from massgen_mcp.runs.engine.rows import Request
 from massgen_mcp.runs.working_copies import WorkingCopies
 from massgen_mcp.sandbox import Bounds, Choice, Image, LevelName, Shown
 from massgen_mcp.tools.base import Tool
-from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
+from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.commands import CommandHost, Commands
 from massgen_mcp.tools.files import file_tools
 from massgen_mcp.tools.group_chat import NextSpeakerTool
 from massgen_mcp.tools.memory import MemoryBoard, memory_tools
@@ -51,6 +53,8 @@ class CommandAccess:
     """What no command ever sees."""
     linked: tuple[Shown, ...] = ()
     """What lies in the context paths alone, where the copies of agents have links to it."""
+    known_as: tuple[tuple[str, str], ...] = ()
+    """Where the context paths lie on this machine, each with the place of its copy."""
 
     def commands(
         self, config: CommandsConfig, workspace: Workspace, place: Path, scratch: Path
@@ -59,7 +63,8 @@ class CommandAccess:
         choice = self.choices.get(config)
         if choice is None or choice.level is None:
             return None
-        rules = replace(_command_rules(config, choice.level, choice.image, self.hidden), linked=self.linked)
+        rules = _command_rules(config, choice.level, choice.image, self.hidden)
+        rules = replace(rules, linked=self.linked, known_as=self.known_as)
         notes = (f"Commands: {'; '.join(choice.notes)}.",) if choice.notes else ()
         return Commands(workspace, place, scratch, rules, self.host), notes
 
@@ -135,7 +140,7 @@ def assemble(
     config = request.config
     orchestrator, timeouts = config.orchestrator, config.timeout_settings
     if command_access is not None and copies is not None:
-        command_access = replace(command_access, linked=copies.shared)
+        command_access = replace(command_access, linked=copies.shared, known_as=known_as(copies.base))
     board, skills = MemoryBoard(), _skills(orchestrator.coordination)
     caller_questions = CallerQuestions() if orchestrator.allow_questions else None
     nested_runs = _nested_runs(request, nested_host)

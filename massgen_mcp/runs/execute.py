@@ -3,13 +3,10 @@
 The composition root of a run; the runner, the command line and Python all come through here.
 """
 
-import logging
 import math
-import sys
-import time
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +14,6 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from massgen_mcp import __version__
 from massgen_mcp.backends.base import Backend
 from massgen_mcp.backends.limiter import ProviderLimiter, ProviderLimiters
 from massgen_mcp.backends.registry import destination_of, make_backend
@@ -27,11 +23,11 @@ from massgen_mcp.config.limits import limits_of
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.config.models.commands import CommandsConfig
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.errors import FailureReason, JournalNewer, storage_fault
+from massgen_mcp.errors import storage_fault
 from massgen_mcp.events.coordination import FilesChecked
-from massgen_mcp.events.parts import AgentInfo, public_agent_name
+from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.events.run import TERMINAL, BaseTaken, RunFailed, RunStarted, ServerLost
+from massgen_mcp.events.run import TERMINAL, BaseTaken
 from massgen_mcp.home import find_home, inside_run
 from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
@@ -42,64 +38,21 @@ from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import chosen_sandboxes
 from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.run_state.state import RunState, folded
-from massgen_mcp.runs.agent_servers import opened_servers
+from massgen_mcp.runs.agent_servers import ServerLosses, opened_servers
 from massgen_mcp.runs.assembly import CommandAccess, assemble
-from massgen_mcp.runs.command_sandbox import told_of
 from massgen_mcp.runs.engine import EventWriter, RunFiles
-from massgen_mcp.runs.engine.rows import Action, Control, Request
+from massgen_mcp.runs.engine.rows import Request
+from massgen_mcp.runs.failing import failure_of
 from massgen_mcp.runs.judging import Judging, prepare_judging
 from massgen_mcp.runs.publishing import Publisher, write_status
-from massgen_mcp.runs.run_log import RunLog, guarded
+from massgen_mcp.runs.run_handle import RunHandle
+from massgen_mcp.runs.run_log import RunLog, guarded, told_in
+from massgen_mcp.runs.run_metadata import agent_infos, run_metadata, started_event
 from massgen_mcp.runs.tracing import trace_of
 from massgen_mcp.runs.working_copies import prepare_copies
 from massgen_mcp.sandbox import Choice
 from massgen_mcp.tools.commands import CommandHost
 from massgen_mcp.views.coordination_record import coordination_events, coordination_table, is_recorded
-
-logger = logging.getLogger("massgen_mcp.run")
-MAX_LOSS = 2000
-"""Characters of why an MCP server was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunHandle:
-    """What others may do with a run while it is executed, from the same event loop."""
-
-    _conductor: Conductor
-    state: RunState
-    """The one that the conductor decides on; always up to date."""
-    past: tuple[LogRecord, ...] = ()
-    """What had happened before this process went on with the run."""
-
-    def do(self, action: Action, message: str = "", number: int = 0) -> None:
-        """End the run (`cancel`), decide with the answers that are there (`finish_now`), show `message` to all agents
-        (`steer`), make it the new cap (`raise_budget`), or answer with it what the run asks (`answer`). `number` tells
-        a remark or a raise from every other one of the run: what is given twice, as after a kill, is heeded once.
-        """
-        match action:
-            case "cancel":
-                self._conductor.cancel()
-            case "finish_now":
-                self._conductor.finish_now()
-            case "steer":
-                self._conductor.steer(number, message)
-            case "raise_budget":
-                self._conductor.raise_budget(number, float(message))
-            case "answer":
-                self._conductor.answer(message)
-
-    async def heed(self, controls: Iterable[Control]) -> list[int]:
-        """Carry out these controls; returns the numbers of those that are in the run's journal now."""
-        done: list[int] = []
-        for control in controls:
-            if control.action == "admit":
-                await self._conductor.admit(control.message)
-            else:
-                self.do(control.action, control.message, control.number)
-            if control.action != "cancel":  # that stays wanted until the run has ended
-                await self._conductor.settle()
-                done.append(control.number)
-        return done
 
 
 async def execute_run(
@@ -146,7 +99,7 @@ async def execute_run(
         tariffs = [tariff_of(agent.backend, environ) for agent in config.agents]
         choices = await chosen_sandboxes(config, environ)
         access = await _command_access(run, choices, environ, cleanup)
-        losses = _Losses(log)
+        losses = ServerLosses(log)
         servers = await opened_servers(config, inside_run(environ, run_id), redactor, losses.heard, cleanup)
         where = servers_told(config, servers.choices) if servers else ()
         host = nested_host and nested_host(request)
@@ -159,8 +112,8 @@ async def execute_run(
         _open_workspaces(run_spec, cleanup)
 
         def begun() -> tuple[RunState, _Recorded]:
-            with _told_in(log):
-                run.write_metadata(_metadata(run_id, request, choices, where))
+            with told_in(log):
+                run.write_metadata(run_metadata(run_id, request, choices, where))
             return run_spec.begin(past), _Recorded(past)
 
         state, recorded = await anyio.to_thread.run_sync(begun)
@@ -177,7 +130,7 @@ async def execute_run(
                 if past:
                     await conductor.resume()
                 else:
-                    journal.record(_started(run_id, request, choices, where))
+                    journal.record(started_event(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken)
                 losses.record_in(journal, state)
                 await _conduct(conductor, journal, state, judging)
@@ -186,7 +139,7 @@ async def execute_run(
                     raise  # nothing can be told now; its journal is whole, so it can go on later
                 told = log.report(error)
                 if state.end is None:
-                    journal.record(_failed(state, told))
+                    journal.record(failure_of(state, told))
                 await journal.settle()
             tasks.cancel_scope.cancel()
         if state.end is not None:
@@ -213,20 +166,12 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
 async def _conduct(conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging) -> None:
     """To the run's end; at once, where its checks have no sandbox: they do not run without."""
     if judging.denied:
-        journal.record(_failed(state, judging.denied, "sandbox_denied"))
+        journal.record(failure_of(state, judging.denied, "sandbox_denied"))
         await journal.settle()
         return
     if judging.problem and state.checked_base is None:
         journal.record(FilesChecked(subject="base", problem=judging.problem))
     await conductor.conduct()
-
-
-def _failed(state: RunState, message: str, reason: FailureReason = "internal") -> RunFailed:
-    """The end of a run that cannot go on here, with the best answer that can still be had."""
-    winner = answer = None
-    with suppress(Exception):
-        winner, answer = state.best()
-    return RunFailed(reason=reason, message=message, winner=winner, answer=answer)
 
 
 def _backend(
@@ -248,57 +193,15 @@ async def _trace(
     cleanup: AsyncExitStack,
 ) -> None:
     """Send the run's spans to where the operator wants them, if anywhere."""
-    with _told_in(log):
-        if trace := await trace_of(run_id, _infos(config), environ):
+    with told_in(log):
+        if trace := await trace_of(run_id, agent_infos(config), environ):
             journal.listen(guarded(trace.heard, log))
             cleanup.push_async_callback(_quietly, trace.flush, log)
 
 
 async def _quietly(close: Callable[[], Awaitable[None]], log: RunLog) -> None:
-    with _told_in(log):
+    with told_in(log):
         await close()
-
-
-@contextmanager
-def _told_in(log: RunLog) -> Generator[None]:
-    """What fails inside is told in the log and ends nothing, but for a failure of the storage."""
-    try:
-        yield
-    except Exception as error:
-        if storage_fault(error) is not None:
-            raise
-        log.report(error)
-
-
-async def break_off(directory: RunFiles, reason: FailureReason, message: str, environ: Mapping[str, str]) -> RunState:
-    """The run ends as failed, by no fault of its team, in its journal too if that can still be written.
-
-    Raises `JournalNewer`.
-    """
-    state = RunState()
-
-    def fold() -> None:
-        for record in directory.event_log.read_to_continue():
-            state.apply(record)
-
-    try:
-        await anyio.to_thread.run_sync(fold)
-        if state.end is None:
-            journal = directory.event_log.append(redactor=redactor_for(environ))
-            journal.listen(state.apply)
-            try:
-                winner, answer = state.best()
-                journal.record(RunFailed(reason=reason, message=message, winner=winner, answer=answer))
-                await journal.settle()
-            finally:
-                journal.close()
-    except JournalNewer:
-        raise
-    except Exception as further:  # noqa: BLE001 - what broke the run may break its fold, too; whoever runs it goes on
-        logger.warning("the journal of a broken run cannot be written: %s", further)
-    if state.end is None:
-        state.end_with(RunFailed(reason=reason, message=message))
-    return state
 
 
 def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
@@ -310,36 +213,10 @@ def _open_workspaces(run_spec: RunSpec, cleanup: AsyncExitStack) -> None:
 
 def _write_records(run: RunFiles, state: RunState, recorded: "_Recorded", log: RunLog) -> None:
     """What is written once, when everything has happened."""
-    with _told_in(log):
+    with told_in(log):
         run.write_record(coordination_events(state, recorded.records), coordination_table(state, recorded.records))
-    with _told_in(log):
+    with told_in(log):
         write_status(run, state)
-
-
-class _Losses:
-    """The MCP servers that could not be started or were lost. They start before the run's first event is written."""
-
-    def __init__(self, log: RunLog) -> None:
-        self._log = log
-        self._events: list[ServerLost] = []
-        self._written: tuple[EventWriter, RunState] | None = None
-
-    def heard(self, server: str, agents: tuple[str, ...], why: str) -> None:
-        self._log.note(f"MCP server {server}: {why}")
-        self._events.append(ServerLost(server=server, agents=agents, message=why[:MAX_LOSS]))
-        self._write()
-
-    def record_in(self, journal: EventWriter, state: RunState) -> None:
-        """From now on they are a part of the run, as long as it goes on."""
-        self._written = journal, state
-        self._write()
-
-    def _write(self) -> None:
-        if self._written is None:
-            return
-        journal, state = self._written
-        while self._events and state.end is None:
-            journal.record(self._events.pop(0))
 
 
 class _Recorded:
@@ -373,53 +250,3 @@ def _limiters(
         limits = limits_of(config, agent.backend, environ)
         chosen.append(destination and cleanup.enter_context(limiters.limiter(destination, limits)))
     return chosen
-
-
-def _started(
-    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
-) -> RunStarted:
-    config = request.config
-    return RunStarted(
-        run_id=run_id,
-        question=request.question,
-        parent=request.nesting.parent if request.nesting else None,
-        agents=_infos(config),
-        max_usd=config.budget.max_usd,
-        max_tokens=config.budget.max_tokens,
-        sandbox=told_of(choices.values()),
-        servers=servers,
-    )
-
-
-def _infos(config: Config) -> tuple[AgentInfo, ...]:
-    return tuple(
-        AgentInfo(name=public_agent_name(place), id=agent.id, backend=agent.backend.type, model=agent.backend.model)
-        for place, agent in enumerate(config.agents)
-    )
-
-
-def _sandbox(choices: Collection[Choice]) -> dict[str, object]:
-    """What the agents' commands run in; of several sandboxes all that is to be said."""
-    return {
-        "level": ", ".join(dict.fromkeys(choice.level for choice in choices if choice.level)) or None,
-        "why": "; ".join(dict.fromkeys(choice.why for choice in choices if choice.why)),
-        "notes": [*dict.fromkeys(note for choice in choices for note in choice.notes)],
-    }
-
-
-def _metadata(
-    run_id: str, request: Request, choices: Mapping[CommandsConfig, Choice], servers: tuple[str, ...]
-) -> dict[str, object]:
-    nesting = {"parent_run_id": request.nesting.parent, "depth": request.nesting.depth} if request.nesting else {}
-    sandbox = {"sandbox": _sandbox(choices.values())} if choices else {}
-    return {
-        **sandbox,
-        **({"mcp_servers": [*servers]} if servers else {}),
-        "run_id": run_id,
-        **nesting,
-        "query": request.question,
-        "timestamp": time.time(),
-        "massgen_mcp_version": __version__,
-        "python_version": sys.version.split()[0],
-        "config": request.config.model_dump(mode="json", exclude_defaults=True),
-    }

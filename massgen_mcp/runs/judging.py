@@ -75,7 +75,7 @@ def _secrets_in(directory: Path) -> list[Path] | None:
     """Files that commonly hold secrets; None if not all of them can be found, so that it must not be shown."""
     try:
         with Root.open(directory, "", above=directory.parts) as root:
-            found, whole = root.concealed()
+            found, whole = root.hidden.paths()
     except PathRefused:
         return None
     return [directory / path for path in found] if whole else None

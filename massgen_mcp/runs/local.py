@@ -24,7 +24,7 @@ from massgen_mcp.runs.engine.rows import Nesting, RunRow, WorkRow
 from massgen_mcp.runs.journal import has_events
 from massgen_mcp.runs.locks import acquire
 from massgen_mcp.runs.runner_endpoint import LocalLiveness
-from massgen_mcp.runs.store import Store
+from massgen_mcp.runs.sqlite.store import Store
 from massgen_mcp.workspace.snapshot import remove_tree
 
 RUN_ID = re.compile(r"run-[a-z2-7]{26}")

@@ -1,6 +1,6 @@
 """Runs that are started inside a run, as the store keeps them and a runner executes them: see `NestedHost`.
 
-A runner needs no place for them (`runs/store.py`). Must not know tools or prompts.
+A runner needs no place for them (`runs/sqlite/claiming.py`). Must not know tools or prompts.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import Engine
 from massgen_mcp.runs.engine.rows import NewRun, Request, RunRow, new_run_id
-from massgen_mcp.runs.execute import break_off
+from massgen_mcp.runs.failing import break_off
 from massgen_mcp.runs.service import RunService
 
 OWN_TEAM = "a team like its own"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from massgen_mcp.errors import root_causes
+from massgen_mcp.errors import root_causes, storage_fault
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.views.log_text import line, log_line
@@ -69,3 +69,14 @@ def guarded(listener: Callable[[LogRecord], None], log: RunLog) -> Callable[[Log
             failed = True
 
     return heard
+
+
+@contextmanager
+def told_in(log: RunLog) -> Generator[None]:
+    """What fails inside is told in the log and ends nothing, but for a failure of the storage."""
+    try:
+        yield
+    except Exception as error:
+        if storage_fault(error) is not None:
+            raise
+        log.report(error)

@@ -33,10 +33,12 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.capacity import Capacity, Load
 from massgen_mcp.runs.engine import Engine, NewsHost, RunFiles, Waking
 from massgen_mcp.runs.engine.rows import RunRow
-from massgen_mcp.runs.execute import RunHandle, break_off, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.failing import break_off
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.nested import NestedRunHost
 from massgen_mcp.runs.retention import prune
+from massgen_mcp.runs.run_handle import RunHandle
 from massgen_mcp.runs.service import RunService
 
 logger = logging.getLogger("massgen_mcp.runner")

@@ -19,23 +19,19 @@ from massgen_mcp.config.held_keys import redactor_for
 from massgen_mcp.config.models.backends import BackendConfig
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.record import LogRecord
-from massgen_mcp.nearest import nearest
-from massgen_mcp.request.question import check_text, is_unicode
+from massgen_mcp.request.question import check_text
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
-from massgen_mcp.runs.applying import Application, apply_run
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.applying import apply_run
 from massgen_mcp.runs.checks import check_action, check_mark, checked_raise
 from massgen_mcp.runs.counting import counted_runs
 from massgen_mcp.runs.dispatch import Dispatch
 from massgen_mcp.runs.engine import DamagedJournal, Engine, RunFiles
-from massgen_mcp.runs.engine.rows import (
-    RUN_ID_PREFIX,
-    Action,
-    Added,
-    RunRow,
-    unknown_run,
-)
+from massgen_mcp.runs.engine.rows import Action, Added, RunRow
+from massgen_mcp.runs.finding import find_run
+from massgen_mcp.runs.looking import looks
 from massgen_mcp.runs.retention import Pruned, prune, prune_named
 from massgen_mcp.runs.run_view import KeptWatches, RunView, RunWatch
 from massgen_mcp.runs.sessions import History, SessionTurns
@@ -53,14 +49,8 @@ if TYPE_CHECKING:
 
 Until = Literal["terminal", "phase", "change"]
 
-LOOK_SECONDS = (0.25, 1.0)
-"""How often a call that nobody tells news looks at its run: at first, and at most."""
-SAFETY_SECONDS = 30.0
-"""After so long a waiting call looks at its run even if it was told nothing."""
 SEARCHED_AT_ONCE = 500
 """So many rows are read at once where most of them may not be wanted."""
-NEAREST_OF = 1000
-"""Runs among which one is looked for whose id was mistyped."""
 WATCHES = 128
 """So many runs that go on are kept in memory as far as they have been read."""
 
@@ -136,20 +126,8 @@ class RunService:
         return await anyio.to_thread.run_sync(looked)
 
     async def find(self, beginning: str) -> str:
-        """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with
-        the nearest one.
-        """
-        if not is_unicode(beginning):
-            raise unknown_run(beginning)
-        prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
-        found = await anyio.to_thread.run_sync(self._store.beginning_with, prefix, 2) if beginning else []
-        if len(found) == 1 or prefix in found:
-            return found[0] if len(found) == 1 else prefix
-        if found:
-            raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
-        near = await anyio.to_thread.run_sync(self._nearest, prefix.removeprefix(RUN_ID_PREFIX))
-        hint = f"did you mean {near}? " if near else ""
-        raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen-mcp runs` lists them")
+        """The id of the run that is meant by the beginning of an id. Raises as `find_run`."""
+        return await anyio.to_thread.run_sync(find_run, self._store, beginning)
 
     async def wait(self, run_id: str, *, until: Until, seconds: float, cursor: int | None) -> RunView:
         """Wait until the run has ended (`terminal`), its state or phase has changed (`phase`), or anything happened
@@ -175,8 +153,8 @@ class RunService:
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
             self._waits.add(scope)
             try:
-                async with aclosing(self._looks(view, milestones=until != "change")) as looks:
-                    async for view in looks:
+                async with aclosing(looks(view, self.look, self._liveness, milestones=until != "change")) as found:
+                    async for view in found:
                         if is_over():
                             return view
             finally:
@@ -199,8 +177,8 @@ class RunService:
         yield view, await anyio.to_thread.run_sync(events.read)
         if over(view):
             return
-        async with aclosing(self._looks(view)) as looks:
-            async for view in looks:
+        async with aclosing(looks(view, self.look, self._liveness)) as found:
+            async for view in found:
                 last = over(view)  # before reading: nothing more is written for now
                 if (records := await anyio.to_thread.run_sync(events.read)) or last:
                     yield view, records
@@ -213,35 +191,11 @@ class RunService:
         yield view
         if view.ended:
             return
-        async with aclosing(self._looks(view)) as looks:
-            async for view in looks:
+        async with aclosing(looks(view, self.look, self._liveness)) as found:
+            async for view in found:
                 yield view
                 if view.ended:
                     return
-
-    async def _looks(self, view: RunView, *, milestones: bool = False) -> AsyncGenerator[RunView]:
-        """The run as it is now, and again whenever there is something new: with `milestones` only when its state or
-        phase may have changed. Costs nothing in between, as long as whoever executes the run tells news.
-        """
-        pause, longest = LOOK_SECONDS
-        while True:
-            where = (view.row.foreground, view.row.fingerprint)
-            told = False
-            with self._liveness.following(view.row, view.directory, milestones=milestones) as follower:
-                while follower is not None and where == (view.row.foreground, view.row.fingerprint):
-                    told = True
-                    with anyio.move_on_after(SAFETY_SECONDS):
-                        told = await follower.changed()
-                    view = await self.look(view.row.run_id)
-                    yield view
-                    if not told:
-                        break
-                    pause = LOOK_SECONDS[0]
-            if not told:
-                await anyio.sleep(pause)
-                pause = min(longest, 2 * pause)
-                view = await self.look(view.row.run_id)
-                yield view
 
     async def control(
         self, run_id: str, action: Action | Literal["resume"], message: str = "", value: float | None = None
@@ -421,12 +375,6 @@ class RunService:
 
     def _files_of(self, run_id: str) -> RunFiles:
         return self._files.of(self._store.get(run_id))
-
-    def _nearest(self, beginning: str) -> str | None:
-        """The id of the newest run whose id begins nearly so."""
-        rows = self._store.recent(limit=NEAREST_OF)
-        beginnings = {row.run_id.removeprefix(RUN_ID_PREFIX)[: len(beginning)]: row.run_id for row in reversed(rows)}
-        return beginnings.get(nearest(beginning, beginnings) or "")
 
     def _look_or_row(self, row: RunRow) -> RunView:
         """What the store knows is enough for a run that has ended, or whose record cannot be read."""

@@ -76,6 +76,8 @@ def _options(policy: Policy) -> Iterator[str]:
         yield from ("--bind", str(policy.scratch), SCRATCH)
     for shown in policy.shown:
         yield from ("--bind" if shown.writable else "--ro-bind", str(shown.host), shown.place)
+    for path, place in _known_as(policy):
+        yield from ("--symlink", place, path)
     for place, is_directory in _masked(policy):
         yield from (("--perms", "0000", "--size", "4096", "--tmpfs") if is_directory else ("--ro-bind", "/dev/null"))
         yield place
@@ -97,6 +99,16 @@ def _readable(programs: Iterable[tuple[Path, str]]) -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), place)
         else:
             yield from ("--ro-bind", str(path), place)
+
+
+def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:
+    """As the policy says, without what would lie in, or above, something else that a command finds."""
+    found = (*(place for _, place in _programs(policy)), *(shown.place for shown in policy.shown))
+    taken = [Path("/etc"), *(Path("/", name) for name in _OWN), *map(Path, found)]
+    for path, place in policy.known_as:
+        if not any(Path(path).is_relative_to(one) or one.is_relative_to(path) for one in taken):
+            taken.append(Path(path))
+            yield path, place
 
 
 def _masked(policy: Policy) -> Iterator[tuple[str, bool]]:

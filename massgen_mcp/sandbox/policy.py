@@ -75,6 +75,10 @@ class Policy:
     """Of what is shown: places in the workspace at which links to it lie. A level in which they lead nowhere shows it
     there, too.
     """
+    known_as: tuple[tuple[str, str], ...] = ()
+    """Paths of this machine at which a place in the workspace is found as well: an environment's programs, and what is
+    installed in it to be edited, name the directory of a project so. A level without namespaces may leave them out.
+    """
     hidden: tuple[Path, ...] = ()
     """Host paths that stay absent although something shown holds them."""
     network: tuple[str, ...] = ()

@@ -3,7 +3,8 @@
 Run as `python -I -S supervisor.py FD`, where FD is a socket: a specification comes in over it, then wishes; facts go
 out. It ends the command when it has used what it may use, when it is told to, and when the other end of the socket is
 gone, as after SIGKILL. It is a program of its own, of the standard library only, so that it starts quickly and nothing
-of ours is at hand in the process that starts the command.
+of ours is at hand in the process that starts the command. One file on purpose: run by its path, it can import nothing
+of ours; only what sandlock needs is loaded from beside it.
 """
 
 import ctypes

@@ -5,73 +5,34 @@ fields tell a model everything it needs, the next step included.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
 from mcp.types import ToolAnnotations
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
 
 from massgen_mcp.checks.proposals import proposed_checks
 from massgen_mcp.config.adjusted import CallLimits
-from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.config.models.orchestrator import ContextPath
-from massgen_mcp.errors import MassgenError
 from massgen_mcp.money.estimate import estimate
 from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
-from massgen_mcp.request.team import Named, Team
-from massgen_mcp.request.trust import Consent
+from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
+from massgen_mcp.server.arguments import BOUNDED, PathGiven, RunId, context_path, granted, named_team
 from massgen_mcp.server.waiting import wait_with_progress
 
-MOST = 2**53 - 1
-"""The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
-
-
-def _not_absurd(number: float | None) -> float | None:
-    if number is not None and not -MOST <= number <= MOST:
-        raise ValueError(f"must be a number of at most {MOST}")
-    return number
-
-
-class _PathGiven(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    path: str
-    permission: Literal["read", "write"] = "read"
-
-
-PathGiven = Annotated[
-    _PathGiven,
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "permission": {"enum": ["read", "write"]}},
-            "required": ["path"],
-        }
-    ),
-]
-"""Its published schema stands where it is used: not every client follows references."""
-
-
-BOUNDED = AfterValidator(_not_absurd)
-"""Checked, but not in the published schemas: a parent agent pays for every word there."""
-RunId = Annotated[str, Field(description="From start_run.")]
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 STARTS_WORK = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
-CONTROLS = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-CHANGES_FILES = ToolAnnotations(
-    read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-)
+DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 FOUND = {
     "anthropic/alwaysLoad": True,
     "anthropic/searchHint": "ask other models: GPT and Gemini, Claude, Grok; delegate, second opinion, review, debate, "
@@ -79,7 +40,6 @@ FOUND = {
 }
 """How Claude Code finds the first tool of a delegation: it has it at hand without a search, and a search by these words
 finds it where a person switched that off. No model reads them."""
-
 
 LookBefore: TypeAlias = Callable[[Team], Awaitable[None]]
 """What is looked at before a run begins and a cent is spent. Raises `MassgenError` for what would fail then."""
@@ -134,14 +94,14 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         answers, reads the others, improves or votes. For a second opinion, review, debate, consensus, root cause or
         architecture decision. Returns at once with a run_id; the run goes on in the background, even if you or this
         server end."""
-        paths = [_context_path(entry) for entry in context_paths or ()]
+        paths = [context_path(entry) for entry in context_paths or ()]
         request = await build_request(
             Given(
                 question,
-                _named(config, models, num_agents),
+                named_team(config, models, num_agents),
                 cwd=Path.cwd(),
                 environ=os.environ,
-                consent=_granted(paths),
+                consent=granted(paths),
                 context_paths=paths,
                 checks=tuple(checks or ()),
                 limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
@@ -203,7 +163,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         """Return the answer, who won with which votes, the changed files, and usage; long texts are paged."""
         return results.result(await service.look(run_id), view, agent, offset, limit)
 
-    @server.tool(title="Control a run", annotations=CONTROLS)
+    @server.tool(title="Control a run", annotations=DESTRUCTIVE)
     async def control_run(
         run_id: RunId,
         action: Annotated[
@@ -220,7 +180,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
         """Cancel, steer, answer or resume a run, end it early, or raise its budget."""
         return results.controlled(await service.control(run_id, action, message, value))
 
-    @server.tool(title="Apply a run's files", annotations=CHANGES_FILES)
+    @server.tool(title="Apply a run's files", annotations=DESTRUCTIVE)
     async def apply_result(
         run_id: RunId,
         dry_run: Annotated[bool, Field(description="Only show what would change.")] = True,
@@ -255,56 +215,9 @@ def _add_lists(server: MassgenServer, service: RunService) -> None:
         return await results.config_list(name, os.environ)
 
 
-def _named(config: str | None, models: list[str] | None, num_agents: int | None) -> Named:
-    """How the call names its team. Raises `MassgenError` invalid_arguments."""
-    if config is not None and models:
-        raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
-    if config is not None and num_agents is not None:
-        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a config names its own agents")
-    if num_agents is not None and not models:
-        raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
-    return Named(
-        config=None if config is None else _source(config),
-        shown=config,
-        by_agent=True,
-        models=tuple(models or ()),
-        num_agents=num_agents,
-    )
-
-
 def _proposal(config: Config) -> str:
     """For a run without checks: those that its directories seem to have. They are not run."""
     if config.orchestrator.checks:
         return ""
     found = proposed_checks(Path(context.path) for context in config.orchestrator.context_paths)
     return f"Possible checks, none of which has run: {', '.join(f'`{one}`' for one in found)}." if found else ""
-
-
-def _granted(paths: Sequence[ContextPath]) -> Consent:
-    """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(granted=tuple(Path(context.path).resolve() for context in paths))
-
-
-def _context_path(entry: str | _PathGiven) -> ContextPath:
-    if isinstance(entry, str):
-        return ContextPath(path=_existing(entry))
-    return ContextPath(path=_existing(entry.path), permission=entry.permission)
-
-
-def _source(config: str) -> str:
-    """A bare name is a packaged example; anything that looks like a path is one."""
-    is_path = config.startswith((".", "/", "~", "@")) or config.endswith((".yaml", ".yml", ".json"))
-    return config if is_path else f"@examples/{config}"
-
-
-def _existing(path: str) -> str:
-    """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
-    try:
-        absolute = Path(path).expanduser()
-        if absolute.is_absolute():
-            absolute.stat()
-            return str(absolute)
-        problem = "must be absolute"
-    except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
-        problem = "does not exist, or may not be read"
-    raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")

@@ -7,7 +7,7 @@ not know how a level of the sandbox works.
 import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -17,28 +17,16 @@ from anyio.abc import TaskGroup
 from pydantic import AfterValidator, Field
 
 from massgen_mcp.backends.base import RUN_COMMAND, JsonObject, ToolSpec
-from massgen_mcp.sandbox import (
-    WORKSPACE,
-    Bounds,
-    Ended,
-    Image,
-    LevelName,
-    Policy,
-    SandboxedProcess,
-    SandboxFailed,
-    Shown,
-    spawn,
-)
+from massgen_mcp.sandbox import Ended, Policy, SandboxedProcess, SandboxFailed, spawn
 from massgen_mcp.sandbox.output import Output, how_ended, take
 from massgen_mcp.tools.base import Arguments, Text, Tool, ToolRefused, ToolResult, parse_arguments, tool_spec
-from massgen_mcp.workspace.directory import Mount, Workspace
+from massgen_mcp.tools.command_policy import policy_now
+from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.guard import PathRefused
-from massgen_mcp.workspace.patterns import Pattern, PatternRefused, TookTooLong
 
 MAX_IN_BACKGROUND = 8
 MAX_SHOWN = 200
-MAX_RULE = 4_000
-"""Characters of a rule for commands as an agent reads it."""
 
 
 def _without_nul(command: str) -> str:
@@ -94,55 +82,6 @@ class CommandHost:
                 yield cls(tasks)
             finally:
                 tasks.cancel_scope.cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class CommandRules:
-    """What the config says of commands. Times in seconds."""
-
-    level: LevelName
-    usual_seconds: float
-    most_seconds: float
-    bounds: Bounds
-    network: tuple[str, ...] = ()
-    readable: tuple[Path, ...] = ()
-    hidden: tuple[Path, ...] = ()
-    """What no command ever sees, such as the runs of other people and agents."""
-    linked: tuple[Shown, ...] = ()
-    """Parts of the mounts to which links lie in the workspace from the beginning."""
-    image: str | None = None
-    unpacked: Image | None = None
-    open_network: bool = False
-    allowed: tuple[str, ...] = ()
-    blocked: tuple[str, ...] = ()
-    """Regular expressions, held against the beginning of a command: a rule for agents, and no protection."""
-
-    def check(self, command: str) -> None:
-        """Raises `ToolRefused` for a command that the rule is against. Blocking: a pattern may take its time."""
-        try:
-            if self.allowed and not any(Pattern(one).match(command) for one in self.allowed):
-                raise ToolRefused(
-                    f"The command was not run. Of this team's commands only these are run: {self._told()}"
-                )
-            if against := next((one for one in self.blocked if Pattern(one).match(command)), None):
-                raise ToolRefused(f"The command was not run: commands that begin with {against} are blocked.")
-        except (PatternRefused, TookTooLong) as error:
-            raise ToolRefused(
-                f"The command was not run: a rule for commands cannot be applied to it. {error}"
-            ) from None
-
-    def _told(self) -> str:
-        return f"those that begin with {' or '.join(self.allowed)} (regular expressions)"
-
-    def described(self) -> str:
-        """What an agent reads of the network and of the rule."""
-        reach = f"Of the network only {', '.join(self.network)}." if self.network else "No network."
-        told = ["The network can be reached." if self.open_network else reach]
-        if self.allowed:
-            told.append(f"Allowed are only {self._told()}.")
-        if self.blocked:
-            told.append(f"Blocked are those that begin with {' or '.join(self.blocked)}.")
-        return " ".join(told)[:MAX_RULE]
 
 
 class Commands:
@@ -243,43 +182,9 @@ class Commands:
             one.tell()
 
     async def _policy(self, seconds: float) -> tuple[Policy, list[str]]:
-        return await anyio.to_thread.run_sync(self._policy_now, seconds)
-
-    def _policy_now(self, seconds: float) -> tuple[Policy, list[str]]:
-        """What a command may see and change at this moment; and what it should know of that."""
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for shelf in self._workspace.shelves:
-            self._workspace.root.make_link(shelf, f"/{shelf}")
-        shown: list[Shown] = []
-        hidden: list[Path] = [*self._rules.hidden]
-        notes: list[str] = []
-        for mount in self._workspace.mounts:
-            concealed = _concealed(mount)
-            if concealed is None:
-                notes.append(f"[{mount.name} is too large to be shown to commands]")
-                continue
-            hidden += concealed
-            shown.append(Shown(mount.host, f"/{mount.name}"))
-        seen = tuple(one.host for one in shown)
-        linked = (one for one in self._rules.linked if any(one.host.is_relative_to(host) for host in seen))
-        policy = Policy(
-            workspace=self._place,
-            scratch=self._scratch,
-            shown=tuple(shown),
-            linked=tuple(one for one in linked if self._inside(one.place).is_symlink()),
-            hidden=tuple(hidden),
-            network=self._rules.network,
-            toolchains=self._rules.readable,
-            bounds=replace(self._rules.bounds, seconds=seconds),
-            image=self._rules.image,
-            unpacked=self._rules.unpacked,
-            open_network=self._rules.open_network,
+        return await anyio.to_thread.run_sync(
+            policy_now, self._workspace, self._place, self._scratch, self._rules, seconds
         )
-        return policy, notes
-
-    def _inside(self, place: str) -> Path:
-        """Where a place in the workspace lies on this machine."""
-        return self._place / Path(place).relative_to(WORKSPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,14 +242,6 @@ _STOP = tool_spec("stop_command", "End a command in the background.", StopComman
 
 def _shell(command: str) -> list[str]:
     return ["/bin/sh", "-c", command]
-
-
-def _concealed(mount: Mount) -> list[Path] | None:
-    """The host paths below a mount that a command must not see; None if they cannot all be found."""
-    if mount.file is not None:
-        return []
-    found, whole = mount.root.concealed()
-    return [mount.host / path for path in found] if whole else None
 
 
 async def _stop_when(wanted: anyio.Event, process: SandboxedProcess) -> None:

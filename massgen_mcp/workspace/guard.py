@@ -19,6 +19,7 @@ from typing import Literal, Self
 
 from massgen_mcp.workspace import openat
 from massgen_mcp.workspace import secrets as rule
+from massgen_mcp.workspace.hidden import MAX_LOOKED_AT, Hidden
 from massgen_mcp.workspace.names import (
     MAX_PATH_BYTES,
     PathHidden,
@@ -60,7 +61,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Entries sorted by path. `cut`: there were more than the limit. `passed_over`: things no valid path can name.
-    `hidden`: how many files and directories are hidden, as `secrets` says.
+    `hidden`: how many files and directories are hidden.
     """
 
     entries: tuple[Entry, ...]
@@ -96,9 +97,7 @@ class Root:
         without: frozenset[str] = frozenset(),
     ) -> None:
         self.name = name
-        self._above = above
-        self._without = without
-        self._secret_files: frozenset[tuple[int, int]] | None = None
+        self.hidden = Hidden(self._directory, self.open_file, above, without)
         self._fd = fd
         self._opener = opener
         self._lock = threading.Lock()
@@ -142,9 +141,9 @@ class Root:
             mode = os.fstat(fd).st_mode
             if stat.S_ISREG(mode):
                 file = io.FileIO(fd, "rb")
-                if self._above is not None and self._is_secret_file(fd, parts):
+                if self.hidden.is_secret_file(fd, parts):
                     file.close()
-                    raise self._hidden(parts)
+                    raise self._refused_as_hidden(parts)
                 return file
             os.close(fd)
         raise self._refused(rel, "is a directory" if stat.S_ISDIR(mode) else "is not a regular file")
@@ -209,7 +208,7 @@ class Root:
                 names = sorted(item.name for item in found)
             for name in names[:limit]:
                 path = "/".join((*parts, name))
-                if self._hides([*parts, name]):
+                if self.hidden.hides([*parts, name]):
                     hidden += 1
                     continue
                 if problem_with(name) or len(os.fsencode(path)) > MAX_PATH_BYTES:
@@ -217,7 +216,7 @@ class Root:
                     continue
                 with suppress(FileNotFoundError):
                     entries.append(_entry(directory, name, path))
-        shown_ones = [entry for entry in entries if not self._hides(entry.path.split("/"), content=True)]
+        shown_ones = [entry for entry in entries if not self.hidden.hides(entry.path.split("/"), content=True)]
         hidden += len(entries) - len(shown_ones)
         return Listing(tuple(shown_ones), len(names) > limit, tuple(odd), hidden)
 
@@ -242,38 +241,6 @@ class Root:
             hidden += below.hidden
             pending += [entry.path for entry in below.entries if entry.kind == "directory"]
         return Listing(tuple(sorted(entries, key=lambda entry: entry.path)), cut, tuple(odd), hidden)
-
-    def concealed(self) -> tuple[tuple[str, ...], bool]:
-        """The paths of everything hidden below the root, and of its sockets, for whoever shows it in another way; and
-        whether that is all: no more than `_MAX_LOOKED_AT` entries are looked at.
-        """
-        found: list[str] = []
-        pending: deque[list[str]] = deque([[]])
-        seen = 0
-        while pending:
-            parts = pending.popleft()
-            with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
-                for item in items:
-                    seen += 1
-                    if seen > _MAX_LOOKED_AT:
-                        return tuple(found), False
-                    path = [*parts, item.name]
-                    if self._conceals(path, item):
-                        found.append("/".join(path))
-                    elif item.is_dir(follow_symlinks=False):
-                        pending.append(path)
-        return tuple(found), True
-
-    def _conceals(self, parts: list[str], item: "os.DirEntry[str]") -> bool:
-        if self._hides(parts, content=True):
-            return True
-        if item.is_dir(follow_symlinks=False) or item.is_symlink():
-            return False
-        found = item.stat(follow_symlinks=False)
-        if stat.S_ISSOCK(found.st_mode):
-            return True
-        linked = self._above is not None and found.st_nlink > 1
-        return linked and (found.st_dev, found.st_ino) in self._other_names()
 
     def make_link(self, name: str, target: str) -> None:
         """Make a symbolic link right below the root, unless something is there already."""
@@ -314,68 +281,21 @@ class Root:
                 os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
 
     def _check(self, parts: Sequence[str], *, content: bool = False) -> None:
-        if self._hides(parts, content=content):
-            raise self._hidden(parts)
+        if self.hidden.hides(parts, content=content):
+            raise self._refused_as_hidden(parts)
 
     def _check_all(self, parts: Sequence[str]) -> None:
         """As `_check`, for a file or a directory with everything in it."""
         self._check(parts, content=True)
         rel = "/".join(parts)
-        if self._above is None or self.stat(rel).kind != "directory":
+        if not self.hidden.has_secrets or self.stat(rel).kind != "directory":
             return
-        below = self.walk(rel, _MAX_LOOKED_AT)
+        below = self.walk(rel, MAX_LOOKED_AT)
         if below.hidden or below.cut:
             raise PathHidden(f"{shown(self._known_as(rel))}: holds a file that {rule.WHY}")
 
-    def _hides(self, parts: Sequence[str], *, content: bool = False) -> bool:
-        """Whether the path is hidden by its names, or, where that is to be looked at, for what stands in the file."""
-        if parts and parts[0] in self._without:
-            return True
-        if self._above is None:
-            return False
-        whole = (*self._above, *parts)
-        if rule.is_secret(whole):
-            return True
-        if not content or not rule.depends_on_content(whole):
-            return False
-        try:
-            self.open_file("/".join(parts)).close()
-        except PathHidden:
-            return True
-        except PathRefused:
-            return False  # no regular file, or none that can be read
-        return False
-
-    def _hidden(self, parts: Sequence[str]) -> PathHidden:
+    def _refused_as_hidden(self, parts: Sequence[str]) -> PathHidden:
         return PathHidden(f"{shown(self._known_as('/'.join(parts)))}: {rule.WHY}")
-
-    def _is_secret_file(self, fd: int, parts: Sequence[str]) -> bool:
-        """Whether an open file holds a credential where its name makes that matter, or is also called like a secret."""
-        whole = (*(self._above or ()), *parts)
-        if rule.depends_on_content(whole) and rule.holds_credential(whole, os.pread(fd, rule.EXAMINED_BYTES, 0)):
-            return True
-        found = os.fstat(fd)
-        return found.st_nlink > 1 and (found.st_dev, found.st_ino) in self._other_names()
-
-    def _other_names(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of the hidden files below this root, looked up once: a hard link to one is hidden, too."""
-        if self._secret_files is None:
-            found: set[tuple[int, int]] = set()
-            pending: deque[list[str]] = deque([[]])
-            seen = 0
-            while pending and seen < _MAX_LOOKED_AT:
-                parts = pending.popleft()
-                with suppress(OSError), self._directory(parts) as directory, os.scandir(directory) as items:
-                    for item in items:
-                        seen += 1
-                        path = [*parts, item.name]
-                        if item.is_dir(follow_symlinks=False):
-                            pending.append(path)
-                        elif rule.is_secret((*(self._above or ()), *path)):
-                            status = item.stat(follow_symlinks=False)
-                            found.add((status.st_dev, status.st_ino))
-            self._secret_files = frozenset(found)
-        return self._secret_files
 
     def _split(self, rel: str) -> tuple[list[str], str]:
         parts = parts_of(rel)
@@ -415,8 +335,6 @@ class Root:
 
 
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_MAX_LOOKED_AT = 200_000
-"""Entries of a directory, in a search for all that is hidden in it."""
 _WHY_NOT_WRITABLE: dict[EntryKind, str] = {
     "directory": "is a directory",
     "link": "is a symbolic link, these are not followed",

@@ -41,7 +41,8 @@ from massgen_mcp.events.run import RunCancelled
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.run_handle import RunHandle
 from tests.backends.wires import LOOK, VOTE, text_in
 from tests.busy_double import BusyDouble, busy_server
 from tests.harness import TempHome, call, home, wait_until

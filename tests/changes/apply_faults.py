@@ -22,7 +22,8 @@ from tempfile import NamedTemporaryFile
 
 from massgen_mcp.changes.applied import AppliedRecords
 from massgen_mcp.errors import MassgenError
-from massgen_mcp.runs.applying import Application, apply_patch, undo_patch
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.applying import apply_patch, undo_patch
 from tests.changes.apply_cases import ATTRIBUTES, Case
 from tests.changes.apply_play import Stage, everything_in, prepared, template
 from tests.faults import can_mount, no_larger_files_than
@@ -204,7 +205,22 @@ def image(directory: Path) -> str:
             came = str(error).split(";")[0]
         left = [path for path in ("src/deep", "docs") if (stage.root / path).is_dir()]
         told.append(f"{came}; byte-identical: {everything_in(place) == before}; left {left}")
+    told.append(mounted_from_elsewhere(directory / "mounted"))
     return "\n".join(told)
+
+
+def mounted_from_elsewhere(directory: Path) -> str:
+    """What comes of a patch of files that cannot be moved: one is mounted, another lies below a mount."""
+    (directory / "elsewhere").mkdir(parents=True)
+    stage = prepared(
+        Case("mounted", "for name in lines.txt src/a.txt docs/alone.txt; do echo x >> $name; done"), directory
+    )
+    for name in ("lines.txt", "src"):
+        there = directory / "elsewhere" / name
+        (shutil.copytree if name == "src" else shutil.copyfile)(stage.root / name, there)
+        subprocess.run(["mount", "--bind", str(there), str(stage.root / name)], check=True)
+    came = apply(stage)
+    return f"{came.state} {sorted(f'{one.path}: {one.reason}' for one in came.refused)}"
 
 
 def apply(stage: Stage, *, dry_run: bool = False) -> Application:

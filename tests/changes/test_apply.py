@@ -27,10 +27,11 @@ def write(path: str, content: str) -> dict[str, Any]:
     return {"call": "write_file", "arguments": {"path": path, "content": content}}
 
 
-def config_of(home: TempHome, repository: Repository, *steps: dict[str, Any]) -> str:
+def config_of(home: TempHome, repository: Repository, *steps: dict[str, Any], **orchestrator: Any) -> str:
     """A team of one that makes these steps, in a config that gives it the directory with `write`."""
     paths = [{"path": str(repository.path), "permission": "write"}]
-    return home.config("solo", agent("solo", *steps, {"answer": "done"}), orchestrator={"context_paths": paths})
+    solo = agent("solo", *steps, {"answer": "done"})
+    return home.config("solo", solo, orchestrator={"context_paths": paths, **orchestrator})
 
 
 async def changed_by_a_run(
@@ -192,9 +193,14 @@ async def test_a_branch_stands_on_what_is_committed_or_is_refused(home: TempHome
 
 async def test_what_git_would_convert_is_on_no_branch(home: TempHome, repository: Repository) -> None:
     repository.commit(**{".gitattributes": "*.psd filter=lfs\n", "code": CODE})
+    (repository.path / "code").write_bytes(CODE.replace("\n", "\r\n").encode())  # as with core.autocrlf
+    steps = write("project/x.psd", "x\n"), write("project/code", WANTED.replace("\n", "\r\n"))
     async with home.client() as client:
-        run_id = await changed_by_a_run(client, home, repository, write("project/x.psd", "x\n"))
+        run_id = await changed_by_a_run(client, home, repository, *steps)
     code, refused = verb(home, run_id, "--branch", "team")
+    assert code == 1
+    assert "git converts its line ends when it is committed" in refused["conflicts"][0]["reason"]
+    code, refused = verb(home, run_id, "--branch", "team", "--paths", "project/x.psd")
     assert code == 1
     assert "filter=lfs" in refused["conflicts"][0]["reason"]
     assert verb(home, run_id)[1]["status"] == "applied", "the working tree takes it as it is"
@@ -249,6 +255,24 @@ def test_a_command_tells_a_conflict_and_leaves_the_files_alone(home: TempHome, r
     done = run_command(home, COMMAND_MODULE, "--config", config, "--automation", "q")
     assert done.returncode == 0
     assert "NOT_APPLIED: your files are untouched; project/code: is read-only" in done.stdout
+    assert repository.fingerprint() == before
+
+
+async def test_files_that_fail_required_checks_are_not_applied_unasked(
+    home: TempHome, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in home.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(home.work)
+    repository.commit(code=CODE)
+    before = repository.fingerprint()
+    config = config_of(home, repository, write("project/code", WANTED), checks_policy="required")
+    check = f"test $(wc -c < code) = {len(CODE)}"
+    done = run_command(home, COMMAND_MODULE, "--config", config, "--check", check, "--automation", "q")
+    assert f"NOT_APPLIED: the final files fail {check}; `massgen-mcp apply run-" in done.stdout
+    applied = (await massgen.run("q", config=config, checks=[check]))["applied"]
+    assert (applied["status"], applied["files"]) == ("clean", ["project/code"])
+    assert applied["note"] == f"The final files fail {check}, so nothing was applied."
     assert repository.fingerprint() == before
 
 

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from massgen_mcp.config.loader import config_from_data
-from massgen_mcp.events.agent_work import RuleViolated
+from massgen_mcp.events.agent_work import RuleViolated, ToolFinished
 from massgen_mcp.events.coordination import CheckFinished, VoteCast
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.events.run import RunCompleted
@@ -20,6 +22,7 @@ from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.live_view import live_view
 from massgen_mcp.views.styled import text_of
 from tests.checks.project import GOOD, TOLD, delete, environ, evidence, play, project, results, write
+from tests.needs import needs
 from tests.raw_double import Seen, answering, reply, sse
 from tests.sandbox.table import LEVELS
 from tests.teams import Ended, run_team
@@ -109,11 +112,34 @@ async def test_what_git_ignores_is_there_for_checks_without_secrets_and_cannot_b
     (project / "tools").mkdir()
     (project / "tools" / "run").write_text("true\n")
     (project / "tools" / ".env").write_text("KEY=secret\n")
-    checks = ["sh tools/run", "! grep -r secret .", "! touch tools/new", "! grep -q secret tools/.env"]
+    (project / ".massgen" / "massgen_logs" / "earlier").mkdir(parents=True)
+    nothing = "! grep -r secret . && ! test -e .massgen"
+    checks = ["sh tools/run", nothing, "! touch tools/new", "! grep -q secret tools/.env"]
     commands = {"sandbox": level}
     ended = await play(tmp_path, project, environ, [TELLS, {"answer": "42"}], checks=checks, commands=commands)
     assert results(evidence(ended, "final").outcomes) == ["passed"] * 4
     assert sorted(path.name for path in (project / "tools").iterdir()) == [".env", "run"]
+
+
+@needs("bwrap")
+async def test_programs_of_an_environment_find_the_answer_where_the_directory_lies(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    """As those of a `.venv` do: their first line, and what is installed to be edited, name it."""
+    with TemporaryDirectory(dir="/var/tmp") as place:  # below /tmp a command has its own
+        project = copytree(project, Path(place).resolve() / "project")
+        (project / "tools").mkdir()
+        (project / "tools" / "sh").symlink_to("/bin/sh")
+        (project / "tools" / "run").write_text(f"#!{project}/tools/sh\ngrep -q told {project}/notes\n")
+        (project / "tools" / "run").chmod(0o755)
+        tries = {"call": "run_command", "arguments": {"command": "project/tools/run"}}
+        script = [tries, TELLS, tries, {"answer": "42"}]
+        commands = {"enabled": True, "sandbox": "bubblewrap"}
+        ended = await play(tmp_path, project, environ, script, checks=["tools/run"], commands=commands)
+    said = [event.result.split(",")[0] for event in ended.of(ToolFinished) if event.name == "run_command"]
+    assert said == ["[exit code 1", "[exit code 0"]
+    assert results(evidence(ended, "base").outcomes) == ["failed"]
+    assert results(evidence(ended, "final").outcomes) == ["passed"]
 
 
 async def test_a_link_in_an_answer_leads_nothing_of_a_check_out_elsewhere(

@@ -15,6 +15,7 @@ def judged(
     patterns: tuple[str, ...] | None = None,
     texts: Mapping[str, str] = {},
     links: Mapping[str, str] = {},
+    installed: tuple[str, ...] = (),
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """The judged files, each with whose it is, and which of them differ from the answer's. `texts`: what stands in some
     files of the base; `links`: where those lead that are links.
@@ -24,6 +25,7 @@ def judged(
         {name.encode(): f"{name} of the answer" for name in answer},
         lambda file: {**texts, **links}.get(file.partition(" ")[0], "").encode(),
         lambda file: file.partition(" ")[0] in links,
+        installed,
     )
     whose = {path.decode(): content.rpartition(" ")[2] for path, content in files.items()}
     return whose, tuple(path.decode() for path in restored)
@@ -34,6 +36,7 @@ def judged(
     [
         "tests/deep/data.txt", "src/__tests__/a.js", "test_a.py", "pkg/thing_test.go", "ui/button.spec.ts",
         "conftest.py", "sub/conftest.py", "pyproject.toml", "Makefile", "package.json", "jest.config.mjs",
+        "shop/tests.py", "test.js", "src/a-test.mjs", "src/a_test.ts", "src/a_test.cc", "Shop.Tests/A.cs", "aIT.java",
     ],
 )  # fmt: skip
 def test_tests_and_settings_of_runners_are_judged_as_in_the_base(path: str) -> None:
@@ -46,7 +49,9 @@ def test_tests_and_settings_of_runners_are_judged_as_in_the_base(path: str) -> N
     [
         "conftest.py", "src/conftest.py", "pytest.ini", "pytest.py", "unittest/__init__.py", "random.py", "pytest.pyc",
         "json.so", "json.cpython-312-x86_64-linux-gnu.so", "a-1.dist-info/entry_points.txt", "src/a.egg-info/PKG-INFO",
-        "pyproject.toml", "tests/pyproject.toml", "node_modules/a/package.json",
+        "pyproject.toml", "tests/pyproject.toml", "node_modules/a/package.json", "pytest_cov/__init__.py",
+        "iniconfig.py", "tests/__pycache__/test_a.cpython-312.pyc", "tests/test_a/__init__.py", "tests/__init__.py",
+        "tests/test_a.so", "tests/test_a.cpython-312-x86_64-linux-gnu.so", "tests/test_a",
     ],
 )  # fmt: skip
 def test_new_settings_and_plugins_and_what_would_run_instead_of_the_runner_are_left_out(path: str) -> None:
@@ -55,10 +60,19 @@ def test_new_settings_and_plugins_and_what_would_run_instead_of_the_runner_are_l
 
 
 @pytest.mark.parametrize(
-    "path", ["tests/test_new.py", "src/random.py", "testing.py", "src/contest.py", "code/solve.py", "json.txt"]
-)
+    "path",
+    [
+        "tests/test_new.py", "tests/new/__init__.py", "src/random.py", "testing.py", "src/contest.py", "code/solve.py",
+        "json.txt", "src/__init__.py", "src/code.js",
+    ],
+)  # fmt: skip
 def test_new_tests_and_modules_of_other_names_stay(path: str) -> None:
-    assert judged(["a.py"], ["a.py", path]) == ({"a.py": "answer", path: "answer"}, ())
+    files, restored = judged(["src/code.ts", "src/test_a.py", "tests/test_a.py"], ["src/code.ts", path])
+    assert (files[path], path in restored) == ("answer", False)
+
+
+def test_a_new_module_in_the_place_of_one_that_is_installed_is_left_out() -> None:
+    assert judged(["a"], ["a", "requests.py", "src/requests.py"], installed=("requests",))[1] == ("requests.py",)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +122,8 @@ def test_a_new_file_that_would_part_a_project_or_take_the_place_of_its_settings_
         "coverage run --source a ci/run", "python -m coverage run ci/run", "bundle exec ci/run", "sudo -u me ci/run",
         "python3 -X dev ci/run a", "python -W error ci/run", "perl -I a ci/run", "deno run -A ci/run", "node -r ci/run",
         '"$PY" ci/run', "${VENV_PYTHON:-python3} ci/run a", "uv run --with x python ci/run",
-        "./ci/run --all", "X=1 python -u ci/run a", "true && (cd ci; sh run)", "bash -c 'ci/run a'", "tool -f ci/run",
+        "./ci/run --all", "X=1 python -u ci/run a", "true && (cd ci; sh run)", "bash -c 'ci/run a'", "rake -f ci/run",
+        "python -m pytest -q -c ci/run", "npx jest -c ci/run",
         "timeout -k 5 60s ci/run", "uv run --frozen python ci/run", "tool --config=ci/run", "cd ci\n./run",
     ],
 )  # fmt: skip
@@ -117,8 +132,12 @@ def test_what_a_check_runs_and_takes_its_settings_from_is_judged_as_in_the_base(
 
 
 @pytest.mark.parametrize(
-    "command", ["ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'"]
-)
+    "command",
+    [
+        "ruff check a", "grep -q x a", "python -m mypy a", "sh -c 'cat a'", "cat < a", "'", "cc -c a -o b",
+        "test -f a && wc -c a", "if [ -f a ]; then cp -f a b; fi", "tar -cf x a",
+    ],
+)  # fmt: skip
 def test_what_a_check_looks_at_is_judged_as_the_answer_has_it(command: str) -> None:
     assert judged(["a"], ["a"], command)[1] == ()
 
@@ -183,6 +202,35 @@ def test_what_runs_by_way_of_a_recipe_is_judged_as_in_the_base_and_what_other_re
 )
 def test_recipes_that_call_themselves_or_are_broken_come_to_an_end(text: str) -> None:
     assert judged(["Makefile", "x"], [], "make a", texts={"Makefile": text, "x": text})[0]["Makefile"] == "base"
+
+
+MAKEFILE = """\
+.PHONY: test
+-include local
+include ci/common  # what all have
+test: app unit
+\t./app
+app: main.c
+\tcc -c main.c -o main.o && cc main.o -o app
+unit:
+\tpytest
+install:
+\tcp app $(DESTDIR)
+"""
+
+
+def test_what_a_makefile_includes_and_makes_is_none_of_the_answers_business_and_what_it_compiles_is() -> None:
+    """A new file `unit` would be up to date, and never be tested."""
+    base = ["Makefile", "ci/common", "main.c"]
+    new = ["local", "app", "unit/x", "test/new.c", "install"]
+    files, restored = judged(base, [*base, *new], "make test", texts={"Makefile": MAKEFILE})
+    assert restored == ("Makefile", "app", "ci/common", "local", "unit/x")
+    assert files["main.c"] == "answer"
+
+
+def test_what_is_made_where_the_base_has_something_stays() -> None:
+    base = ["Makefile", "unit/a.c"]
+    assert judged(base, ["unit/b.c"], "make unit", texts={"Makefile": MAKEFILE})[1] == ("Makefile",)
 
 
 def test_a_module_that_a_check_runs_is_judged_as_in_the_base() -> None:

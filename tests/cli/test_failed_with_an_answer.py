@@ -5,7 +5,7 @@ import os
 import pytest
 
 from massgen_mcp.cli.massgen.main import main
-from massgen_mcp.orchestration import conduct
+from massgen_mcp.orchestration import final_answer
 from tests.harness import TempHome, agent, call
 
 
@@ -18,7 +18,7 @@ def failed(
     home: TempHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, list[str]]:
     """Exit code and output of a `massgen` that breaks when it has voted and is about to end."""
-    monkeypatch.setattr(conduct, "AnswerPresented", breaks)
+    monkeypatch.setattr(final_answer, "AnswerPresented", breaks)
     monkeypatch.setattr(os, "environ", home.environ)
     monkeypatch.chdir(home.work)
     votes = agent("one", {"answer": "It is 42."}, {"vote": "42"}), agent("two", {"answer": "It is 43."}, {"vote": "42"})

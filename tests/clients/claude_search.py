@@ -3,18 +3,8 @@
 from tests.clients.claude import ClaudeCode
 from tests.clients.model_apis import Asked, Call, model_api
 from tests.clients.places import OURS, check_plan, hold, new_place, say, tokens
+from tests.clients.search_phrases import PHRASES
 
-PHRASES = (
-    "second opinion",
-    "ask other models",
-    "ask GPT and Gemini",
-    "review",
-    "debate",
-    "consensus",
-    "delegate",
-    "root cause",
-    "architecture decision",
-)
 START = "mcp__massgen__start_run"
 
 

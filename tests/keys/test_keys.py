@@ -16,7 +16,8 @@ from massgen_mcp.errors import MassgenError
 from massgen_mcp.events.agent_work import ModelReplied, TextDelta
 from massgen_mcp.events.run import TERMINAL, CallerSaid
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.run_handle import RunHandle
 from tests.backends.wires import WIRES, Wire
 from tests.commands import run_command
 from tests.harness import COMMAND_MODULE, TempHome, agent, call, expect_error

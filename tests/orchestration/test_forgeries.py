@@ -14,7 +14,8 @@ from massgen_mcp.markers import draw_nonce, marked, materials
 from massgen_mcp.orchestration import prompts
 from massgen_mcp.request.earlier_turn import EarlierTurn
 from massgen_mcp.runs.directory import RunDirectory
-from massgen_mcp.runs.execute import RunHandle, execute_run
+from massgen_mcp.runs.execute import execute_run
+from massgen_mcp.runs.run_handle import RunHandle
 from tests.forgeries import ATTACKS
 from tests.raw_double import Seen, answering, reply, sse
 

@@ -317,6 +317,9 @@ async def test_a_config_that_an_agent_names_reaches_only_what_the_call_names(pla
         granted = {"context_paths": [str(place.person)], "dry_run": True}
         assert (await call(client, "start_run", question="q", config=named(place, reads), **granted))["reach"]
         await refused(named(place, writes), **granted)
+        both = {"context_paths": [{"path": str(notes), "permission": "write"}], "dry_run": True}
+        planned = await call(client, "start_run", question="q", config=named(place, writes), **both)
+        assert planned["reach"] == f"writes {notes}", "the call itself names it, and it is one directory"
         commands = {"enabled": True, "network": ["pypi.org:443"]}
         online = {"agents": [OPENAI], "orchestrator": {"commands": commands}}
         assert "! starts: agents' commands in a sandbox that may reach pypi.org:443" in await refused(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from massgen_mcp.home import Home
-from massgen_mcp.runs.database import SCHEMA_VERSION
 from massgen_mcp.runs.doctor import Check, check_all
 from massgen_mcp.runs.local import local_engine
+from massgen_mcp.runs.sqlite.database import SCHEMA_VERSION
 from tests.harness import RUNNER_MODULE, TempHome, agent, call, end, happened, wait_until
 
 

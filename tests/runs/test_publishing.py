@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import massgen_mcp
-from massgen_mcp.runs import foreground
+from massgen_mcp.runs import foreground_run
 from tests.harness import PATIENCE_SECONDS, POLL_SECONDS, TempHome, agent, call, happened, wait_until
 
 NEVER = 1e9
@@ -44,8 +44,8 @@ async def test_signs_of_life_of_all_runs_of_a_process_come_at_one_moment(
     for name, value in home.environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(home.work)
-    monkeypatch.setattr(foreground, "STATUS_HEARTBEAT", NEVER)
-    monkeypatch.setattr(foreground, "CONTROL_INTERVAL", NEVER)
+    monkeypatch.setattr(foreground_run, "STATUS_HEARTBEAT", NEVER)
+    monkeypatch.setattr(foreground_run, "CONTROL_INTERVAL", NEVER)
     loop = asyncio.get_running_loop()
     assert isinstance(loop, NotingLoop)
 
@@ -78,7 +78,7 @@ async def test_a_run_in_which_nothing_happens_is_not_written_while_another_one_g
         status = directory / "status.json"
         await wait_until(lambda: status.exists() and '"streaming"' in status.read_text())
         before = written(directory)
-        seconds = foreground.STATUS_HEARTBEAT + 1
+        seconds = foreground_run.STATUS_HEARTBEAT + 1
         busy = home.config("busy", agent("solo", {"answer": "done", "delay_seconds": seconds}))
         ended = await call(client, "start_run", question="q", config=busy, wait_seconds=40)
         assert ended["status"] == "completed"

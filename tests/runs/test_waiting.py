@@ -19,7 +19,7 @@ from massgen_mcp.home import find_home
 from massgen_mcp.request.run_request import RunRequest
 from massgen_mcp.request.team import Team
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs import foreground, service
+from massgen_mcp.runs import foreground_run, looking
 from massgen_mcp.runs.foreground import run_here
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.run_view import RunView
@@ -39,8 +39,8 @@ OTHER = agent("other", {"hang": True})
 @pytest.fixture(autouse=True)
 def nobody_looks_without_being_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Except where no host can be had."""
-    monkeypatch.setattr(service, "SAFETY_SECONDS", 10_000.0)
-    monkeypatch.setattr(foreground, "CONTROL_INTERVAL", 10_000.0)
+    monkeypatch.setattr(looking, "SAFETY_SECONDS", 10_000.0)
+    monkeypatch.setattr(foreground_run, "CONTROL_INTERVAL", 10_000.0)
 
 
 @pytest.fixture

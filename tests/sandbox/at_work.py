@@ -10,7 +10,8 @@ from typing import Any
 
 from massgen_mcp.sandbox import Bounds, LevelName
 from massgen_mcp.tools.base import Tool, ToolResult
-from massgen_mcp.tools.commands import CommandHost, CommandRules, Commands
+from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.tools.commands import CommandHost, Commands
 from massgen_mcp.workspace.directory import Workspace
 from massgen_mcp.workspace.snapshot import remove_tree
 

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from mcp import Client
 
+from tests.clients.search_phrases import PHRASES
 from tests.harness import (
     MODES,
     RUNNER_MODULE,
@@ -72,19 +73,6 @@ async def test_annotations_tell_what_a_tool_may_do(home: TempHome) -> None:
     assert hints["control_run"]["destructiveHint"] is True
     assert hints["apply_result"]["destructiveHint"] is True
     assert hints["control_run"]["idempotentHint"] is True
-
-
-PHRASES = (
-    "second opinion",
-    "ask other models",
-    "ask GPT and Gemini",
-    "review",
-    "debate",
-    "consensus",
-    "delegate",
-    "root cause",
-    "architecture decision",
-)
 
 
 @pytest.mark.parametrize("mode", MODES)

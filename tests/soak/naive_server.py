@@ -4,9 +4,9 @@ import time
 
 from massgen_mcp.cli.massgen_mcp.main import main
 from massgen_mcp.request.run_request import OnConflict
-from massgen_mcp.runs import database
 from massgen_mcp.runs.engine.rows import Added, NewRun
-from massgen_mcp.runs.store import Store
+from massgen_mcp.runs.sqlite import database
+from massgen_mcp.runs.sqlite.store import Store
 
 
 def naive_add(

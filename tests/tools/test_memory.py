@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -13,6 +13,7 @@ from massgen_mcp.markers import materials
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.memory import MAX_TEXT, MemoryBoard, memory_tools
 from massgen_mcp.workspace.directory import Workspace
+from tests.tools.calls import ok, refused
 
 NONCE = "0123456789abcdef"
 
@@ -44,18 +45,6 @@ def anna(own: Workspace, board: MemoryBoard) -> Tools:
 @pytest.fixture
 def bert(others: Workspace, board: MemoryBoard) -> Tools:
     return {tool.spec.name: tool for tool in memory_tools(others, board, agent="bert")}
-
-
-async def ok(tools: Mapping[str, Tool], name: str, arguments: JsonObject) -> str:
-    result = await tools[name].run(arguments)
-    assert not result.is_error, result.text
-    return result.text
-
-
-async def refused(tools: Mapping[str, Tool], name: str, arguments: JsonObject) -> str:
-    result = await tools[name].run(arguments)
-    assert result.is_error, result.text
-    return result.text
 
 
 def note(name: str, content: str = "x", **more: str) -> JsonObject:

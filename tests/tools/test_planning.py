@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.tools.base import Tool, ToolRefused
 from massgen_mcp.tools.planning import NewTask, Plan, UpdateTask, planning_tools
 from massgen_mcp.workspace.directory import Workspace
+from tests.tools.calls import ok, refused
 
 CHAIN: JsonObject = {
     "tasks": [
@@ -33,18 +34,6 @@ def tools() -> dict[str, Tool]:
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
     with Workspace.create(tmp_path / "ws") as made:
         yield made
-
-
-async def ok(tools: Mapping[str, Tool], name: str, arguments: JsonObject) -> str:
-    result = await tools[name].run(arguments)
-    assert not result.is_error, result.text
-    return result.text
-
-
-async def refused(tools: Mapping[str, Tool], name: str, arguments: JsonObject) -> str:
-    result = await tools[name].run(arguments)
-    assert result.is_error, result.text
-    return result.text
 
 
 def test_the_specs_are_small_and_hold_no_references(tools: dict[str, Tool]) -> None:

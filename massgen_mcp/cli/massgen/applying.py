@@ -15,8 +15,8 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.applying import Application
-from massgen_mcp.runs.foreground import ForegroundRun
+from massgen_mcp.runs.application import Application
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.styled import Span, Style, line, text_of
 
@@ -24,6 +24,8 @@ MAX_DIFF_LINES = 400
 MAX_DIFF_BYTES = 200_000
 MAX_ERROR = 2000
 REASONS = 3
+MAX_NAMED = 300
+"""Of the checks that fail."""
 
 Decides = Literal["caller", "person", "nobody"]
 """Who says yes: whoever started a program, a person who is asked, or nobody, because there is a terminal and no way to
@@ -60,8 +62,8 @@ async def apply_at_end(run: ForegroundRun, ended: RunState, options: Options) ->
 
 async def _applied(run: ForegroundRun, ended: RunState, options: Options, settled: list[str]) -> Outcome | None:
     """`settled` gets what was found half-done. Raises `MassgenError`, `OSError`."""
-    who = decides(options, os.environ)
-    application = await run.apply(ended, dry_run=who != "caller")
+    who, failing = decides(options, os.environ), ended.failing_required_checks
+    application = await run.apply(ended, dry_run=who != "caller" or bool(failing))
     if application is None:
         return None
     settled += [application.note] if application.note else []
@@ -71,10 +73,11 @@ async def _applied(run: ForegroundRun, ended: RunState, options: Options, settle
                 return _not_applied(f"nobody can be asked here; {_later(run)}")
             case "person":
                 await _show(run, ended, application, options)
-                if not _wanted(application):
+                if not _wanted(application, although=bool(failing)):
                     return _not_applied(f"as you wished; {_later(run)}")
             case "caller":
-                pass
+                if failing:
+                    return _not_applied(f"the final files fail {preview(', '.join(failing), MAX_NAMED)}; {_later(run)}")
             case _:
                 assert_never(who)
         application = await run.apply(ended) or application
@@ -86,10 +89,11 @@ def _not_applied(why: str) -> Outcome:
     return Outcome(f"NOT_APPLIED: {why}", matters=True)
 
 
-def _wanted(application: Application) -> bool:
-    count = len(application.changes)
+def _wanted(application: Application, *, although: bool) -> bool:
+    """`although`: the files fail checks that they have to pass."""
+    question = f"Apply {_files(len(application.changes), 'changed ')}"
     try:
-        return confirm(f"Apply {_files(count, 'changed ')}", default=True)
+        return confirm(f"{question} although required checks fail" if although else question, default=not although)
     except KeyboardInterrupt:
         return False
 

@@ -8,7 +8,7 @@ from massgen_mcp.events.parts import public_agent_name
 from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import ForegroundRun
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.spent import money_notes, spent_text

@@ -32,7 +32,8 @@ from massgen_mcp.request.team import Team, describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.engine import RunFiles
-from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here, temporary_project
+from massgen_mcp.runs.foreground import continue_here, run_here, temporary_project
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.runs.project import CHAT_HISTORY, own_place
 from massgen_mcp.runs.session_records import SessionRecords, Turn
 from massgen_mcp.views.answer_text import outcome_line

@@ -33,8 +33,9 @@ from massgen_mcp.request.build import adjusted_team, build_request
 from massgen_mcp.request.team import describe_start
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.runs.command_sandbox import sandbox_note
-from massgen_mcp.runs.execute import RunHandle
-from massgen_mcp.runs.foreground import ForegroundRun, continue_here, run_here
+from massgen_mcp.runs.foreground import continue_here, run_here
+from massgen_mcp.runs.foreground_run import ForegroundRun
+from massgen_mcp.runs.run_handle import RunHandle
 from massgen_mcp.views.plain_text import plain
 
 

@@ -11,7 +11,7 @@ from massgen_mcp.cli.massgen.options import Options
 from massgen_mcp.cli.output import print_error, print_line
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.run_state.state import RunState
-from massgen_mcp.runs.foreground import ForegroundRun
+from massgen_mcp.runs.foreground_run import ForegroundRun
 from massgen_mcp.views.answer_text import outcome_line
 from massgen_mcp.views.ending import Kept
 from massgen_mcp.views.spent import dollars

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from massgen_mcp.changes.base import path_text
-from massgen_mcp.runs.applying import Application, State
+from massgen_mcp.runs.application import Application, State
 from massgen_mcp.runs.working_copies import changed_file
 from massgen_mcp.server.results.files import FileLine
 from massgen_mcp.server.results.reply import MAX_BYTES, Reply, ResultPart, lines

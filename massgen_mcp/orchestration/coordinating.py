@@ -1,0 +1,86 @@
+"""One coordination: every agent works round after round, until a winner is decided or nobody is left.
+
+An agent that fails is dropped, and the others go on. Must not know what a round is made of, nor what comes after.
+"""
+
+import anyio
+
+from massgen_mcp.coordination.guidance import Rest, Wait, Work
+from massgen_mcp.countdown import Countdown
+from massgen_mcp.errors import BackendError
+from massgen_mcp.events.coordination import FirstAnswersClosed, WinnerChosen
+from massgen_mcp.orchestration.agent_round import Round
+from massgen_mcp.orchestration.attempt import Attempt
+from massgen_mcp.orchestration.team import Limits, Member
+
+
+async def coordinate(attempt: Attempt) -> WinnerChosen | None:
+    """Let everybody work until a winner is decided. None when nobody is left and there is no answer."""
+    live_run = attempt.live_run
+    if live_run.coordination.winner is not None:
+        return live_run.coordination.winner
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_close_first_answers, attempt)
+        for member in attempt.run_spec.team:
+            tasks.start_soon(_take_part, member, attempt)
+        while live_run.coordination.winner is None and live_run.coordination.live:
+            await live_run.change()
+        tasks.cancel_scope.cancel()
+    return live_run.coordination.winner
+
+
+async def _take_part(member: Member, attempt: Attempt) -> None:
+    """One agent's part. If it fails, the agent is dropped; its answers stay, and the others go on."""
+    try:
+        await _play_rounds(member, attempt)
+    except Exception as error:  # noqa: BLE001 - one agent's fault is one agent's
+        attempt.live_run.drop(member.name, attempt.live_run.fault(error))
+
+
+async def _play_rounds(member: Member, attempt: Attempt) -> None:
+    """Round after round, until the agent has nothing to do any more."""
+    live_run = attempt.live_run
+    if events := live_run.state.resume_point.open_rounds.get(member.name):
+        await _play(member, attempt, Round.resume(member, attempt, tuple(events)))
+    while True:
+        match live_run.coordination.duty(member.name):
+            case Rest():
+                return
+            case Wait():
+                await live_run.change()
+            case Work() as work:
+                number = live_run.state.agents[member.name].round + 1
+                await _play(member, attempt, Round.begin(member, attempt, number, work))
+
+
+async def _play(member: Member, attempt: Attempt, play: Round) -> None:
+    """A round within its time."""
+    live_run = attempt.live_run
+    setting, seconds = _round_limit(attempt.run_spec.limits, play.number)
+    limit = Countdown(seconds)
+    with live_run.limited(limit, lambda: play.awaits_checks or member.name in live_run.state.resume_point.queued):
+        await play.play()
+    if limit.ended_early:
+        message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
+        raise BackendError("timeout", message)
+
+
+def _round_limit(limits: Limits, number: int) -> tuple[str, float]:
+    """The name of the setting, and the seconds."""
+    if number == 1 and limits.first_round_seconds is not None:
+        return "first_round_timeout_seconds", limits.first_round_seconds
+    return "round_timeout_seconds", limits.round_seconds
+
+
+async def _close_first_answers(attempt: Attempt) -> None:
+    """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue not counted."""
+    live_run = attempt.live_run
+    while not live_run.coordination.answered:
+        await live_run.change()
+    limit = Countdown(attempt.run_spec.limits.first_answer_wait_seconds)
+    with live_run.limited(
+        limit, lambda: not live_run.state.resume_point.queued.isdisjoint(live_run.coordination.unanswered)
+    ):
+        await anyio.sleep_forever()
+    if unanswered := live_run.coordination.unanswered:
+        live_run.record(FirstAnswersClosed(awaited=unanswered))

@@ -1,0 +1,45 @@
+"""How a run ends that is not completed: cancelled, out of time, or without an agent. Pure."""
+
+from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.orchestration.team import Limits
+from massgen_mcp.run_state.state import RunState
+
+
+def cancelled(state: RunState) -> RunCancelled:
+    winner, answer = state.best()
+    return RunCancelled(winner=winner, answer=answer)
+
+
+def timed_out(state: RunState, limits: Limits) -> RunTimedOut:
+    winner, answer = state.best()
+    message = (
+        f"orchestrator_timeout_seconds: the run took longer than {limits.run_seconds:g} s; raise it in timeout_settings"
+    )
+    return RunTimedOut(message=message, winner=winner, answer=answer)
+
+
+def nobody_left(state: RunState) -> RunFailed:
+    """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
+    dropped = state.dropped
+    reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
+    causes = "; ".join(f"{state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
+    reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
+    winner, answer = state.best()
+    return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
+
+
+_AS_FAILURE: dict[DropReason, FailureReason] = {
+    "auth": "auth",
+    "quota_exhausted": "quota_exhausted",
+    "rate_limited": "rate_limited",
+    "model_not_found": "model_not_found",
+    "unreachable": "unreachable",
+    "tools_unsupported": "tools_unsupported",
+    "context_too_small": "context_too_small",
+    "timeout": "timeout",
+    "no_action": "no_answer",
+    "budget": "budget",
+    "bad_reply": "no_answer",
+    "internal": "internal",
+}

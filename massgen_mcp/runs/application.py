@@ -1,0 +1,78 @@
+"""What came of an apply, and in words what was found half-done before it and changed by others meanwhile."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from massgen_mcp.changes.base import path_text
+from massgen_mcp.changes.differences import FileChange
+from massgen_mcp.changes.obstacles import Obstacle
+from massgen_mcp.changes.repository import TreeId
+from massgen_mcp.changes.transaction import Settled
+from massgen_mcp.views.plain_text import preview
+
+MAX_SETTLED = 3
+MAX_KEPT = 5
+PATH_CHARACTERS = 200
+"""Of what was found half-done so much is told."""
+
+State = Literal["clean", "conflicts", "applied", "undone", "unchanged"]
+"""`clean`: it could be done (a dry run); `conflicts`: nothing was done; `unchanged`: there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What came of it. `changes`: what is done, or would be. `refused`: why nothing was. `left_out`: files that the
+    patch changes in directories that the run was given to read only. `before` and `after`: trees of the directories
+    without the changes and with them. `settled`: what was found half-done before, `unsettled`: why some of that still
+    is. `kept`: where files lie that others have changed while they were replaced.
+    """
+
+    state: State
+    changes: tuple[FileChange, ...] = ()
+    refused: tuple[Obstacle, ...] = ()
+    left_out: tuple[bytes, ...] = ()
+    before: TreeId | None = None
+    after: TreeId | None = None
+    branch: str | None = None
+    commit: str | None = None
+    settled: tuple[Settled, ...] = ()
+    unsettled: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str | None:
+        """What was found half-done, and what became of it, and what others have changed meanwhile, in words."""
+        changed = (
+            f"Others changed files while they were replaced; theirs lie in {_listed(self.kept)}." if self.kept else ""
+        )
+        return " ".join(filter(None, (note_on(self.settled, self.unsettled), changed))) or None
+
+
+def note_on(settled: Sequence[Settled], unsettled: Sequence[str]) -> str | None:
+    """What was found half-done, and what became of it; None if nothing was."""
+    told = [
+        f"An earlier apply could not be settled: {preview(why, 2 * PATH_CHARACTERS)}."
+        for why in unsettled[:MAX_SETTLED]
+    ]
+    if len(unsettled) > MAX_SETTLED:
+        told.append(f"Neither could {len(unsettled) - MAX_SETTLED} more.")
+    for one in settled[:MAX_SETTLED]:
+        what = "had happened; it is cleaned up" if one.happened else "had not happened completely; it was taken back"
+        if one.lost:
+            what = "cannot be taken back, because what it laid aside is not where it was; the next apply tries again"
+        told.append(f"An earlier apply of {one.intent.told['run_id']} was cut off: it {what}.")
+        if one.lost:
+            told.append(f"These are not as they were before: {_listed(one.lost)}; {one.file} says what each held.")
+        if one.kept:
+            told.append(f"These were changed since and stay as they are: {_listed(one.kept)}.")
+    if len(settled) > MAX_SETTLED:
+        told.append(f"{len(settled) - MAX_SETTLED} more were cut off and settled in the same way.")
+    return " ".join(told) or None
+
+
+def _listed(paths: Sequence[str]) -> str:
+    shown = [preview(path_text(os.fsencode(path)), PATH_CHARACTERS) for path in paths[:MAX_KEPT]]
+    more = f" and {len(paths) - MAX_KEPT} more" if len(paths) > MAX_KEPT else ""
+    return f"{', '.join(shown)}{more}"

@@ -1,0 +1,34 @@
+"""Which run somebody means who writes the beginning of its id."""
+
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.nearest import nearest
+from massgen_mcp.request.question import is_unicode
+from massgen_mcp.runs.engine import RunStore
+from massgen_mcp.runs.engine.rows import RUN_ID_PREFIX, unknown_run
+
+NEAREST_OF = 1000
+"""Runs among which one is looked for whose id was mistyped."""
+
+
+def find_run(store: RunStore, beginning: str) -> str:
+    """The id of the one run whose id begins so, `run-` put before it or not. Raises `MassgenError` unknown_run with the
+    nearest one.
+    """
+    if not is_unicode(beginning):
+        raise unknown_run(beginning)
+    prefix = beginning if beginning.startswith(RUN_ID_PREFIX) else f"{RUN_ID_PREFIX}{beginning}"
+    found = store.beginning_with(prefix, 2) if beginning else []
+    if len(found) == 1 or prefix in found:
+        return found[0] if len(found) == 1 else prefix
+    if found:
+        raise MassgenError("unknown_run", f"several runs begin with {beginning[:80]!r}; write more of the id")
+    near = _nearest(store, prefix.removeprefix(RUN_ID_PREFIX))
+    hint = f"did you mean {near}? " if near else ""
+    raise MassgenError("unknown_run", f"there is no run {beginning[:80]!r}; {hint}`massgen-mcp runs` lists them")
+
+
+def _nearest(store: RunStore, beginning: str) -> str | None:
+    """The id of the newest run whose id begins nearly so."""
+    rows = store.recent(limit=NEAREST_OF)
+    beginnings = {row.run_id.removeprefix(RUN_ID_PREFIX)[: len(beginning)]: row.run_id for row in reversed(rows)}
+    return beginnings.get(nearest(beginning, beginnings) or "")

@@ -1,0 +1,97 @@
+"""What the arguments of the tools may be, and what they mean: which team is named, what it may read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from massgen_mcp.config.diagnostics import show_name
+from massgen_mcp.config.models.orchestrator import ContextPath
+from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.team import Named
+from massgen_mcp.request.trust import Consent
+
+MOST = 2**53 - 1
+"""The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
+
+
+def _not_absurd(number: float | None) -> float | None:
+    if number is not None and not -MOST <= number <= MOST:
+        raise ValueError(f"must be a number of at most {MOST}")
+    return number
+
+
+BOUNDED = AfterValidator(_not_absurd)
+"""Checked, but not in the published schemas: a parent agent pays for every word there."""
+RunId = Annotated[str, Field(description="From start_run.")]
+
+
+class _PathGiven(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    permission: Literal["read", "write"] = "read"
+
+
+PathGiven = Annotated[
+    _PathGiven,
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "permission": {"enum": ["read", "write"]}},
+            "required": ["path"],
+        }
+    ),
+]
+"""Its published schema stands where it is used: not every client follows references."""
+
+
+def named_team(config: str | None, models: list[str] | None, num_agents: int | None) -> Named:
+    """How the call names its team. Raises `MassgenError` invalid_arguments."""
+    if config is not None and models:
+        raise MassgenError("invalid_arguments", "give either `config` or `models`, not both")
+    if config is not None and num_agents is not None:
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`; a config names its own agents")
+    if num_agents is not None and not models:
+        raise MassgenError("invalid_arguments", "`num_agents` needs `models`")
+    return Named(
+        config=None if config is None else _source(config),
+        shown=config,
+        by_agent=True,
+        models=tuple(models or ()),
+        num_agents=num_agents,
+    )
+
+
+def _source(config: str) -> str:
+    """A bare name is a packaged example; anything that looks like a path is one."""
+    is_path = config.startswith((".", "/", "~", "@")) or config.endswith((".yaml", ".yml", ".json"))
+    return config if is_path else f"@examples/{config}"
+
+
+def context_path(entry: str | _PathGiven) -> ContextPath:
+    if isinstance(entry, str):
+        return ContextPath(path=_existing(entry))
+    return ContextPath(path=_existing(entry.path), permission=entry.permission)
+
+
+def _existing(path: str) -> str:
+    """The path without `~`. Raises `MassgenError` invalid_arguments unless it is absolute and something is there."""
+    try:
+        absolute = Path(path).expanduser()
+        if absolute.is_absolute():
+            absolute.stat()
+            return str(absolute)
+        problem = "must be absolute"
+    except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
+        problem = "does not exist, or may not be read"
+    raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")
+
+
+def granted(paths: Sequence[ContextPath]) -> Consent:
+    """What a call allows a config that an agent named: to read the paths of the call."""
+    return Consent(
+        granted=tuple(Path(one.path).resolve() for one in paths),
+        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
+    )

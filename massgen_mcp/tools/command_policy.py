@@ -1,0 +1,61 @@
+"""What a command of an agent may see, change and use at one moment: the agent's workspace and the config's rules, as a
+policy of the sandbox.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from massgen_mcp.sandbox import WORKSPACE, Policy, Shown
+from massgen_mcp.tools.command_rules import CommandRules
+from massgen_mcp.workspace.directory import Mount, Workspace
+
+
+def policy_now(
+    workspace: Workspace, place: Path, scratch: Path, rules: CommandRules, seconds: float
+) -> tuple[Policy, list[str]]:
+    """For a command of at most so many `seconds`; and what its agent should know of that. `place`: where the workspace
+    lies on this machine. Blocking.
+    """
+    scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for shelf in workspace.shelves:
+        workspace.root.make_link(shelf, f"/{shelf}")
+    shown: list[Shown] = []
+    hidden: list[Path] = [*rules.hidden]
+    notes: list[str] = []
+    for mount in workspace.mounts:
+        concealed = _concealed(mount)
+        if concealed is None:
+            notes.append(f"[{mount.name} is too large to be shown to commands]")
+            continue
+        hidden += concealed
+        shown.append(Shown(mount.host, f"/{mount.name}"))
+    seen = tuple(one.host for one in shown)
+    linked = (one for one in rules.linked if any(one.host.is_relative_to(host) for host in seen))
+    policy = Policy(
+        workspace=place,
+        scratch=scratch,
+        shown=tuple(shown),
+        linked=tuple(one for one in linked if _inside(place, one.place).is_symlink()),
+        known_as=rules.known_as,
+        hidden=tuple(hidden),
+        network=rules.network,
+        toolchains=rules.readable,
+        bounds=replace(rules.bounds, seconds=seconds),
+        image=rules.image,
+        unpacked=rules.unpacked,
+        open_network=rules.open_network,
+    )
+    return policy, notes
+
+
+def _inside(workspace: Path, place: str) -> Path:
+    """Where a place in the workspace lies on this machine."""
+    return workspace / Path(place).relative_to(WORKSPACE)
+
+
+def _concealed(mount: Mount) -> list[Path] | None:
+    """The host paths below a mount that a command must not see; None if they cannot all be found."""
+    if mount.file is not None:
+        return []
+    found, whole = mount.root.hidden.paths()
+    return [mount.host / path for path in found] if whole else None
