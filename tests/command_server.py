@@ -28,6 +28,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from coverage import Coverage
+
+from tests.commands import COUNTED
 from tests.launch import MAX_DESCRIPTORS
 
 PRELOADED = (
@@ -91,6 +94,7 @@ class CommandServer:
         program = json.loads(data)
         pid = 0
         if fits(program):
+            _count_as(program["environ"])
             pid = os.fork()
             if pid == 0:
                 self._leave_it_to_the_parent(connection)
@@ -131,6 +135,13 @@ def fits(program: dict[str, Any]) -> bool:
     own = {name: value for name, value in os.environ.items() if FOR_INTERPRETERS.match(name)}
     its = {name: value for name, value in program["environ"].items() if FOR_INTERPRETERS.match(name)}
     return plain[:1] == ["-m"] and own == its
+
+
+def _count_as(environ: dict[str, str]) -> None:
+    """A copy is counted for the coverage if the program itself would be."""
+    os.environ.pop(COUNTED, None)
+    if COUNTED in environ:
+        os.environ[COUNTED] = environ[COUNTED]
 
 
 def become(program: dict[str, Any], descriptors: list[int], python: str) -> NoReturn:
@@ -195,6 +206,9 @@ def _show(arguments: list[str], environ: dict[str, str]) -> None:
 def main() -> None:
     for name in PRELOADED:
         import_module(name)
+    if counting := Coverage.current():  # what the imports ran through is written once, and not by every copy at its end
+        counting.stop()
+        counting.save()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = CommandServer(sys.argv[1], sys.argv[2])
     sys.argv[1:] = []

@@ -20,6 +20,9 @@ LONGEST_INTERPRETER = 240
 """Characters that the first line of a script has room for."""
 ROOM = "x" * 100_000
 """For the arguments, and once more for the variables, that a copy shows."""
+COUNTED = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage counts a process."""
+_COUNTED_HERE = {COUNTED: os.environ[COUNTED]} if COUNTED in os.environ else {}
 
 
 def run_command(
@@ -53,7 +56,7 @@ def python() -> str:
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.command_server", address, str(command), ROOM],
         cwd=ROOT,
-        env={**os.environ, "ROOM": ROOM},
+        env={**os.environ, **_COUNTED_HERE, "ROOM": ROOM},  # also if a test that is not counted comes first
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -10,6 +10,7 @@ import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
+from tests.commands import COUNTED
 from tests.planted import PLANTED, SEARCH, searched_outputs
 from tests.wire_double import aimock, aimock_server
 
@@ -30,15 +31,16 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def not_counted(request: pytest.FixtureRequest) -> Iterator[None]:
     """Coverage costs more than the test itself where one goes through the same lines thousands of times. Such tests
-    are marked `uncounted`; others go through their lines, too.
+    are marked `uncounted`, and so is what they start; others go through their lines, too.
     """
     counting = Coverage.current() if request.node.get_closest_marker("uncounted") else None
     if counting is None:
         yield
         return
     counting.stop()
+    os.environ.pop(COUNTED, None)
     yield
-    counting.start()
+    counting.start()  # which sets the variable, too
 
 
 @pytest.fixture(autouse=True)

@@ -161,7 +161,7 @@ async def spawned(home: TempHome, *command: str, **pipes: Any) -> AsyncGenerator
             yield process
         finally:
             if process.returncode is None:
-                process.kill()
+                end(process.pid, signal.SIGKILL)  # `kill` polls, and may take the exit code from asyncio's watcher
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Only describes how a command is started; must not start one.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from massgen_mcp.sandbox import filters
@@ -66,12 +66,14 @@ def _options(policy: Policy) -> Iterator[str]:
         yield name
     yield from ("--size", str(SHARED_MEMORY_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm")  # noqa: S108
     yield from ("--dir", "/etc", "--dir", "/context", "--dir", "/peers")
-    for path, place in _programs(policy):
-        if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), place)
-        else:
-            yield from ("--ro-bind", str(path), place)
-    yield from ("--bind", str(policy.workspace), WORKSPACE, "--bind", str(policy.scratch), SCRATCH)
+    in_scratch = [(path, place) for path, place in _programs(policy) if Path(SCRATCH) in Path(place).parents]
+    yield from _readable(program for program in _programs(policy) if program not in in_scratch)
+    yield from ("--bind", str(policy.workspace), WORKSPACE)
+    if in_scratch:  # in the scratch directory itself, links of a command's could lead their places anywhere
+        yield from ("--size", str(policy.bounds.disk_bytes), "--tmpfs", SCRATCH)
+        yield from _readable(in_scratch)
+    else:
+        yield from ("--bind", str(policy.scratch), SCRATCH)
     for shown in policy.shown:
         yield from ("--bind" if shown.writable else "--ro-bind", str(shown.host), shown.place)
     for path, place in _known_as(policy):
@@ -89,6 +91,14 @@ def _programs(policy: Policy) -> Iterator[tuple[Path, str]]:
     else:
         yield from ((path, f"/{path.name}") for path in sorted(policy.unpacked.root.iterdir()) if path.name not in _OWN)
     yield from ((path, str(path)) for path in policy.toolchains)
+
+
+def _readable(programs: Iterable[tuple[Path, str]]) -> Iterator[str]:
+    for path, place in programs:
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), place)
+        else:
+            yield from ("--ro-bind", str(path), place)
 
 
 def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:

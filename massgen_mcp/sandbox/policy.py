@@ -88,7 +88,9 @@ class Policy:
     environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Variables besides PATH, HOME, TMPDIR and LANG. Nothing else of our own environment is passed on."""
     toolchains: tuple[Path, ...] = ()
-    """Directories with further programs, readable at their own paths."""
+    """Directories with further programs, readable at their own paths. With one below `/tmp` bubblewrap gives a command
+    an empty `/tmp` of its own in memory.
+    """
     bounds: Bounds = Bounds()
     image: str | None = None
     """Of a container; only for Docker and Podman."""

@@ -14,6 +14,8 @@ from tests.needs import needs
 
 __all__ = ["home"]
 
+pytestmark = pytest.mark.uncounted
+
 EVERY = "12"
 """One of so many steps of each kind; `python -m tests.changes.table` tries all."""
 MARKED_AS_DONE, LOOKED_AT = "5", "4"

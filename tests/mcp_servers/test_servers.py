@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import shutil
 import threading
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.trust import read_file, remember
 from massgen_mcp.sandbox import Choice
+from massgen_mcp.sandbox.policy import SCRATCH
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
 from massgen_mcp.tools.mcp_servers.results import ToolResults
@@ -28,7 +31,7 @@ from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
-from tests.mcp_servers.test_hostile import agent, call, config, results, server, worked
+from tests.mcp_servers.test_hostile import DOUBLE, agent, call, config, results, server, worked
 from tests.needs import needs, node, npm_tool
 from tests.sandbox.table import LEVELS
 from tests.stage import perform
@@ -76,6 +79,20 @@ async def test_in_the_sandbox_a_server_has_its_workspace_and_nothing_of_a_person
     assert not [name for name in about["environ"] if any(part in name for part in ("KEY", "TOKEN", "SECRET"))]
     assert json.loads(seen.result) == dict(zip(looked_at, [True, False, False, False], strict=True))
     assert (ended.directory.workspace_of("agent_a") / "written.txt").exists()
+
+
+@needs_bubblewrap
+async def test_in_the_sandbox_a_program_below_tmp_is_there_and_nothing_else_of_that(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    with TemporaryDirectory(dir=SCRATCH) as place:
+        program = shutil.copy(DOUBLE, place)
+        (Path(place) / "private").touch()
+        looked_at = [program, f"{place}/private", environ["MASSGEN_MCP_HOME"]]
+        servers = {"odd": sandboxed("telling", args=["-I", "-S", program, "telling"])}
+        ended = await run_team(tmp_path, config(agent(servers, call("ping", paths=looked_at))), environ=environ)
+
+    assert json.loads(worked(ended)[0].result) == dict(zip(looked_at, [True, False, False], strict=True))
 
 
 @pytest.mark.parametrize("where", [pytest.param(True, marks=needs_sandbox), False], ids=["sandbox", "bare"])

@@ -7,6 +7,8 @@ from massgen_mcp.runs.news import Follower
 from tests.harness import TempHome
 from tests.soak.kills import kill_runners, kill_servers, twin_of
 
+pytestmark = pytest.mark.uncounted
+
 
 async def test_runs_whose_runner_is_killed_at_any_moment_end_once_and_whole(home: TempHome) -> None:
     assert "lost 0, doubled 0, torn 0, orphans 0, unheard 0" in await kill_runners(home, kills=4, seed=1)

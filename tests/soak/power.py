@@ -77,8 +77,7 @@ async def _work(home: TempHome, log: Path) -> list[Moment]:
 @asynccontextmanager
 async def _traced(home: TempHome, log: Path) -> AsyncGenerator[Client]:
     arguments = [*disk_model.OPTIONS, "-o", str(log), sys.executable, "-m", SERVER_MODULE]
-    ours = {name: value for name, value in home.environ.items() if not name.startswith("COVERAGE")}
-    server = StdioServerParameters(command="strace", args=arguments, env=ours)
+    server = StdioServerParameters(command="strace", args=arguments, env=home.environ)
     with (home.work / "server.log").open("a") as errors:
         async with Client(stdio_client(server, errlog=errors)) as client:
             yield client

@@ -6,8 +6,8 @@ same start under the same key must give one whole run that completes.
 
 import random
 import shutil
+import signal
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.runs.journal import JournalReader
 from massgen_mcp.runs.local import local_engine
 from massgen_mcp.runs.service import RunService
-from tests.harness import TempHome, agent
+from tests.harness import TempHome, agent, end
 from tests.soak.subject import QUESTION
 from tests.teams import asked
 
@@ -174,8 +174,7 @@ async def _under_strace(
     """
     command = ["strace", "-f", "-qq", "--seccomp-bpf", *options]
     subject = [sys.executable, "-m", "tests.soak.subject", config, "key"]
-    ours = {name: value for name, value in home.environ.items() if not name.startswith("COVERAGE")}
-    environ = {**ours, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}  # a fault in what measures the tests proves nothing
+    environ = {**home.environ, "MASSGEN_MCP_RUNNER_IDLE_SECONDS": "0.5"}
     work = home.path.with_name(f"{home.path.name}-told")
     work.mkdir(parents=True, exist_ok=True)
     with (work / "out").open("wb") as out, (work / "err").open("wb") as err:
@@ -187,8 +186,8 @@ async def _under_strace(
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(home.close)
-                with suppress(ProcessLookupError):
-                    process.kill()
+                if process.returncode is None:
+                    end(process.pid, signal.SIGKILL)
                 await process.aclose()
     told = [(work / name).read_text(errors="replace") for name in ("out", "err")]
     shutil.rmtree(work)

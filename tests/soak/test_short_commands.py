@@ -9,6 +9,8 @@ from tests.soak.commands import PATIENCE_SECONDS, by_killing_a_bare_shell, comma
 
 __all__ = ["home"]
 
+pytestmark = pytest.mark.uncounted
+
 
 @pytest.mark.parametrize("level", LEVELS)
 async def test_nothing_of_a_hostile_command_is_left_however_it_ends(home: TempHome, level: LevelName) -> None:
