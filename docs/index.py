@@ -16,17 +16,15 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "The first hour": ("tutorial", "clients", "default-teams", "local-models", "keys", "troubleshooting"),
     "Using it": (
         *("cli", "interactive", "run-page", "web", "mcp-app", "python", "agents-api", "code-work", "commands"),
-        *("mcp-servers", "nested-runs", "claude-code", "ag2", "acp", "massgen-configs"),
+        *("mcp-servers", "nested-runs", "claude-code", "ag2", "massgen-configs"),
         *("budget", "costs", "stats", "comparison"),
     ),
-    "Running it for others": (
-        *("serving", "http", "security", "trust", "what-agents-may-touch", "providers-traffic", "scale"),
-    ),
+    "Running it for others": ("serving", "http", "security", "trust", "what-agents-may-touch", "providers-traffic"),
     "Reference": ("tools", "replies", "mcp", "config", "backends", "records", "runs", "coordination"),
     "Inside": ("architecture", "wires", "simulation"),
     "Decisions": ("decisions/*",),
 }
-"""Pages by name, in the order in which they are read; one that is not there yet has its place already."""
+"""Pages by name, in the order in which they are read."""
 
 HEAD = f"""\
 # Documentation

@@ -62,22 +62,9 @@ there or above.
 """
 
 RUNNING = (
-    *(
-        "pytest",
-        "_pytest",
-        "pluggy",
-        "nose2",
-        "tox",
-        "nox",
-        "coverage",
-        "xdist",
-        "hypothesis",
-        "mypy",
-        "ruff",
-        "pylint",
-    ),
-    *("flake8", "black", "bandit", "isort", "pyflakes", "pycodestyle", "execnet", "iniconfig", "packaging", "pygments"),
-    *("exceptiongroup", "tomli", "colorama"),
+    *("pytest", "_pytest", "pluggy", "nose2", "tox", "nox", "coverage", "xdist", "hypothesis", "mypy", "ruff"),
+    *("pylint", "flake8", "black", "bandit", "isort", "pyflakes", "pycodestyle", "execnet", "iniconfig", "packaging"),
+    *("pygments", "exceptiongroup", "tomli", "colorama"),
 )
 """Python packages that run checks, and what these import: new modules of their names would be run instead of them."""
 CODE = (

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import get_args
 
 from massgen_mcp import __version__
 from massgen_mcp.cli.command_line import Parser, whole_number
@@ -15,6 +16,7 @@ from massgen_mcp.cli.exits import EXIT_USAGE
 from massgen_mcp.cli.manual import Manual
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES
 from massgen_mcp.cli.verbs import VERBS
+from massgen_mcp.run_state.status import RunStatus
 
 MANUAL = """
 Without a verb it serves MCP, over standard input and output unless told otherwise. The verbs look at the same runs as \
@@ -72,7 +74,6 @@ HTTP_OPTIONS = (
     "oauth_jwks_url",
     "oauth_introspection_url",
 )
-STATES = ("queued", "running", "input_required", "completed", "failed", "cancelled", "timed_out", "interrupted")
 VIEWS = ("summary", "full", "votes", "diff")
 
 
@@ -169,7 +170,7 @@ def make_parser() -> Parser:
     trust.add_argument("--list", action="store_true", help="list what was accepted")
     trust.add_argument("--forget", metavar="PATH", help="take back what was accepted, with its keys")
     runs = verb("runs")
-    runs.add_argument("--state", choices=STATES, help="only runs in this state")
+    runs.add_argument("--state", choices=get_args(RunStatus), help="only runs in this state")
     runs.add_argument("--session", metavar="NAME", help="only turns of this session")
     runs.add_argument("--since", type=_moment, metavar="WHEN", help="only runs started since: 2026-11-21, 36h, 7d")
     runs.add_argument("--limit", type=_positive, default=20, metavar="N", help="at most so many (20)")
