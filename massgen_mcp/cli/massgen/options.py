@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 
 from massgen_mcp import __version__
@@ -175,7 +176,7 @@ def _with_whole_trust(arguments: Sequence[str]) -> list[str]:
     options = arguments.index("--") if "--" in arguments else len(arguments)
     return [
         f"--trust={AS_IT_IS}" if place < options and argument == "--trust" and not _DIGEST.match(after) else argument
-        for place, (argument, after) in enumerate(zip(arguments, [*arguments[1:], ""], strict=True))
+        for place, (argument, after) in enumerate(pairwise([*arguments, ""]))
     ]
 
 
