@@ -48,6 +48,8 @@ class Final:
     outcome: Outcome
     answer: str
     changes: Changes | None = None
+    voted: int = 0
+    """So many agents had a standing vote."""
 
 
 @dataclass
@@ -254,6 +256,16 @@ class RunFacts:
         if isinstance(self.end, RunCompleted):
             return self.end.outcome
         return "best_so_far" if self.best_answer is not None else None
+
+    @property
+    def voted(self) -> int:
+        """How many agents' votes stood when the best answer was found, whatever they were for."""
+        return self.final.voted if self.final is not None else len(self.votes)
+
+    @property
+    def unreviewed(self) -> bool:
+        """Whether the run ended with an answer that nobody voted on, though others might have."""
+        return self.best_answer is not None and self.voted == 0 and len(self.agents) > 1
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:
