@@ -87,6 +87,8 @@ class RunFacts:
     end: RunEnd | None = None
     started_at: float | None = None
     updated_at: float | None = None
+    clock: float | None = None
+    """That of the latest record, as `updated_at` is its time."""
     ended_at: float | None = None
     resumed: int = 0
     """How often another process had to go on with the run."""
@@ -133,10 +135,22 @@ class RunFacts:
         done = sum(1 for agent in live if agent.answers) + len(self.votes)
         return min(99, round(100 * done / (2 * len(live) + 1))) if self.winner is None else 95
 
+    def now(self, clock: float, time: float) -> float:
+        """This moment in the time of the run's records, whoever has set the machine's clock meanwhile. `clock` as in
+        `LogRecord`, `time` in seconds since the epoch.
+        """
+        if self.clock is None or self.updated_at is None:
+            return time
+        return self.updated_at + max(0.0, clock - self.clock)
+
     def elapsed(self, now: float) -> float:
-        if self.started_at is None:
-            return 0.0
-        return max(0.0, (self.ended_at or now) - self.started_at)
+        """How long it has been worked on, in seconds, at the moment `now` of its records' time; the time in which no
+        process had it does not count.
+        """
+        since = 0.0
+        if self.updated_at is not None and self.state in ("running", "input_required"):
+            since = max(0.0, now - self.updated_at)
+        return self.resume_point.elapsed + since
 
     @property
     def dropped(self) -> list[AgentDropped]:

@@ -79,7 +79,7 @@ class RunState(RunFacts):
     def apply(self, record: LogRecord) -> None:
         """Fold one more record in."""
         event = record.event
-        self.seq, self.updated_at = record.seq, record.time
+        self.seq, self.updated_at, self.clock = record.seq, record.time, record.clock
         agent = getattr(event, "agent", None)
         if isinstance(agent, str) and agent in self.agents:
             self.agents[agent].last_activity = record.time
