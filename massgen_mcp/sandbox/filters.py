@@ -33,6 +33,10 @@ _MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211,
 """sendto, sendmsg, sendmmsg, and which argument holds the flags."""
 _WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
 """inotify_init, inotify_init1, fanotify_init."""
+_MOUNTS_TOLD, _NEWER = (457, 458), 463
+"""statmount and listmount; and the first call that takes a path and that no level asks the kernel about, setxattrat: those
+from there on have the same numbers on every machine.
+"""
 _DENIED = {
     "x86_64": (
         *(425, 426, 427, 272, 308, 321, 298, 323, 248, 249, 250, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442, 467),
@@ -72,7 +76,8 @@ def without_escapes() -> bytes:
 def without_the_host(*, internet: bool) -> bytes:
     """For a level without namespaces: what Landlock and sandlock let through to the host. Limits and priorities of
     other processes; sockets that they know nothing of, and all of the internet's unless `internet`; connections that a
-    message opens; names in directories that may be watched though not read.
+    message opens; names in directories that may be watched though not read; calls of newer kernels that they do not
+    know, such as those that change attributes of any file.
 
     And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
     """
@@ -81,8 +86,9 @@ def without_the_host(*, internet: bool) -> bytes:
     lines += _sockets(machine, internet=internet)
     for number, flags in _MESSAGES[machine]:
         lines += _when(number, [_argument(flags), (0x45, 0, 1, _FAST_OPEN), _refuse(_EOPNOTSUPP), _allow()])
-    for number in _WATCHES[machine]:
+    for number in (*_WATCHES[machine], *_MOUNTS_TOLD):
         lines += _when(number, [_refuse(_ENOSYS)])
+    lines += [(0x35, 0, 1, _NEWER), _refuse(_ENOSYS)]
     for number in _OF_OTHERS[machine]:
         lines += _when(number, [_argument(0), _equal(0, over=1), _allow(), _refuse()])
     for number in _OF_GROUPS[machine]:
