@@ -41,8 +41,8 @@ DELTA_SECONDS = 0.1
 async def ask(
     member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
 ) -> ModelReplied:
-    """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call begins
-    when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
+    """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call
+    begins when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
 
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """

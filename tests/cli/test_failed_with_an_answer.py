@@ -28,6 +28,7 @@ def failed(
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--output-file", "answer.txt", "--config", config, "What is it?"])
     assert isinstance(end.value.code, int)
+    monkeypatch.undo()
     return end.value.code, capsys.readouterr().out.splitlines()
 
 
@@ -58,6 +59,7 @@ def left_alone(
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--config", home.config("team", *team), "What is it?"])
     assert isinstance(end.value.code, int)
+    monkeypatch.undo()
     return end.value.code, capsys.readouterr().out.splitlines()
 
 
