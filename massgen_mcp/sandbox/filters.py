@@ -20,6 +20,8 @@ _PRIO_USER = 2
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CALLS = {"x86_64": (56, 435, 16, 41), "aarch64": (220, 435, 29, 198)}
 """clone, clone3, ioctl, socket."""
+_PRCTL = {"x86_64": 157, "aarch64": 167}
+_PR_SET_DUMPABLE = 4
 _DENIED = {
     "x86_64": (
         *(425, 426, 427, 272, 308, 321, 298, 323, 248, 249, 250, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442, 467),
@@ -54,6 +56,8 @@ def without_escapes() -> bytes:
     lines += _when(clone, [_load(_ARGUMENTS), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
     lines += _when(ioctl, [_load(_ARGUMENTS + 8), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
     lines += _when(socket, [_load(_ARGUMENTS), *_any_of(_FOREIGN_FAMILIES), _allow()])
+    # one that cannot be looked at is not counted
+    lines += _when(_PRCTL[machine], [_load(_ARGUMENTS), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
     return _packed([*lines, _allow()])
 
 

@@ -73,7 +73,8 @@ class Supervision:
         usage = _beside("usage")
         self._memory = usage.Memory(self._bounds["memory_bytes"])
         self._disk = usage.Disk(specification["writable"], specification["growing"], self._bounds)
-        self._nameless = usage.nameless
+        self._open_files = usage.open_files
+        self._hidden: set[int] = set()
         self._groups = None
         if LINUX and not specification["teardown"]:
             self._groups = _beside("groups").make(self._bounds["processes"], self._bounds["memory_bytes"])
@@ -105,9 +106,11 @@ class Supervision:
         if reason == "exited" and self._groups and self._groups.ran_out():
             reason = "memory"
         seconds = time.monotonic() - began
+        bounded = bool(self._groups and self._groups.memory)
         self.clear()
         told = begun.decode() + _everything(reports)
-        return _outcome(status, reason, told, seconds, self._peak, own_word=self._specification["own_word"])
+        outcome = _outcome(status, reason, told, seconds, self._peak, own_word=self._specification["own_word"])
+        return {**outcome, "in_group": bounded}
 
     def _admit(self, reports: int, opening: int) -> bytes:
         """Let the command begin once its processes are limited, and what it keeps beside them can be counted: a
@@ -221,13 +224,16 @@ class Supervision:
     def _beyond(self) -> str | None:
         """The bound that is exceeded, if one is."""
         processes = _descendants() - {self._child}
-        files = self._nameless(processes)
+        files = self._open_files(processes)
         self._used = self._memory.used(processes, files.memory)
         if self._used > self._bounds["memory_bytes"] or (self._groups and self._groups.ran_out()):
             return "memory"
         self._peak = max(self._peak, self._used)
         if len(processes) > self._bounds["processes"] + 8:
             return "processes"
+        if self._hidden & files.hidden:  # not only while it becomes another program
+            return "hidden"
+        self._hidden = files.hidden
         return self._disk.beyond(sum(files.disk.values()))
 
     def _end(self, *, gently: bool) -> int:

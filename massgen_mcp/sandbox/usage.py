@@ -33,11 +33,13 @@ NAMELESS = 0
 """How many names a file has that was removed and is still open."""
 
 
-class Nameless(NamedTuple):
+class OpenFiles(NamedTuple):
     """Open files without a name: what they take, by device and number."""
 
     memory: dict[tuple[int, int], int]
     disk: dict[tuple[int, int], int]
+    hidden: set[int]
+    """Processes that do not let themselves be looked at."""
 
 
 class Memory:
@@ -127,31 +129,33 @@ class Disk:
         return found.f_bavail * found.f_frsize
 
 
-def nameless(processes: Iterable[int]) -> Nameless:
+def open_files(processes: Iterable[int]) -> OpenFiles:
     """Open files of these processes that have no name any more, or never had one."""
-    found = Nameless({}, {})
-    if not LINUX:
-        return found
-    for pid in processes:
-        for path in _open_files(pid):
-            with suppress(OSError):
-                seen = os.stat(path)
-                if seen.st_nlink == NAMELESS and stat.S_ISREG(seen.st_mode):
-                    where = found.memory if seen.st_dev == _of_memory() else found.disk
-                    where[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
+    found = OpenFiles({}, {}, set())
+    for pid in processes if LINUX else ():
+        try:
+            for path in _open_files(pid):
+                with suppress(OSError):
+                    seen = os.stat(path)
+                    if seen.st_nlink == NAMELESS and stat.S_ISREG(seen.st_mode):
+                        where = found.memory if seen.st_dev == _of_memory() else found.disk
+                        where[seen.st_dev, seen.st_ino] = seen.st_blocks * 512
+        except PermissionError:
+            if _memory(pid):  # one that has ended has none
+                found.hidden.add(pid)
+        except OSError:
+            pass  # it ended meanwhile
     return found
 
 
 def _open_files(pid: int) -> Iterator[str]:
     """The program of the process, and what it has open. A thread may have a table of its own."""
     yield f"/proc/{pid}/exe"
-    with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            if int(task) == pid or not _same_files(pid, int(task)):
-                with suppress(OSError):
-                    yield from (
-                        f"/proc/{pid}/task/{task}/fd/{name}" for name in os.listdir(f"/proc/{pid}/task/{task}/fd")
-                    )
+    for task in os.listdir(f"/proc/{pid}/task"):
+        if int(task) == pid or not _same_files(pid, int(task)):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                table = f"/proc/{pid}/task/{task}/fd"
+                yield from (f"{table}/{name}" for name in os.listdir(table))
 
 
 def _same_files(one: int, other: int) -> bool:
