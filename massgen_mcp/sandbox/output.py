@@ -65,7 +65,7 @@ _BEYOND: dict[EndReason, str] = {
     "processes": "it started more processes than it may",
     "disk": "its files take more room than they may; delete some first",
     "files": "there are more files than there may be; delete some first",
-    "hidden": "one of its programs cannot be looked at, because its file cannot be read, so its memory cannot be counted",
+    "hidden": "the file of one of its programs cannot be read, so its memory cannot be counted",
 }
 
 

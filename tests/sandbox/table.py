@@ -32,7 +32,12 @@ def report_as(user: User, level: LevelName) -> LevelReport:
     """What trying the level comes to for this user. Skips the test where the ordinary user cannot run our Python."""
     if user == "root" or os.geteuid() != 0:
         return anyio.run(try_level, level)
-    command = [_python_of_others(), "-B", "-m", "tests.sandbox.table", level]
+    return LevelReport(**json.loads(as_ordinary("tests.sandbox.table", level)))
+
+
+def as_ordinary(module: str, *arguments: str) -> str:
+    """What the module prints for an ordinary user; skips the test where such a one cannot run our Python."""
+    command = [_python_of_others(), "-B", "-m", module, *arguments]
     environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{ROOT}:{_packages()}"}
     done = subprocess.run(
         command,
@@ -46,7 +51,7 @@ def report_as(user: User, level: LevelName) -> LevelReport:
         extra_groups=[],
     )
     assert done.returncode == 0, done.stderr
-    return LevelReport(**json.loads(done.stdout))
+    return done.stdout
 
 
 def _packages() -> str:
