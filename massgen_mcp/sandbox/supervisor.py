@@ -50,12 +50,13 @@ def main() -> None:
     specification = _read(control)
     if specification is None:
         return
+    guard = _guarded(control) if specification["sandlock"] else -1
     if LINUX:
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    supervision = Supervision(control, specification)
+    supervision = Supervision(control, specification, guard)
     try:
         fact = supervision.supervise()
     finally:
@@ -63,11 +64,31 @@ def main() -> None:
     _tell(control, fact)
 
 
+def _guarded(control: int) -> int:
+    """Go on in a child of this process, which only waits and ends what the child left behind, should that be killed: in
+    a level without a namespace for processes the kernel would end no more than the first of a command's. Returns a
+    descriptor that tells of the end of the parent.
+    """
+    parent = os.pidfd_open(os.getpid())
+    child = os.fork()
+    if not child:
+        return parent
+    os.close(control)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, signal.SIG_IGN)
+    while os.waitpid(-1, 0)[0] != child:
+        pass
+    _sweep()
+    os._exit(0)
+
+
 class Supervision:
     """One command from its start to the end of its last process."""
 
-    def __init__(self, control: int, specification: dict[str, Any]) -> None:
+    def __init__(self, control: int, specification: dict[str, Any], guard: int) -> None:
         self._control = control
+        self._guard = guard
         self._specification = specification
         self._bounds: dict[str, Any] = specification["bounds"]
         usage = _beside("usage")
@@ -202,6 +223,8 @@ class Supervision:
         poll.register(self._control, select.POLLIN)
         if LINUX:
             poll.register(ended, select.POLLIN)
+        if self._guard >= 0:
+            poll.register(self._guard, select.POLLIN)
         pause, looks = LOOK_SECONDS[0], 0
         while True:
             looks += 1
@@ -211,6 +234,8 @@ class Supervision:
             ready = {fd for fd, _ in poll.poll(max(1, int(min(pause, left) * 1000)))}
             if self._control in ready:
                 return "stopped" if os.read(self._control, 64) else "lost"
+            if self._guard in ready:
+                return "lost"
             if ended in ready or (not LINUX and self._is_done()):
                 return "exited"
             if LINUX or looks % LOOKS_BY_PS == 0:
