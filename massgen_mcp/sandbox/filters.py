@@ -37,6 +37,8 @@ _MOUNTS_TOLD, _NEWER = (457, 458), 463
 """statmount and listmount; and the first call that takes a path and that no level asks the kernel about, setxattrat: those
 from there on have the same numbers on every machine.
 """
+_PRCTL = {"x86_64": 157, "aarch64": 167}
+_PR_SET_DUMPABLE = 4
 _DENIED = {
     "x86_64": (
         *(425, 426, 427, 272, 308, 321, 298, 323, 248, 249, 250, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442, 467),
@@ -70,6 +72,8 @@ def without_escapes() -> bytes:
     lines += _when(clone3, [_refuse(_ENOSYS)])  # its flags cannot be looked at; libraries then take `clone`
     lines += _when(clone, [_argument(0), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
     lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
+    # a process that cannot be looked at is not counted
+    lines += _when(_PRCTL[machine], [_argument(0), *_any_of((_PR_SET_DUMPABLE,)), _allow()])
     return _packed([*lines, *_sockets(machine, internet=True), _allow()])
 
 

@@ -37,6 +37,12 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
 }
 """What is harmless and still not as one would expect."""
 
+COUNTED = (
+    "this user may make no control group, so memory is bounded by counting, up to fifty times a second: a command may "
+    "pass its limit before it is ended, and what sockets hold, or mappings of closed files, is not counted"
+)
+"""What is said of a level of this machine where the kernel does not bound a command's memory."""
+
 UNUSUAL = {
     "usual_vfork": "programs that start others by vfork or posix_spawn fail: make, and C's system() when called twice",
     "usual_real_path": "programs that ask C's realpath() for the real path of a file are told that there is none",

@@ -36,14 +36,14 @@ def report_as(user: User, level: LevelName) -> LevelReport:
     """What trying the level comes to for this user. Skips the test where the ordinary user cannot run our Python."""
     if user == "root" or os.geteuid() != 0:
         return anyio.run(try_level, level)
-    return LevelReport(**_as_ordinary(level))
+    return LevelReport(**json.loads(as_ordinary("tests.sandbox.table", level)))
 
 
 def attempts_as(user: User, level: LevelName, script: Path) -> dict[str, Any]:
     """What the attempts of a script come to in the level for this user, and what the host sees of them."""
     if user == "root" or os.geteuid() != 0:
         return anyio.run(_attempted, level, script)
-    return _as_ordinary(level, str(script))
+    return dict(json.loads(as_ordinary("tests.sandbox.table", level, str(script))))
 
 
 async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
@@ -64,9 +64,9 @@ async def _attempted(level: LevelName, script: Path) -> dict[str, Any]:
     return {**json.loads(output), **seen}
 
 
-def _as_ordinary(*arguments: str) -> dict[str, Any]:
-    """What this module prints when an ordinary user runs it."""
-    command = [_python_of_others(), "-B", "-m", "tests.sandbox.table", *arguments]
+def as_ordinary(module: str, *arguments: str) -> str:
+    """What the module prints for an ordinary user; skips the test where such a one cannot run our Python."""
+    command = [_python_of_others(), "-B", "-m", module, *arguments]
     environ = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "PYTHONPATH": f"{ROOT}:{_packages()}"}
     done = subprocess.run(
         command,
@@ -80,7 +80,7 @@ def _as_ordinary(*arguments: str) -> dict[str, Any]:
         extra_groups=[],
     )
     assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return done.stdout
 
 
 def _packages() -> str:
