@@ -184,13 +184,16 @@ def _refusal(
 ) -> MassgenError:
     code: ErrorCode = "config_untrusted"
     listed = _listed(file, demands)
-    if origin == "found":
-        what = "came with this directory, "
-    elif all(line.startswith(KEY) for line in demands):
-        code, what = "key_refused", "sends a key to a host that is not its own, "
-    else:
-        what, listed = "was named by an agent, ", [f"  ! {line}" for line in demands]
-    what += "and nobody accepted what it asks for" if known is None else "and is not what was accepted"
+    match origin:
+        case "found":
+            what = "came with this directory"
+        case "agent":
+            what, listed = "was named by an agent", [f"  ! {line}" for line in demands]
+        case "person":
+            code, what = "key_refused", "sends a key to a host that is not its own"
+        case _:
+            assert_never(origin)
+    what += ", and nobody accepted what it asks for" if known is None else ", and is not what was accepted"
     lines = [
         f"{on_one_line(file.path)} {what}; nothing was started. It asks for (! needs consent):",
         *listed,
