@@ -87,7 +87,7 @@ class TempHome:
     @property
     def own_configs(self) -> Path:
         """The user's own directory of configs, from which an agent may take any."""
-        return self.work / "own-configs"
+        return self.work / ".config" / "massgen"
 
     def run_directory(self, run_id: str) -> Path:
         return self.path / "runs" / run_id
@@ -99,7 +99,7 @@ class TempHome:
 
     def config(self, name: str, *agents: dict[str, Any], **settings: Any) -> str:
         """Write a config that the user keeps; returns its path. JSON is YAML, but for the escapes of characters."""
-        self.own_configs.mkdir(exist_ok=True)
+        self.own_configs.mkdir(parents=True, exist_ok=True)
         path = self.own_configs / f"{name}.yaml"
         path.write_text(json.dumps({"agents": agents, **settings}, indent=1, ensure_ascii=False), encoding="utf-8")
         return str(path)

@@ -99,7 +99,7 @@ def unused_config(cwd: Path, *, by_agent: bool) -> str | None:
         return None
     project = on_one_line(shlex.quote(os.path.relpath(found.parent.parent, here)))
     named = on_one_line(shlex.quote(os.path.relpath(found, here)))
-    way = f"config: {on_one_line(found)}" if by_agent else f"--config {named}, or cd {project}"
+    way = f"`config: {on_one_line(found)}`" if by_agent else f"`--config {named}`, or `cd {project}`"
     return f"{on_one_line(found)} is not used, because only the working directory is searched; to use it: {way}."
 
 

@@ -415,3 +415,49 @@ def test_what_the_dialogue_wrote_is_accepted_until_it_changes(place: Scene) -> N
     assert (code, "config_untrusted" in err) == (1, False), "what is missing here is a login, not consent"
     place.found.write_text(place.found.read_text() + "\n")
     assert "! starts: the Claude Code CLI" in place.run("--automation", "q")[2]
+
+
+UNUSED = "{} is not used, because only the working directory is searched; to use it: {}"
+
+
+@pytest.fixture
+def below(place: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The working directory is one in a repository that has a config."""
+    place.write(place.found, scripted())
+    (place.repository / ".git").mkdir()
+    (place.repository / "packages" / "one").mkdir(parents=True)
+    monkeypatch.chdir(place.repository / "packages" / "one")
+    return place
+
+
+async def test_below_a_repositorys_config_an_agent_reads_that_it_is_there_and_how_to_use_it(
+    below: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = UNUSED.format(below.found, f"`config: {below.found}`.")
+    async with tools() as client:
+
+        async def ignored(**arguments: Any) -> object:
+            return (await call(client, "start_run", question="q", dry_run=True, **arguments)).get("ignored")
+
+        assert await ignored() == words, "the default team is taken"
+        assert await ignored(config=str(below.found)) is None
+        monkeypatch.delenv("OPENAI_API_KEY")
+        code, message = await expect_error(client, "start_run", question="q", dry_run=True)
+        assert (code, f" {words}" in message) == ("no_default_team", True)
+        below.write(below.own / "config.yaml", scripted())
+        assert await ignored() == words, "the user's own is taken"
+        (below.repository / "packages" / ".git").touch()
+        assert await ignored() is None, "another repository, whose config it is not"
+        (below.repository / "packages" / ".git").unlink()
+        (below.repository / ".git").rmdir()
+        assert await ignored() is None, "no repository"
+
+
+def test_below_a_repositorys_config_a_person_reads_it_too(below: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = UNUSED.format(below.found, "`--config ../../.massgen/config.yaml`, or `cd ../..`.")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    code, _, err = below.run("--automation", "q")
+    assert (code, words in err) == (1, True), err
+    below.write(below.own / "config.yaml", scripted())
+    code, out, err = below.run("--automation", "q")
+    assert (code, words in out + err) == (0, True), out + err
