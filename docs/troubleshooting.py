@@ -154,7 +154,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             ", and is not what was accepted",
-            "You accepted this config before. Since then it changed, or it asks for more here; what is new stands below.",
+            "You accepted it before. Since then it changed, or it asks for more here; what is new stands below.",
             "Read what is new, then accept it again in the same way.",
         ),
         Entry(
