@@ -114,7 +114,11 @@ def config_path(source: str | Path) -> Path:
 
 def read_config(source: str | Path) -> bytes:
     """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
-    path = config_path(source)
+    return read_config_at(config_path(source), source)
+
+
+def read_config_at(path: Path, source: str | Path) -> bytes:
+    """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
             what = "is a directory" if path.is_dir() else "there is no such file"

@@ -27,6 +27,7 @@ from massgen_mcp.config.loader import check_credentials, require_keys
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.config.prices import operators_price_as
 from massgen_mcp.request.checkable import require_files, require_sandbox
+from massgen_mcp.request.harm import granted_by
 from massgen_mcp.request.question import check_question, check_text
 from massgen_mcp.request.run_request import RunRequest, Terms
 from massgen_mcp.request.sandboxes import require_programs
@@ -111,4 +112,5 @@ async def adjusted_team(given: Given) -> Team:
 async def _chosen(given: Given) -> Team:
     if isinstance(given.team, Team):
         return given.team
-    return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent)
+    granted = granted_by(given.context_paths, given.checks, given.limits)
+    return await choose_team(given.team, cwd=given.cwd, environ=given.environ, consent=given.consent, granted=granted)

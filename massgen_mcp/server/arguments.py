@@ -1,6 +1,5 @@
 """What the arguments of the tools may be, and what they mean: which team is named, what it may read."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +9,6 @@ from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
 from massgen_mcp.request.team import Named
-from massgen_mcp.request.trust import Consent
 
 MOST = 2**53 - 1
 """The largest whole number that every JSON reader takes exactly; nothing here counts or dates so far."""
@@ -89,11 +87,3 @@ def _existing(path: str) -> str:
     except (OSError, RuntimeError, ValueError):  # also one that is too long, of nobody's home, or no path at all
         problem = "does not exist, or may not be read"
     raise MassgenError("invalid_arguments", f"context path {show_name(path)} {problem}")
-
-
-def granted(paths: Sequence[ContextPath]) -> Consent:
-    """What a call allows a config that an agent named: to read the paths of the call."""
-    return Consent(
-        granted=tuple(Path(one.path).resolve() for one in paths),
-        writable=tuple(Path(one.path).resolve() for one in paths if one.permission == "write"),
-    )

@@ -23,13 +23,14 @@ from massgen_mcp.request.build import Given, build_request
 from massgen_mcp.request.reach import reach_of
 from massgen_mcp.request.run_request import OnConflict
 from massgen_mcp.request.team import Team
+from massgen_mcp.request.trust import Consent
 from massgen_mcp.run_state.status import RunStatus
 from massgen_mcp.runs.checks import MAX_MESSAGE_CHARACTERS
 from massgen_mcp.runs.command_sandbox import sandbox_note
 from massgen_mcp.runs.service import RunService
 from massgen_mcp.server import results
 from massgen_mcp.server.app import MassgenServer, keys_of_client
-from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, granted, named_team
+from massgen_mcp.server.arguments import BOUNDED, MAX_ANSWERS, PathGiven, RunId, context_path, named_team
 from massgen_mcp.server.waiting import wait_with_progress
 
 READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -105,7 +106,7 @@ def add_tools(server: MassgenServer, service: RunService, look_before: LookBefor
                 named_team(config, models, num_agents),
                 cwd=Path.cwd(),
                 environ=os.environ,
-                consent=granted(paths),
+                consent=Consent(grants_paths=True),
                 context_paths=paths,
                 checks=tuple(checks or ()),
                 limits=CallLimits(max_usd=max_usd, max_seconds=max_seconds, max_answers=max_answers),
