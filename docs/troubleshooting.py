@@ -312,7 +312,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Remove what is in the way of these files, or ….",
+            "Nothing was changed. Merge by hand what … shows, remove what is in the way, or ….",
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),

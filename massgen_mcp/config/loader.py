@@ -179,9 +179,15 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         if missing := _not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
+    lacking: dict[str, list[str]] = {}
+    for agent, names in without:
+        lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
-        message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
+        told = [
+            f"agent{'s' * (len(ids) > 1)} {', '.join(ids)} need{'s' * (len(ids) == 1)} {key}"
+            for key, ids in lacking.items()
+        ]
+        message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 
