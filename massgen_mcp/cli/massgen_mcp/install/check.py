@@ -6,12 +6,11 @@ Of a file of the project only this very installation is started: whoever wrote t
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
-
-import anyio
 
 from massgen_mcp.cli.massgen_mcp.install import jsonc, toml_tables
 from massgen_mcp.cli.massgen_mcp.install.clients import CLIENTS, SCOPES, SERVER, STARTUP_SECONDS, Client, Scope, is_ours
@@ -41,7 +40,7 @@ class _Entry:
     scope: Scope
 
 
-async def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
+def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
     """One check per client that is installed; one that says so when there is none. Never raises."""
     checks: list[Check] = []
     faults: dict[_Entry, str | None] = {}
@@ -51,7 +50,7 @@ async def check_clients(cwd: Path, environ: Mapping[str, str]) -> list[Check]:
         knowing, entries = _found(client, cwd, environ)
         for entry in entries:
             if entry not in faults:
-                faults[entry] = await _fault(entry, environ)
+                faults[entry] = _fault(entry, environ)
         broken = [f"{entry.file}: {fault}" for entry in entries if (fault := faults[entry])]
         checks.append(_told(client, knowing, broken))
     known = ", ".join(client.title for client in CLIENTS.values())
@@ -98,18 +97,23 @@ def _entries(said: object, section: str) -> Iterator[Mapping[str, object]]:
             yield from _entries(value, section)
 
 
-async def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
+def _fault(entry: _Entry, environ: Mapping[str, str]) -> str | None:
     """Why a client could not start this; None where it could."""
     found = shutil.which(entry.command, path=environ.get("PATH"))
     if found is None:
         return f"there is no program {entry.command}"
     if entry.scope == "project" and not _is_own(found, entry, environ):
         return None
-    said = f"{json.dumps(_INITIALIZE)}\n".encode()
     try:
-        with anyio.fail_after(STARTUP_SECONDS):
-            done = await anyio.run_process([found, *entry.arguments], input=said, env=dict(environ), check=False)
-    except TimeoutError:
+        done = subprocess.run(  # noqa: S603 - what the person's own client starts, or this program
+            [found, *entry.arguments],
+            input=f"{json.dumps(_INITIALIZE)}\n".encode(),
+            capture_output=True,
+            env=dict(environ),
+            timeout=STARTUP_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
         return f"{entry.command} does not answer within {STARTUP_SECONDS} s"
     except OSError as error:
         return f"{entry.command} cannot be started: {error.strerror}"

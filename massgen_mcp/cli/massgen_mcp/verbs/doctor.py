@@ -25,7 +25,7 @@ async def run(options: argparse.Namespace) -> int:
         *await check_frameworks(os.environ),
         *await sandbox_checks(),
         *await server_checks(Path.cwd(), os.environ),
-        *await check_clients(Path.cwd(), os.environ),
+        *check_clients(Path.cwd(), os.environ),
     ]
     if options.json:
         print_line(json.dumps({"checks": [asdict(check) for check in checks]}))
