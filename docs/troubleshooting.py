@@ -47,7 +47,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`massgen --init` ([default teams](default-teams.md)).",
         ),
         Entry(
-            "agent '…' needs …",
+            "agent … needs …",
             "The variable with its key is not set where the program runs.",
             "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
         ),

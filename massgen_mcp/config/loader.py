@@ -184,7 +184,7 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
         told = [
-            f"agent{'s' * (len(ids) > 1)} {', '.join(ids)} need{'s' * (len(ids) == 1)} {key}"
+            f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
             for key, ids in lacking.items()
         ]
         message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
