@@ -9,17 +9,30 @@ import struct
 NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 """The flags of `clone` that make a namespace."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_FOREIGN_FAMILIES = (38, 40)
-"""AF_ALG, and AF_VSOCK, which no network namespace holds."""
-_EPERM, _ENOSYS = 1, 38
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_STREAM, _DATAGRAM, _TYPES = 1, 2, 0xF
+"""Types of sockets; what else stands in that argument are flags."""
+_OF_TYPE = ((_STREAM, (0, 6)), (_DATAGRAM, (0, 17)))
+"""Protocols of the internet that programs use: TCP and UDP. Not every level is asked about others, such as MPTCP."""
+_FAST_OPEN = 0x20000000
+"""The flag with which a message opens a connection."""
+_TCP, _UPPER_LAYER = 6, 31
+"""The option TCP_ULP: TCP becomes another protocol, such as SMC, when it is set."""
+_EPERM, _ENOSYS, _EPROTONOSUPPORT, _EOPNOTSUPP, _EAFNOSUPPORT = 1, 38, 93, 95, 97
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _PRIO_USER = 2
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_CALLS = {"x86_64": (56, 435, 16, 41), "aarch64": (220, 435, 29, 198)}
-"""clone, clone3, ioctl, socket."""
+_CALLS = {"x86_64": (56, 435, 16), "aarch64": (220, 435, 29)}
+"""clone, clone3, ioctl."""
+_SOCKETS = {"x86_64": (41, 53, 54), "aarch64": (198, 199, 208)}
+"""socket, socketpair, setsockopt."""
+_MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211, 2), (269, 3))}
+"""sendto, sendmsg, sendmmsg, and which argument holds the flags."""
+_WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
+"""inotify_init, inotify_init1, fanotify_init."""
 _DENIED = {
     "x86_64": (
         *(425, 426, 427, 272, 308, 321, 298, 323, 248, 249, 250, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442, 467),
@@ -46,30 +59,52 @@ def known_machine() -> bool:
 def without_escapes() -> bytes:
     """What a command has no use for, and a kernel is most often broken through; with it no namespace is made."""
     machine = platform.machine()
-    clone, clone3, ioctl, socket = _CALLS[machine]
+    clone, clone3, ioctl = _CALLS[machine]
     lines = _beginning(machine)
     for number in _DENIED[machine]:
         lines += _when(number, [_refuse()])
     lines += _when(clone3, [_refuse(_ENOSYS)])  # its flags cannot be looked at; libraries then take `clone`
-    lines += _when(clone, [_load(_ARGUMENTS), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
-    lines += _when(ioctl, [_load(_ARGUMENTS + 8), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
-    lines += _when(socket, [_load(_ARGUMENTS), *_any_of(_FOREIGN_FAMILIES), _allow()])
-    return _packed([*lines, _allow()])
+    lines += _when(clone, [_argument(0), (0x45, 0, 1, sum(NAMESPACES)), _refuse(), _allow()])
+    lines += _when(ioctl, [_argument(1), *_any_of((_TIOCSTI, _TIOCLINUX)), _allow()])
+    return _packed([*lines, *_sockets(machine, internet=True), _allow()])
 
 
-def without_other_processes() -> bytes:
-    """Limits and priorities of other processes, for a level in which those of the host have numbers, too.
+def without_the_host(*, internet: bool) -> bytes:
+    """For a level without namespaces: what Landlock and sandlock let through to the host. Limits and priorities of
+    other processes; sockets that they know nothing of, and all of the internet's unless `internet`; connections that a
+    message opens; names in directories that may be watched though not read.
 
     And `clone3`, whose flags cannot be looked at: libraries then take `clone` (see `sandlock_forks`).
     """
     machine = platform.machine()
     lines = [*_beginning(machine), *_when(_CALLS[machine][1], [_refuse(_ENOSYS)])]
+    lines += _sockets(machine, internet=internet)
+    for number, flags in _MESSAGES[machine]:
+        lines += _when(number, [_argument(flags), (0x45, 0, 1, _FAST_OPEN), _refuse(_EOPNOTSUPP), _allow()])
+    for number in _WATCHES[machine]:
+        lines += _when(number, [_refuse(_ENOSYS)])
     for number in _OF_OTHERS[machine]:
-        lines += _when(number, [_load(_ARGUMENTS), _equal(0, over=1), _allow(), _refuse()])
+        lines += _when(number, [_argument(0), _equal(0, over=1), _allow(), _refuse()])
     for number in _OF_GROUPS[machine]:
-        named = [_load(_ARGUMENTS + 8), _equal(0, over=1), _allow(), _refuse()]
-        lines += _when(number, [_load(_ARGUMENTS), *_any_of((_PRIO_USER, _PRIO_USER + 1)), *named])
+        named = [_argument(1), _equal(0, over=1), _allow(), _refuse()]
+        lines += _when(number, [_argument(0), *_any_of((_PRIO_USER, _PRIO_USER + 1)), *named])
     return _packed([*lines, _allow()])
+
+
+def _sockets(machine: str, *, internet: bool) -> list[Instruction]:
+    """Sockets of this machine, and of the internet those for TCP and UDP; no other family, type or protocol."""
+    socket, pair, option = _SOCKETS[machine]
+    tcp_and_udp = [_argument(1), (0x54, 0, 0, _TYPES)]
+    for kind, protocols in _OF_TYPE:
+        tcp_and_udp += _when(kind, [_argument(2), *_let(protocols), _refuse(_EPROTONOSUPPORT)])
+    tcp_and_udp.append(_refuse(_EPROTONOSUPPORT))
+    made = [_argument(0), *_let((_UNIX,)), *_when(_NETLINK, [_argument(2), *_let((0,)), _refuse(_EPROTONOSUPPORT)])]
+    for family in (_INET, _INET6) if internet else ():
+        made += _when(family, tcp_and_udp)
+    made.append(_refuse(_EAFNOSUPPORT))
+    lines = _when(socket, made) + _when(pair, [_argument(0), *_let((_UNIX,)), _refuse(_EAFNOSUPPORT)])
+    of_tcp = [_argument(2), *_any_of((_UPPER_LAYER,)), _allow()]
+    return lines + _when(option, [_argument(1), *_when(_TCP, of_tcp), _allow()])
 
 
 def _beginning(machine: str) -> list[Instruction]:
@@ -81,6 +116,11 @@ def _beginning(machine: str) -> list[Instruction]:
 
 def _load(offset: int) -> Instruction:
     return (0x20, 0, 0, offset)
+
+
+def _argument(number: int) -> Instruction:
+    """The lower half of an argument of the call; of those that are looked at the kernel takes no more."""
+    return _load(_ARGUMENTS + 8 * number)
 
 
 def _allow() -> Instruction:
@@ -98,6 +138,10 @@ def _equal(value: int, *, over: int) -> Instruction:
 
 def _when(number: int, then: list[Instruction]) -> list[Instruction]:
     return [_equal(number, over=len(then)), *then]
+
+
+def _let(values: tuple[int, ...]) -> list[Instruction]:
+    return [line for value in values for line in (_equal(value, over=1), _allow())]
 
 
 def _any_of(values: tuple[int, ...]) -> list[Instruction]:

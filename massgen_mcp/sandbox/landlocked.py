@@ -45,6 +45,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "clean_env": True,
         "env": environ,
         "net_allow": [f"tcp://{endpoint}" for endpoint in policy.network],
+        "extra_deny_syscalls": ["listen"] if policy.network else [],  # it binds what is not bound, and nobody is asked
         "max_memory": policy.bounds.memory_bytes,
         "max_open_files": policy.bounds.open_files,
     }
@@ -55,7 +56,7 @@ def launch(argv: list[str], policy: Policy, environ: dict[str, str]) -> dict[str
         "library": found,
         "own_group": os.geteuid() == 0,
         "count_user": os.geteuid() != 0,
-        "filter": filters.without_other_processes().decode("latin-1"),
+        "filter": filters.without_the_host(internet=bool(policy.network)).decode("latin-1"),
     }
 
 

@@ -25,7 +25,7 @@ LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
     "sandlock": (
         "names in / and in /etc, and the machine's own name, kernel and memory can be seen",
-        "a command cannot listen on a port, not even for itself",
+        "a command cannot listen on a port, not even for itself, and cannot watch files for changes",
     ),
     "docker": ("only what the image holds is there; the programs of this machine are not",),
     "podman": ("only what the image holds is there; the programs of this machine are not",),

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import stat
+import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,9 @@ from typing import Any
 
 MARK = "written by a probe"
 AF_VSOCK = 40
+IPPROTO_MPTCP = 262
+MSG_FASTOPEN = 0x20000000
+IN_CREATE = 0x100
 CLONE_NEWUSER = 0x10000000
 IO_URING_SETUP = 425
 PTRACE_SEIZE = 0x4206
@@ -166,6 +170,13 @@ def stat_outside() -> str:
     return "seen"
 
 
+def watch_outside() -> bool:
+    """Names in a directory, as they appear; that takes no right to read it."""
+    libc = _libc()
+    watcher = libc.inotify_init()
+    return watcher >= 0 and libc.inotify_add_watch(watcher, str(plan["outside"]).encode(), IN_CREATE) >= 0
+
+
 def list_root() -> str:
     return "seen" if {"root", "home"} & set(os.listdir("/")) else "closed"
 
@@ -302,6 +313,22 @@ def tcp_own_address() -> bool:
 
 def tcp_metadata_service() -> bool:
     return _connects(socket.AF_INET, ("169.254.169.254", 80))
+
+
+def mptcp_loopback() -> bool:
+    """TCP by several ways; Landlock is not asked about it."""
+    return _connects(socket.AF_INET, ("127.0.0.1", plan["tcp"]), IPPROTO_MPTCP)
+
+
+def mptcp_loopback_6() -> bool:
+    return _connects(socket.AF_INET6, ("::ffff:127.0.0.1", plan["tcp"]), IPPROTO_MPTCP)
+
+
+def tcp_fast_open() -> bool:
+    """A connection that is made by the first message, not by `connect`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, 300_000))
+        return sock.sendto(MARK.encode(), MSG_FASTOPEN, ("127.0.0.1", plan["tcp"])) > 0
 
 
 def udp_loopback() -> bool:
@@ -605,6 +632,7 @@ ATTEMPTS: tuple[Callable[[], Any], ...] = (
     *(first_process, any_environ, kill_victim, signal_parent, wake_victim, trace_victim, read_memory_of_victim),
     *(prioritize_victim, limit_victim, bind_victim_to_processor),
     *(schedule_victim, prioritize_by_user, tcp_loopback, tcp_loopback_6, tcp_mapped, tcp_own_address),
+    *(mptcp_loopback, mptcp_loopback_6, tcp_fast_open, watch_outside),
     *(tcp_metadata_service, udp_loopback, name_lookup, unix_socket, unix_socket_shown, abstract_socket),
     *(raw_socket, packet_socket, vsock, listen_for_others, io_uring, user_namespace, mount_something),
     *(make_block_device, make_character_device, read_disk, set_user_id_of_root, read_shadow, read_kernel_log),
@@ -645,8 +673,8 @@ def _link(target: str, name: str) -> None:
         os.symlink(target, name)
 
 
-def _connects(family: int, address: Any) -> bool:
-    with socket.socket(family, socket.SOCK_STREAM) as sock:
+def _connects(family: int, address: Any, protocol: int = 0) -> bool:
+    with socket.socket(family, socket.SOCK_STREAM, protocol) as sock:
         sock.settimeout(0.3)
         sock.connect(address)
         with suppress(OSError):

@@ -21,10 +21,45 @@ for name, host, port in json.loads(sys.argv[1]):
         told[name] = True
     except OSError:
         told[name] = False
-try:
-    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", int(sys.argv[2])))
-except OSError:
-    pass
+host, other = "127.0.0.1", int(sys.argv[3])
+new = socket.socket
+
+
+def by_message(how):
+    with new(2, 1) as sock:
+        getattr(sock, how)(*(([b"x"], [], 1 << 29) if how == "sendmsg" else (b"x", 1 << 29)), (host, other))
+
+
+def other_protocol(number):
+    with new(2, 1, number) as sock:
+        sock.connect((host, other))
+
+
+ways = {
+    "UDP": lambda: new(2, 2).sendto(b"x", (host, int(sys.argv[2]))),
+    "MPTCP": lambda: other_protocol(262),
+    "MPTCP, mapped": lambda: new(10, 1, 262).connect(("::ffff:127.0.0.1", other)),
+    "SCTP": lambda: other_protocol(132),
+    "TCP fast open": lambda: by_message("sendto"),
+    "TCP fast open by sendmsg": lambda: by_message("sendmsg"),
+    "SMC": lambda: new(43, 1, 0).connect((host, other)),
+    "another protocol over TCP": lambda: new(2, 1).setsockopt(6, 31, b"smc"),
+    "a port for others": lambda: new(2, 1).listen(),
+    "a raw socket": lambda: new(2, 3, 1),
+    "a socket of another kind": lambda: new(2, 5),
+    "packets": lambda: new(17, 3),
+    "another machine": lambda: new(40, 1),
+    "the kernel's ciphers": lambda: new(38, 5),
+    "a pair of another family": lambda: socket.socketpair(30, 1),
+    "a file outside": lambda: new(1, 1).bind(sys.argv[4]),
+    "a file outside, datagrams": lambda: new(1, 2).bind(sys.argv[4]),
+}
+for name, way in ways.items():
+    try:
+        way()
+        told[name] = True
+    except OSError:
+        told[name] = False
 print(json.dumps(told))
 """
 
@@ -51,6 +86,7 @@ async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, 
         ]
         policy = Policy(workspace, scratch, network=(f"localhost:{port}",))
         argv = [interpreter(), "-I", "-S", "-c", _TRIES, json.dumps(tries), str(datagrams.getsockname()[1])]
+        argv += [str(another), str(tmp_path / "made")]
         output = b""
         async with spawn(argv, policy, level) as process:
             try:
@@ -60,6 +96,11 @@ async def test_only_the_named_host_and_port_can_be_connected_to(tmp_path: Path, 
                 pass
         told = json.loads(output)
         assert {name for name, reached in told.items() if reached} == {"named", "by its name"}
+        assert len(told) == 22
+        assert not (tmp_path / "made").exists()
+        other.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            other.accept()
         with pytest.raises(BlockingIOError):
             datagrams.recv(10)
 
