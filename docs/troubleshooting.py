@@ -284,7 +284,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Take another key.",
         ),
         Entry(
-            "`num_agents` needs `models`; a config names its own agents",
+            "`num_agents` needs `models`; a team of `team` has its own agents",
             "Both were given.",
             "Leave one of them out.",
         ),
@@ -312,7 +312,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Merge by hand what … shows, remove what is in the way, or ….",
+            "Nothing was changed. …",
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),
