@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_every_framework_has_a_program() -> None:
 @pytest.mark.parametrize("framework", PROGRAMS)
 async def test_a_program_calls_what_is_there(home: TempHome, framework: str) -> None:
     said = list(literals(PROGRAMS[framework]))
-    (arguments,) = (one for one in said if isinstance(one, dict) and "question" in one)
+    (arguments,) = (cast("dict[str, object]", one) for one in said if isinstance(one, dict) and "question" in one)
     async with home.client() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert "massgen-mcp" in said

@@ -1,5 +1,5 @@
-"""Claude Code and Codex, by their own settings after `massgen-mcp install`: list, start a named team, wait, read the result
-and its difference, and apply it.
+"""Claude Code and Codex, by their own settings after `massgen-mcp install`: list, start a named team, wait, read the
+result and its difference, and apply it.
 """
 
 import json

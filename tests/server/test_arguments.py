@@ -8,6 +8,7 @@ from tests.harness import MODES, Mode, TempHome, agent, call, expect_error, home
 
 __all__ = ["home"]
 
+_NOTHING: list[tuple[list[str] | None, int | None, str | None]] = [([], 0, ""), (None, None, None)]
 ABSENT: dict[str, list[dict[str, Any]]] = {
     "start_run": [
         {
@@ -24,7 +25,7 @@ ABSENT: dict[str, list[dict[str, Any]]] = {
             "wait_seconds": 0,
             "dry_run": True,
         }
-        for models, zero, text in (([], 0, ""), (None, None, None))
+        for models, zero, text in _NOTHING
     ],
     "wait_run": [
         {"until": "", "timeout_seconds": 0, "cursor": 0},
