@@ -179,7 +179,7 @@ SITUATIONS = [
     Situation(going_on, ["do not poll", "wait_run"]),
     Situation(cancelled, ["wait_run returns at once with the best answer so far"], ["Continue with other work"]),
     Situation(cut_off, ["2 calls, 2 of them cut off", "Start a new run."], [" 0 calls, "]),
-    Situation(beyond_the_end, ["Nothing is there: the text has 23 characters."], ["is whole"]),
+    Situation(beyond_the_end, ["There is nothing at this offset: the text has 23 characters."], ["is whole"]),
     Situation(
         the_budget_is_asked_for, ["would do for short replies", "action=raise_budget and value"], ["finish_now by"]
     ),

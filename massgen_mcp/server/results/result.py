@@ -295,6 +295,16 @@ class _Pages:
         answers = run.agents[self.agent].answers
         return answers[-1].changes if answers else None
 
+    def _whole(self, page: str, longer: str) -> str:
+        """Of the last page. `longer`: where what is shortened on it is whole."""
+        if self.offset > 0 and not page:
+            return f"There is nothing at this offset: the text has {len(self.text or '')} characters."
+        if self.what == "diff" or self.offset > 0:
+            return "The diff is whole." if self.offset == 0 else "This is the end."
+        led = longer or "view=full or view=votes has what led to it."
+        alone = self.what != "agent" and self.view.snapshot.unreviewed
+        return f"The answer is whole, and nobody voted on it; {led}" if alone else f"The answer is whole; {led}"
+
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""
         votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
@@ -315,12 +325,7 @@ class _Pages:
             return f"{rest} {salvage(view)}".strip()
         if page is None:
             return " ".join(filter(None, (longer, patch, bring, next_step(view))))
-        if self.offset > len(self.text or ""):
-            begin = f"Nothing is there: the text has {len(self.text or '')} characters."
-        elif self.what == "diff":
-            begin = rest or "The diff is whole."
-        else:
-            begin = rest or f"The answer is whole; {longer or 'view=full or view=votes has what led to it.'}"
+        begin = rest or self._whole(page, longer)
         return " ".join(filter(None, (begin, longer if rest else "", patch, bring, after_the_end(view))))
 
 
