@@ -47,7 +47,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "`massgen --init` ([default teams](default-teams.md)).",
         ),
         Entry(
-            "agent '…' needs …",
+            "agent … needs …",
             "The variable with its key is not set where the program runs.",
             "Set it there; in an MCP client that is the client's own environment ([clients](clients.md)).",
         ),
@@ -300,7 +300,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Take another key.",
         ),
         Entry(
-            "`num_agents` needs `models`; a config names its own agents",
+            "`num_agents` needs `models`; a team of `team` has its own agents",
             "Both were given.",
             "Leave one of them out.",
         ),
@@ -328,7 +328,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "Name it, with `permission: write`.",
         ),
         Entry(
-            "Nothing was changed. Remove what is in the way of these files, or ….",
+            "Nothing was changed. …",
             "You changed the same lines since, or a file is read-only, another user's or unknown to the run.",
             "Each reason says what it is. Commit or move your changes, then apply again; or take other files only.",
         ),

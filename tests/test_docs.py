@@ -91,6 +91,7 @@ RUN_ELSEWHERE: Mapping[str, str] = {
     "README.md": "tests/test_readme.py",
     "docs/python.md": "tests/api/test_docs_python.py",
     "docs/agents-api.md": "tests/agents/test_page.py",
+    "docs/clients.md": "tests/test_clients_page.py",
     "docs/cli.md": "tests/cli/test_page.py",
     "docs/tutorial.md": "tests/test_tutorial.py",
     "tests/api/programmatic_api.md": "tests/api/test_programmatic_api.py",

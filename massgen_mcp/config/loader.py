@@ -185,9 +185,15 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
         if missing := not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
+    lacking: dict[str, list[str]] = {}
+    for agent, names in without:
+        lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
-        message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
+        told = [
+            f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
+            for key, ids in lacking.items()
+        ]
+        message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 

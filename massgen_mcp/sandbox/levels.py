@@ -24,8 +24,8 @@ WITH_NETWORK: tuple[LevelName, ...] = ("sandlock", "sandbox-exec")
 LETS_THROUGH: dict[LevelName, tuple[str, ...]] = {
     "bubblewrap": (),
     "sandlock": (
-        "names in / and in /etc, whether a directory exists whose name is known, and the machine's own name, kernel and "
-        "memory can be seen",
+        "names in / and in /etc, and whether a directory of a known name exists, can be seen",
+        "the machine's own name, kernel and memory can be seen",
         "a command cannot listen on a port, not even for itself, and cannot watch files for changes",
     ),
     "docker": ("only what the image holds is there; the programs of this machine are not",),

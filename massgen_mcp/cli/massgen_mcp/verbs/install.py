@@ -28,7 +28,7 @@ class _Entry:
 
 async def run(options: argparse.Namespace) -> int:
     place = place_of(options)
-    command = own_command(os.environ, options.key)
+    command = own_command(os.environ, options.key, shared=options.scope == "project")
     entry = _Entry(place, options.name, place.client.entry(command), tuple(command.passed_on))
     if options.print:
         change = Change(place.file, changed=False)
