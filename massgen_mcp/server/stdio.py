@@ -24,6 +24,7 @@ from typing_extensions import Buffer
 
 from massgen_mcp.server.app import MassgenServer
 from massgen_mcp.server.front import ACKNOWLEDGED, SUBSCRIPTION_ID, Front
+from massgen_mcp.server.half_characters import answer_to_half_characters
 from massgen_mcp.server.limits import MAX_LINE_BYTES, leave
 
 PARENT_CHECK_SECONDS = 2.0
@@ -146,8 +147,9 @@ async def _answer_what_is_no_message(
             if isinstance(item, SessionMessage):
                 await to_server.send(item)
             else:
+                half = answer_to_half_characters((_input_of(item) or "").encode(errors="surrogatepass"))
                 error = JSONRPCError(jsonrpc="2.0", id=_request_of(item), error=_refusal(item))
-                await outgoing.send(SessionMessage(error))
+                await outgoing.send(SessionMessage(half or error))
 
 
 def _request_of(problem: Exception) -> int | str | None:
