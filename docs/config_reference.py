@@ -343,6 +343,7 @@ agents:
           readable: [/opt/tickets]
           allowed_tools: [find_ticket]
           shared: true
+          required: true
           start_seconds: 10
           call_seconds: 60
         docs:

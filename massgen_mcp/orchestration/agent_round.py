@@ -25,7 +25,8 @@ from massgen_mcp.orchestration.conversation import Conversation, calls_of
 from massgen_mcp.orchestration.round_request import system_message, workflow_tools
 from massgen_mcp.orchestration.shown_changes import shown_changes
 from massgen_mcp.orchestration.team import Member
-from massgen_mcp.orchestration.written_calls import read_vote
+from massgen_mcp.orchestration.written_calls import shown_texts
+from massgen_mcp.orchestration.written_votes import read_vote
 from massgen_mcp.tools.base import ToolRefused
 from massgen_mcp.tools.workflow import NewAnswer, Vote, parse_action
 
@@ -157,7 +158,7 @@ class Round:
                 self._show_ballot(prompts.BALLOT_CHANGED, event)
             case RuleViolated():
                 self._violations += event.counts
-                self._reminded = self._reminded or event.code == "no_action"
+                self._reminded = self._reminded or event.code in ("no_action", "unclear_vote")
                 self._tell_violation(event)
                 self._talk.reply = None
             case _:
@@ -238,10 +239,12 @@ class Round:
             return False
         told_how_to_vote = self._reminded or self._writes or reply.tools_as_text
         if text and self._ballot.entries and told_how_to_vote:
-            shown = [self._live_run.coordination.content(entry.label) for entry in self._ballot.entries]
-            if vote := read_vote(text, self._names, shown):
-                name, reason = vote
-                return self._vote(None, Vote(agent_id=name, reason=reason or prompts.NO_REASON), "vote_line")
+            vote = read_vote(text, self._names, shown_texts(self._talk.messages, of_caller=True))
+            if vote == "unclear":
+                self._violated("unclear_vote", prompts.unclear_vote(self._choices))
+                return False
+            if vote is not None:
+                return self._vote(None, Vote(agent_id=vote.name, reason=vote.reason or prompts.NO_REASON), "vote_line")
         may_answer = self._live_run.coordination.may_answer(self._member.name)
         only_answers = not self._ballot.entries and not self._member.offered
         if text and may_answer and (self._reminded or only_answers):

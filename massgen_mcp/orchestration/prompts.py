@@ -109,6 +109,10 @@ TEXT_IS_ANSWER = (
     "reply with your complete answer and nothing else: the whole of your next reply is taken as your answer."
 )
 TEXT_IS_VOTE = "vote by a line of its own, such as `vote: NAME` with one of {names}, and give your reason below it"
+UNCLEAR_VOTE = (
+    "No vote was counted: it is not clear which answer you choose, or whether you only quote a vote. Reply with one "
+    "line and nothing else: `vote: NAME`, with one of {names}."
+)
 OTHER_TEXT_IS_ANSWER = "; any other text is taken as your new answer"
 UNREADABLE = (
     "What you wrote seems to be meant as a call, and cannot be read. Write it as one JSON object at the end of your "
@@ -325,6 +329,11 @@ def enforcement(tools: Iterable[str], voting_for: Sequence[str], *, may_answer: 
 def text_vote(names: Sequence[str]) -> str:
     """How to vote without a tool."""
     return TEXT_IS_VOTE.format(names=", ".join(names))
+
+
+def unclear_vote(names: Sequence[str]) -> str:
+    """What is said of a text that speaks of a vote, and may mean several or none of its own."""
+    return UNCLEAR_VOTE.format(names=", ".join(names))
 
 
 def tools_as_text(tools: Sequence[ToolSpec]) -> str:

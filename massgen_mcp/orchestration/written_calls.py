@@ -1,4 +1,4 @@
-"""Actions that a model wrote as text, because it cannot call tools or does not: its calls, and its vote. Pure.
+"""Calls that a model wrote as text, because it cannot call tools or does not. Pure.
 
 A call counts when it is the whole reply or its last block. Whether it is only quoted is judged by the texts that the
 model was shown.
@@ -66,33 +66,11 @@ def read_calls(text: str, names: Collection[str], shown: Sequence[str] = ()) -> 
     return Writing(unreadable=attempted and not _quoted_text(body[starts[0] :], shown))
 
 
-def read_vote(text: str, names: Collection[str], shown: Sequence[str] = ()) -> tuple[str, str] | None:
-    """The name that a line of its own votes for, such as `vote: agent2`, and the rest of the text.
-
-    None where there is no such line, where two lines differ, or where the line may be quoted from a text that was
-    `shown`.
-    """
-    choices = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    vote = re.compile(
-        rf"[ \t*_`#\"'-]*(?:(?:my|final)[ \t]+)?vote(?:[ \t]+for)?[ \t*_`]*[:=]?"
-        rf"[ \t*_`\"'<]*({choices})[ \t*_`\"'>.!]*",
-        re.IGNORECASE,
-    )
-    lines = text.strip().splitlines()
-    votes = [(place, found) for place, line in enumerate(lines) if (found := vote.fullmatch(line.rstrip()))]
-    if not choices or not votes or len({found[1].lower() for _, found in votes}) > 1:
-        return None
-    rest = "\n".join(line for place, line in enumerate(lines) if place not in {place for place, _ in votes}).strip()
-    line = lines[votes[0][0]].strip().casefold()
-    if rest and any(line in (other.strip().casefold() for other in given.splitlines()) for given in shown):
-        return None
-    return next(name for name in names if name.lower() == votes[0][1][1].lower()), rest
-
-
-def shown_texts(messages: Iterable[Message]) -> list[str]:
-    """What a model was shown of others' making: answers, reasons, results; not the caller's own words."""
+def shown_texts(messages: Iterable[Message], *, of_caller: bool = False) -> list[str]:
+    """What a model was shown of others' making: answers, reasons, results; `of_caller`: and the caller's own words."""
     texts = [message.text for message in messages if not isinstance(message, AssistantMessage)]
-    return [found.text for text in texts for found in materials(text) if found.kind not in ("question", "message")]
+    left_out = () if of_caller else ("question", "message")
+    return [found.text for text in texts for found in materials(text) if found.kind not in left_out]
 
 
 def _without_end_tokens(text: str) -> str:

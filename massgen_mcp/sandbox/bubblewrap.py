@@ -94,11 +94,14 @@ def _programs(policy: Policy) -> Iterator[tuple[Path, str]]:
 
 
 def _readable(programs: Iterable[tuple[Path, str]]) -> Iterator[str]:
-    for path, place in programs:
-        if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), place)
-        else:
+    """A link that lies within something else is there with that, and cannot be made once more."""
+    there: list[Path] = []
+    for path, place in sorted(programs, key=lambda program: len(Path(program[1]).parts)):
+        if not path.is_symlink():
             yield from ("--ro-bind", str(path), place)
+        elif not any(Path(place).is_relative_to(one) for one in there):
+            yield from ("--symlink", str(path.readlink()), place)
+        there.append(Path(place))
 
 
 def _known_as(policy: Policy) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What is read out of a reply's text: calls, votes and thoughts, and nothing that only looks like one."""
+"""What is read out of a reply's text: calls and thoughts, and nothing that only looks like one."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from massgen_mcp.backends.base import ReasoningPart
 from massgen_mcp.backends.thoughts import ThoughtsApart, thoughts_apart
 from massgen_mcp.events.parts import WrittenForm
-from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls, read_vote
+from massgen_mcp.orchestration.written_calls import WrittenCall, read_calls
 
 NAMES = ("new_answer", "vote", "read_file", "list_files")
 Write = Callable[[str, dict[str, Any]], str]
@@ -133,7 +133,6 @@ def test_what_is_meant_as_a_call_and_cannot_be_read_is_told_as_such(text: str) -
 def test_no_text_breaks_the_reader(text: str) -> None:
     read_calls(text, NAMES, [text])
     read_calls(text, NAMES)
-    read_vote(text, ["agent1", "agent2"], [text])
     thoughts_apart(text)
 
 
@@ -142,41 +141,6 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 )
 def test_a_long_text_is_read_in_no_time(piece: str) -> None:
     read_calls(piece * 100_000, NAMES)
-
-
-BALLOT = ["agent1", "agent2", "agent3"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["vote: agent2", "Vote: agent2.", "**Vote:** agent2", "- vote: `agent2`", "My vote: agent2", "VOTE for agent2"],
-)
-def test_a_line_of_its_own_is_a_vote_and_the_rest_its_reason(line: str) -> None:
-    assert read_vote(f"{line}\nIt is complete.", BALLOT) == ("agent2", "It is complete.")
-    assert read_vote(f"I compared them.\n\n{line}", BALLOT, ["nothing of the kind"]) == ("agent2", "I compared them.")
-    assert read_vote(line, BALLOT, [f"Write this:\n{line}"]) == ("agent2", "")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "agent2 is wrong because it is late.",
-        "I would not vote: agent2",
-        "> vote: agent2",
-        "vote: agent2 and agent3",
-        "vote: agent2\nvote: agent3",
-        "vote: agent7",
-        "vote: agent2 is what they want",
-        "voters: agent2",
-        "",
-    ],
-)
-def test_no_other_line_is_a_vote(text: str) -> None:
-    assert read_vote(text, BALLOT) is None
-
-
-def test_a_vote_that_stands_in_an_answer_of_the_ballot_is_only_quoted_where_more_is_said() -> None:
-    assert read_vote("The answer says\nvote: agent2\nand that is odd.", BALLOT, ["Do so:\nvote: agent2"]) is None
 
 
 # -- thoughts ---------------------------------------------------------------------------------------------------------
