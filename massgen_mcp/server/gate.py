@@ -30,7 +30,7 @@ HEALTH = "/healthz"
 PATH = "/mcp"
 MAX_HEADERS = 100
 MAX_REQUESTS = 512
-"""Whole requests with a token that are answered at once, waiting calls included. A stream that was begun is none: ..."""
+"""Whole requests with a token that are answered at once, waiting calls included, begun streams not: ..."""
 MAX_STREAMS = 4096
 """... so many go on at once, or half as many as files can be open; for one more the oldest ends."""
 WRONG_TOKENS = 60
@@ -167,7 +167,9 @@ class _Room:
     def _begin(self, stream: anyio.CancelScope) -> None:
         self._streams[stream] = None
         if len(self._streams) > min(MAX_STREAMS, getrlimit(RLIMIT_NOFILE)[0] // 2):
-            next(iter(self._streams)).cancel()
+            oldest = next(iter(self._streams))
+            del self._streams[oldest]
+            oldest.cancel()
 
 
 def _is_stream(started: Message) -> bool:

@@ -1,5 +1,5 @@
-"""Requests that hold half a character: `"\\ud800"`, half of a surrogate pair. It is valid JSON and no text, so no reader of
-the SDK takes it, and without an answer of ours its sender would wait.
+"""Requests that hold half a character, such as `"\\ud800"` without the other half. That is valid JSON and no text, so
+no reader of the SDK takes it, and without an answer of ours its sender would wait.
 
 Knows neither transport.
 """

@@ -24,7 +24,7 @@ class Status(Reply):
     round: int
     """The highest number of an agent's round in this attempt."""
     elapsed_seconds: float
-    """Since it was begun, or until its end."""
+    """For how long it is, or was, worked on."""
     model_calls: int
     """Calls of models so far."""
     tokens: int
