@@ -20,7 +20,8 @@ VOTES_SHARE = 0.9
 async def admit(
     live_run: LiveRun, member: Member, estimate: CallEstimate, purpose: CallPurpose, call_id: str
 ) -> Reservation:
-    """Set aside what the call may cost, waiting for calls in flight if need be. `release` it afterwards.
+    """Set aside what the call may cost, waiting for calls in flight, or for a person who is asked, if need be.
+    `release` it afterwards.
 
     Raises `BackendError` with reason "budget" when it does not fit; then the run is at its cap, and knows it.
     """
@@ -28,9 +29,11 @@ async def admit(
     reservations = live_run.reservations
     while True:
         share = share_of(live_run, member, purpose)
-        if reservation := reservations.reserve(call_id, estimate, share):
+        if live_run.awaits_caller:
+            await live_run.change()
+        elif reservation := reservations.reserve(call_id, estimate, share):
             return reservation
-        if reservations.may_fit(estimate, share):
+        elif reservations.may_fit(estimate, share):
             await reservations.change()
         elif (
             reservations.asks_first and not live_run.coordination.finish_requested and not live_run.state.budget_reached
@@ -51,12 +54,10 @@ def share_of(live_run: LiveRun, member: Member, purpose: CallPurpose) -> float:
 
 
 async def _ask(live_run: LiveRun) -> None:
-    """Have the caller raise the budget or finish, unless an agent's question is still open."""
-    if live_run.caller.asked is None:
-        text = f"{_told(live_run)} Raise it with raise_budget, or decide with the existing answers by finish_now."
-        live_run.record(InputRequired(kind="budget_reached", text=text))
-        await live_run.settle()
-    await live_run.change()
+    """Have the caller raise the budget or finish."""
+    text = f"{_told(live_run)} Raise it with raise_budget, or decide with the existing answers by finish_now."
+    live_run.record(InputRequired(kind="budget_reached", text=text))
+    await live_run.settle()
 
 
 def _told(live_run: LiveRun) -> str:

@@ -20,13 +20,16 @@ def timed_out(state: RunState, limits: Limits) -> RunTimedOut:
 
 
 def nobody_left(state: RunState) -> RunFailed:
-    """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
+    """The reason is the one that all agents share, else no_quorum; the message tells every cause. An answer that is
+    there was not voted on.
+    """
     dropped = state.dropped
     reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
     causes = "; ".join(f"{state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
     reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
     winner, answer = state.best()
-    return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
+    left = "no agent is left" if answer is None else "no agent is left to vote"
+    return RunFailed(reason=reason, message=f"{left}: {causes}", winner=winner, answer=answer)
 
 
 _AS_FAILURE: dict[DropReason, FailureReason] = {

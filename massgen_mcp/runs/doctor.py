@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from massgen_mcp import __version__
+from massgen_mcp.config.installed import wrong_versions
 from massgen_mcp.config.keys import REMEDY, key_fault
 from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
@@ -34,6 +35,7 @@ def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     home = engine.home
     looks: dict[str, Callable[[], list[Check]]] = {
         "version": lambda: _version(engine),
+        "packages": _packages,
         "keys": lambda: _keys(environ),
         "state directory": lambda: _state_directory(home),
         "file system": lambda: _file_system(home),
@@ -59,6 +61,13 @@ def _guarded(name: str, look: Callable[[], list[Check]], home: Home) -> list[Che
 def _version(engine: Engine) -> list[Check]:
     told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
     return [Check("version", "ok", told)]
+
+
+def _packages() -> list[Check]:
+    wrong = wrong_versions()
+    if not wrong:
+        return [Check("packages", "ok", "those that massgen-mcp needs are here in versions that it works with")]
+    return [Check("packages", "fail", str(one), "") for one in wrong]
 
 
 def _keys(environ: Mapping[str, str]) -> list[Check]:

@@ -11,7 +11,7 @@ from massgen_mcp.views.plain_text import plain, preview
 from massgen_mcp.views.remedies import remedy
 from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, votes_lines
+from massgen_mcp.views.votes_text import name_of, nobody_voted, votes_lines
 
 _LABEL = 7
 _MESSAGE = 300
@@ -37,6 +37,8 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
     lines: list[Line] = []
     if len(run.agents) > 1 and (votes := votes_lines(run, width)):
         lines += [(Span("Votes", "title"),), *votes, ()]
+    if (alone := nobody_voted(run)) is not None:
+        lines += _row("!", alone, width)
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
     for loss in (*run.server_losses, *check_notes(run)):

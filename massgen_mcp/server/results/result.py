@@ -287,6 +287,15 @@ class _Pages:
         answers = run.agents[self.agent].answers
         return answers[-1].changes if answers else None
 
+    def _whole(self, page: str) -> str:
+        """Of the last page."""
+        if self.offset > 0:
+            return "This is the end;" if page else "There is nothing at this offset;"
+        if self.what == "diff":
+            return "The diff is whole;"
+        alone = self.what != "agent" and self.view.snapshot.unreviewed
+        return "The answer is whole, and nobody voted on it;" if alone else "The answer is whole;"
+
     def _longer(self) -> View:
         """Where everything that was shortened on this page is whole."""
         votes = replace(self, what="votes", agent=None, text=None, most_bytes=MAX_BYTES)
@@ -307,7 +316,7 @@ class _Pages:
         if page is None:
             return " ".join(filter(None, (longer, patch, next_step(view))))
         led = longer or "view=full or view=votes has what led to it."
-        begin = rest or ("The diff is whole;" if self.what == "diff" else "The answer is whole;")
+        begin = rest or self._whole(page)
         return " ".join(filter(None, (begin, longer if rest else led, patch, after_the_end(view))))
 
 

@@ -9,6 +9,7 @@ from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
+from massgen_mcp.views.votes_text import nobody_voted
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
 REASON_CHARACTERS = 500
@@ -22,9 +23,11 @@ def next_step(view: RunView) -> str:
         return salvage(view)
     match view.state:
         case "completed":
-            return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
+            alone = "Nobody voted on its answer. " if view.snapshot.unreviewed else ""
+            return f"{alone}Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            return f"get_result has the best answer so far. {after_the_end(view)}".rstrip()
+            best = "an answer that nobody voted on" if view.snapshot.unreviewed else "the best answer so far"
+            return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view)
 
@@ -86,12 +89,13 @@ def note_on(view: RunView) -> str | None:
 
 
 def note_on_result(view: RunView) -> str | None:
-    """`note_on` with what decided beyond the votes (which answers say the same, a run-off, the lot), and with the MCP
-    servers that agents had to do without.
+    """`note_on` with what decided beyond the votes (that there were none, which answers say the same, a run-off, the
+    lot), and with the MCP servers that agents had to do without.
     """
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
-    parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    parts = list(filter(None, [nobody_voted(view.snapshot)]))
+    parts += [f"How it was decided: {'; '.join(decided)}."] if decided else []
     parts += [f"{note}." for note in check_notes(view.snapshot)]
     lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
     return " ".join([*parts, *lost, *filter(None, [note_on(view)])]) or None
