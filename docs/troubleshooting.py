@@ -399,7 +399,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         Entry(
             "the run store cannot be opened: …",
             "`runs.sqlite3` is damaged or not readable.",
-            "Move `runs.sqlite3*` away; answers stay in `runs/*/final` ([runs](runs.md)).",
+            "`massgen-mcp doctor --rebuild` makes the list of runs again ([runs](runs.md)).",
         ),
         Entry(
             "… must be an absolute path, beginning with /",

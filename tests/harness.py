@@ -25,6 +25,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
+from docs.error_codes import codes_of
 from tests.commands import ROOT as ROOT
 from tests.commands import STANDING_IN, python
 from tests.planted import PLANTED, SEARCH
@@ -239,6 +240,7 @@ async def expect_error(client: Client, tool: str, **arguments: Any) -> tuple[str
     assert reply.structured_content is None
     told = re.fullmatch(r"ERROR ([a-z_]+): (.+)", text_of(reply), re.DOTALL)
     assert told, text_of(reply)[:500]
+    assert told.group(1) in codes_of(tool), f"docs/error_codes.py does not say that {tool} answers {told.group(1)}"
     return told.group(1), told.group(2)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from massgen_mcp.config import massgen_commands
 from massgen_mcp.config.adjusted import (
     CallLimits,
+    given_path,
     rechecked,
     with_checks,
     with_containers,
@@ -89,7 +90,7 @@ async def adjusted_team(given: Given) -> Team:
     operators_price_as(team.environ)
     config = with_checks(with_context_paths(team.config, given.context_paths), given.checks)
     if given.checked is not None and config.orchestrator.checks and not config.orchestrator.context_paths:
-        config = with_context_paths(config, (ContextPath(path=str(given.checked)),))
+        config = with_context_paths(config, (given_path(str(given.checked)),))
     if not given.enable_filesystem:
         config = without_files(config)
     if given.use_docker:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from massgen_mcp.config.adjusted import given_path
 from massgen_mcp.config.diagnostics import show_name
 from massgen_mcp.config.models.orchestrator import ContextPath
 from massgen_mcp.errors import MassgenError
@@ -93,9 +94,10 @@ def _source(team: str) -> str:
 
 
 def context_path(entry: str | _PathGiven) -> ContextPath:
+    """Raises `MassgenError` invalid_arguments."""
     if isinstance(entry, str):
-        return ContextPath(path=_existing(entry))
-    return ContextPath(path=_existing(entry.path), permission=entry.permission)
+        return given_path(_existing(entry))
+    return given_path(_existing(entry.path), entry.permission)
 
 
 def _existing(path: str) -> str:

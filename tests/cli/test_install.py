@@ -83,13 +83,6 @@ def test_every_client_is_named(person: TempHome) -> None:
     assert ", ".join(CLIENTS) in " ".join(told.split())
 
 
-def test_the_first_start_after_an_installation_is_as_quick_as_a_later_one(person: TempHome) -> None:
-    install(person, "codex", "--print")
-    assert not list((person.path / "cache").glob("start-*.json"))
-    install(person, "codex")
-    assert list((person.path / "cache").glob("start-*.json")), "what a client asks first is there"
-
-
 @pytest.mark.parametrize("client", FILES)
 def test_a_fresh_home_gets_an_entry_with_absolute_paths_and_names_of_keys_that_can_be_taken_back(
     person: TempHome, client: str
