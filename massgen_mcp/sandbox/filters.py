@@ -34,8 +34,8 @@ _MESSAGES = {"x86_64": ((44, 3), (46, 2), (307, 3)), "aarch64": ((206, 3), (211,
 _WATCHES = {"x86_64": (253, 294, 300), "aarch64": (26, 262)}
 """inotify_init, inotify_init1, fanotify_init."""
 _MOUNTS_TOLD, _NEWER = (457, 458), 463
-"""statmount and listmount; and setxattrat, the first of the calls that sandlock does not know. Their numbers are the same
-on every machine.
+"""statmount and listmount; and setxattrat, the first call that sandlock does not know. Their numbers are everywhere the
+same.
 """
 _PRCTL = {"x86_64": 157, "aarch64": 167}
 _PR_SET_DUMPABLE = 4
