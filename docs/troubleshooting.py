@@ -479,6 +479,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "unreachable": "Nobody answers at the address.",
     "tools_unsupported": "The server refuses tools, and the model could not do without.",
     "context_too_small": "Question, answers and files do not fit into the model.",
+    "content_filter": "A content filter of the provider, or the model itself, refuses to reply.",
     "provider_error": "The provider failed, again and again.",
     "bad_request": "The provider refuses the request itself.",
     "bad_reply": "What came is nothing that the API allows, or too large.",

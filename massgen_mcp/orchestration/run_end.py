@@ -37,6 +37,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "unreachable": "unreachable",
     "tools_unsupported": "tools_unsupported",
     "context_too_small": "context_too_small",
+    "content_filter": "content_filter",
     "timeout": "timeout",
     "no_action": "no_answer",
     "budget": "budget",
