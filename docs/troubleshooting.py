@@ -248,7 +248,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model neither answers nor votes in a form that can be read.",
+            "The model neither answers nor votes in a form that can be read; what was wrong at last follows.",
             "Take another model; `max_enforcement_retries` allows it more tries.",
         ),
         Entry(
