@@ -82,8 +82,8 @@ A first word that takes 150 seconds is waited for with `call_timeout_seconds: 30
 SAID_HEAD = """
 ### What servers say
 
-Words of real servers, by which a refusal of tools or of `tool_choice`, and a context that is too small, are recognized
-(`backends/refusals.py`). The tests play each of them.
+Words of real servers, by which a refusal of tools or of `tool_choice`, too small a context, and a content filter are
+recognized (`backends/refusals.py`). The tests play each of them.
 
 """
 

@@ -18,7 +18,7 @@ import anyio
 import httpx2
 
 from massgen_mcp.backends.http import Endpoint
-from massgen_mcp.backends.refusals import refused_part, says_too_long
+from massgen_mcp.backends.refusals import reason_told, refused_part
 from massgen_mcp.backends.wiretext import clean
 from massgen_mcp.errors import BackendError, DropReason
 
@@ -125,8 +125,8 @@ def of_event(body: object, message: str, endpoint: Endpoint, base_url: str) -> B
     told = _detail(body) or message
     refused = refused_part(400, told)
     reason, retryable = _by_code(body) or ("provider_error", True)
-    if says_too_long(told):
-        reason, retryable = "context_too_small", False
+    if in_words := reason_told(told):
+        reason, retryable = in_words, False
     elif refused is not None:
         reason, retryable = "tools_unsupported", False
     error = failure(reason, f"{base_url} broke off: {told}", endpoint, retryable=retryable)
@@ -183,8 +183,8 @@ def _of_status(
     detail = _detail(body) or message
     refused = refused_part(status, detail)
     reason, retryable = ("tools_unsupported", False) if refused else _by_status(status, body)
-    if status >= 400 and reason in ("bad_request", "provider_error") and says_too_long(detail):
-        reason, retryable = "context_too_small", False
+    if status >= 400 and reason in ("bad_request", "provider_error") and (in_words := reason_told(detail)):
+        reason, retryable = in_words, False
     text = f"{base_url} answered {status}: {detail}"
     if status < 400:
         text = f"{base_url} answered {status}: redirects are not followed; correct base_url"
