@@ -75,13 +75,15 @@ STATUS: Mapping[str, str] = {
     "meta.log_dir": "The run's directory, absolute.",
     "meta.question": "The caller's text.",
     "meta.start_time": "When the run was begun; null before.",
-    "meta.elapsed_seconds": "Since then, or until the end.",
+    "meta.elapsed_seconds": "For how long it is, or was, worked on, whatever the clock was set to.",
     "meta.parent_run_id": "Of a nested run: the run in which it was started. Else absent.",
     "coordination.phase": "`initial_answer`, `enforcement` (answers are judged) or `presentation`.",
     "coordination.active_agent": "The one agent that is at work; null for none or several.",
     "coordination.completion_percentage": "0 to 100; 100 when the run has ended, and only then.",
     "coordination.is_final_presentation": "Whether the final answer is being written, or is there.",
-    "agents.AGENT.status": "What it does: " + ", ".join(f"`{word}`" for word in get_args(AgentStatus)) + ".",
+    "agents.AGENT.status": "What it does: "
+    + ", ".join(f"`{word}`" for word in get_args(AgentStatus))
+    + ". Of a run that ended otherwise than completed: `answered`, `voted`, or `error` or `timeout` without an answer.",
     "agents.AGENT.answer_count": "Its answers so far.",
     "agents.AGENT.latest_answer_label": "Label of the newest one; null before.",
     "agents.AGENT.vote_cast": "Its standing vote; null without one.",

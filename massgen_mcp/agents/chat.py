@@ -25,6 +25,7 @@ from massgen_mcp.backends.base import (
     StopReason,
     TextPart,
     UsagePart,
+    prepare,
 )
 from massgen_mcp.backends.calling import ReplyParts, RetryPolicy
 from massgen_mcp.config.models.limits import TimeoutConfig
@@ -191,6 +192,7 @@ class SingleAgent(ChatAgent):
     async def _parts(self, request: ModelRequest) -> AsyncGenerator[Part]:
         """The parts of one reply. A call is tried again only while nothing of it was handed on: a piece of text that
         somebody has read cannot be taken back."""
+        await prepare(self.backend)
         deadline = anyio.current_time() + self._timeout
         failures = 0
         while True:

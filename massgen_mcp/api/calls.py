@@ -34,7 +34,7 @@ async def run(
 
     Returns a dictionary:
 
-    - `final_answer` (text, never empty), `config_used`, `session_id`, `outcome`;
+    - `final_answer` (text, never empty), `config_used`, `session_id`, `outcome`, `voted`;
     - `usage`: `prompt_tokens`, `completion_tokens` and `total_tokens` of all calls;
     - `cost`: `usd` (the known part in US dollars, or None), `unpriced_calls`, `estimated_calls`;
     - `degraded`: the agents that were dropped, each with `agent_id`, `reason` and `message`;

@@ -77,6 +77,7 @@ def _result(prepared: Prepared, run: RunState, directory: RunFiles | None) -> di
             "estimated_calls": run.spent.estimated_calls,
         },
         "outcome": run.outcome,
+        "voted": run.voted,
         "degraded": [{"agent_id": agent, "reason": reason, "message": text} for agent, reason, text in run.degraded],
     }
     if directory is not None:

@@ -182,6 +182,21 @@ class Replayable(Protocol):
     def fast_forward(self, past: Sequence[PastCall]) -> None: ...
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """A backend that needs things which take their time, such as a provider's SDK, before it can send anything."""
+
+    async def prepare(self) -> None:
+        """Have them there; at once where they are. No time and no cost of any call. Raises `BackendError`."""
+        ...
+
+
+async def prepare(backend: "Backend") -> None:
+    """Have there what this backend needs before its first request. Raises `BackendError`."""
+    if isinstance(backend, Preparable):
+        await backend.prepare()
+
+
 class Backend(Protocol):
     """One kind of model API, bound to one agent's settings."""
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import anyio
 
-from massgen_mcp.backends.base import Backend, ModelRequest, Part
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare
 from massgen_mcp.threads import imported
 
 
@@ -25,17 +25,23 @@ class LateBackend:
     def model(self) -> str:
         return self._model
 
+    async def prepare(self) -> None:
+        await prepare(await self._backend())
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
-        async with self._lock:
-            if self._built is None:
-                await imported(*self._modules)
-                self._built = self._build()
-        parts = self._built.stream(request)
+        parts = (await self._backend()).stream(request)
         try:
             async for part in parts:
                 yield part
         finally:
             await parts.aclose()
+
+    async def _backend(self) -> Backend:
+        async with self._lock:
+            if self._built is None:
+                await imported(*self._modules)
+                self._built = self._build()
+            return self._built
 
     async def aclose(self) -> None:
         if self._built is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import anyio
 
-from massgen_mcp.backends.base import Backend, ModelRequest, Part
+from massgen_mcp.backends.base import Backend, ModelRequest, Part, prepare
 from massgen_mcp.backends.failures import failure, translated
 from massgen_mcp.backends.http import Endpoint, listing_client
 from massgen_mcp.config.default_team import chosen_models
@@ -37,6 +37,20 @@ class LocalServerBackend:
     @property
     def model(self) -> str:
         return self._endpoint.model
+
+    async def prepare(self) -> None:
+        """Whichever model it will be: the wire is the same."""
+        async with self._lock:
+            if self._asked is not None:
+                return
+            wire = self._wire(self._endpoint)
+            try:
+                await prepare(wire)
+            finally:
+                if self._endpoint.model == AUTO_MODEL:
+                    await wire.aclose()
+                else:
+                    self._asked = wire
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         async with self._lock:

@@ -56,6 +56,10 @@ class OpenAIBackend:
     def model(self) -> str:
         return self._endpoint.model
 
+    async def prepare(self) -> None:
+        with translated(self._endpoint, self._base_url):
+            await self._client.get()
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         body = self._request_body(self._endpoint, request)
         with translated(self._endpoint, self._base_url):

@@ -22,6 +22,7 @@ from massgen_mcp.backends.base import (
     ToolCall,
     ToolCallPart,
     UsagePart,
+    prepare,
 )
 from massgen_mcp.errors import BackendError
 from massgen_mcp.redaction import RedactedText, Redactor
@@ -44,6 +45,12 @@ class _RedactedBackend:
     @property
     def model(self) -> str:
         return self._backend.model
+
+    async def prepare(self) -> None:
+        try:
+            await prepare(self._backend)
+        except BackendError as error:
+            raise _clean_error(error, self._redactor) from None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         reply = _Reply(self._redactor)

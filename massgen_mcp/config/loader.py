@@ -14,10 +14,12 @@ from pydantic import ValidationError
 from massgen_mcp.config import ag2_agents, agent_clis, examples, key_hosts
 from massgen_mcp.config.acceptances import Pair, user_directory
 from massgen_mcp.config.diagnostics import Problem, likely_types, problems_of, show_name, show_place
+from massgen_mcp.config.installed import OF_MODELS, wrong_versions
 from massgen_mcp.config.models.ag2 import Ag2BackendConfig
 from massgen_mcp.config.models.agents import AgentConfig
 from massgen_mcp.config.models.claude_code import ClaudeCodeBackendConfig
 from massgen_mcp.config.models.config import Config
+from massgen_mcp.config.models.scripted import ScriptedBackendConfig
 from massgen_mcp.config.normalize import shape
 from massgen_mcp.config.to_plain import NotPlainError, plain_data
 from massgen_mcp.config.yaml_reader import MAX_BYTES, Located, Place, Plain, read_yaml
@@ -112,7 +114,11 @@ def config_path(source: str | Path) -> Path:
 
 def read_config(source: str | Path) -> bytes:
     """The text of a config, as `parse_config` takes it. Raises `MassgenError("config_not_found")`."""
-    path = config_path(source)
+    return read_config_at(config_path(source), source)
+
+
+def read_config_at(path: Path, source: str | Path) -> bytes:
+    """`read_config` of the file that `config_path` has found for `source`, whatever that would find by now."""
     try:
         if not path.is_file():
             what = "is a directory" if path.is_dir() else "there is no such file"
@@ -141,7 +147,7 @@ def missing_keys(config: Config, environ: Mapping[str, str]) -> list[str]:
 
 def missing_parts(config: Config, environ: Mapping[str, str]) -> list[str]:
     """What this config needs and has not: the names of variables, and what is not installed, in words."""
-    lacks = (_not_installed(agent, environ) for agent in config.agents)
+    lacks = (not_installed(agent, environ) for agent in config.agents)
     return [*missing_keys(config, environ), *dict.fromkeys(lack for lack in lacks if lack is not None)]
 
 
@@ -176,12 +182,18 @@ def require_keys(config: Config, environ: Mapping[str, str]) -> None:
     if refused := refused_keys(config, environ):
         raise MassgenError("key_refused", key_hosts.describe_refusal(refused))
     for agent in config.agents:
-        if missing := _not_installed(agent, environ):
+        if missing := not_installed(agent, environ):
             raise MassgenError("config_invalid", missing)
     without = _without_key(config, environ)
-    lacking = [f"agent '{agent.id}' needs {' or '.join(names)}{_or_a_login(agent)}" for agent, names in without]
+    lacking: dict[str, list[str]] = {}
+    for agent, names in without:
+        lacking.setdefault(f"{' or '.join(names)}{_or_a_login(agent)}", []).append(f"'{agent.id}'")
     if lacking:
-        message = f"{'; '.join(lacking)}. Set it in the environment, or remove the agent from the config."
+        told = [
+            f"agent {ids[0]} needs {key}" if len(ids) == 1 else f"agents {', '.join(ids)} need {key}"
+            for key, ids in lacking.items()
+        ]
+        message = f"{'; '.join(told)}. Set it in the environment, or remove the agent from the config."
         raise MassgenError("missing_key", message)
 
 
@@ -191,14 +203,17 @@ def _or_a_login(agent: AgentConfig) -> str:
     return ""
 
 
-def _not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
+def not_installed(agent: AgentConfig, environ: Mapping[str, str]) -> str | None:
+    """What has to be installed, or in another version, before this agent can work here; None: nothing."""
     match agent.backend:
         case ClaudeCodeBackendConfig():
             return agent_clis.lack(environ)
         case Ag2BackendConfig():
             return ag2_agents.lack()
-        case _:
+        case ScriptedBackendConfig():
             return None
+        case _:
+            return "; ".join(map(str, wrong_versions(*OF_MODELS))) or None
 
 
 def _without_key(config: Config, environ: Mapping[str, str]) -> list[tuple[AgentConfig, Sequence[str]]]:

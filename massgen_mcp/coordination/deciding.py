@@ -14,8 +14,10 @@ def decision(state: Coordination) -> WinnerChosen | RunOffStarted | None:
     if state.winner is not None or not state.answered:
         return None
     live = state.live
-    if not live or state.finish_requested:
+    if state.finish_requested or (not live and state.closing):
         return best_so_far(state)
+    if not live:
+        return None  # no vote stands, and none can come: no answer has won
     if len(live) == 1 and state.answered == live:
         return _won(state, live[0], "single" if len(state.seats) == 1 else "single_survivor")
     if state.run_off is not None:

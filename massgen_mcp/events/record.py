@@ -42,6 +42,10 @@ class LogRecord(BaseModel):
     """Seconds since the epoch."""
     event: Annotated[AnyEvent | UnknownEvent, Field(union_mode="left_to_right")]
     """What happened."""
+    clock: float | None = None
+    """Seconds on the clock of its machine that nobody sets: how long something took is told by it. It means nothing
+    after a restart of the machine. None in lines without one.
+    """
     unread: tuple[str, ...] = Field(default=(), exclude=True)
     """Names of what was left out of the event, or is no known value, because a newer version wrote it."""
 

@@ -60,7 +60,9 @@ class AttemptStarted(Event):
 
 
 class ServerLost(Event):
-    """An MCP server of agents could not be started, or ended by itself. It may have been started again since."""
+    """An MCP server of agents could not be started, ended by itself, or has not every tool that was asked for. It may
+    have been started again since.
+    """
 
     type: Literal["server_lost"] = "server_lost"
     server: str

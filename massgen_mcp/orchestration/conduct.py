@@ -93,8 +93,8 @@ class Conductor:
     def finish_now(self) -> None:
         """End coordination with the answers that are there; with none yet, at the first one."""
         if not self._live_run.coordination.finish_requested and self._live_run.coordination.winner is None:
-            if self._live_run.caller.asked is not None and self._live_run.caller.asked.kind == "budget_reached":
-                self._live_run.record(InputGiven(kind="budget_reached", text="finish with the existing answers"))
+            if (asked := self._live_run.caller.asked) is not None:
+                self._live_run.record(InputGiven(kind=asked.kind, text="finish with the existing answers"))
             self._live_run.record(FinishRequested())
 
     def raise_budget(self, control: int, max_usd: float) -> None:

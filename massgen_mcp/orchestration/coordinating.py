@@ -15,7 +15,7 @@ from massgen_mcp.orchestration.team import Limits, Member
 
 
 async def coordinate(attempt: Attempt) -> WinnerChosen | None:
-    """Let everybody work until a winner is decided. None when nobody is left and there is no answer."""
+    """Let everybody work until a winner is decided. None when nobody is left to vote, or to answer."""
     live_run = attempt.live_run
     if live_run.coordination.winner is not None:
         return live_run.coordination.winner
@@ -58,7 +58,9 @@ async def _play(member: Member, attempt: Attempt, play: Round) -> None:
     live_run = attempt.live_run
     setting, seconds = _round_limit(attempt.run_spec.limits, play.number)
     limit = Countdown(seconds)
-    with live_run.limited(limit, lambda: play.awaits_checks or member.name in live_run.state.resume_point.queued):
+    with live_run.limited(
+        limit, lambda: play.awaits_checks or live_run.asks or member.name in live_run.state.resume_point.queued
+    ):
         await play.play()
     if limit.ended_early:
         message = f"{setting}: no accepted action within {seconds:g} s; raise it in timeout_settings"
@@ -73,14 +75,19 @@ def _round_limit(limits: Limits, number: int) -> tuple[str, float]:
 
 
 async def _close_first_answers(attempt: Attempt) -> None:
-    """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue not counted."""
+    """Give the stragglers `first_answer_wait_seconds` from the first answer on, our own queue and a person's thinking
+    not counted.
+    """
     live_run = attempt.live_run
     while not live_run.coordination.answered:
         await live_run.change()
     limit = Countdown(attempt.run_spec.limits.first_answer_wait_seconds)
-    with live_run.limited(
-        limit, lambda: not live_run.state.resume_point.queued.isdisjoint(live_run.coordination.unanswered)
-    ):
+
+    def stands() -> bool:
+        queued = live_run.state.resume_point.queued
+        return live_run.asks or not queued.isdisjoint(live_run.coordination.unanswered)
+
+    with live_run.limited(limit, stands):
         await anyio.sleep_forever()
     if unanswered := live_run.coordination.unanswered:
         live_run.record(FirstAnswersClosed(awaited=unanswered))

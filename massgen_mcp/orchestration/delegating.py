@@ -134,7 +134,7 @@ _RESULT = tool_spec("get_result", "The answer of a run that `delegate` started."
 
 
 def _status(state: RunState) -> ToolResult:
-    return ToolResult("\n".join(status_lines(state, time.time())), foreign=True)
+    return ToolResult("\n".join(status_lines(state, state.now(time.monotonic(), time.time()))), foreign=True)
 
 
 def _result(state: RunState) -> ToolResult:
@@ -144,5 +144,5 @@ def _result(state: RunState) -> ToolResult:
     answer = state.best_answer or ""
     cut = len(answer) - RESULT_CHARACTERS
     rest = f"\n[{cut} more characters: see the files in runs/{state.run_id}/final/]" if cut > 0 else ""
-    told = "\n".join(result_lines(state, time.time()))
+    told = "\n".join(result_lines(state, state.now(time.monotonic(), time.time())))
     return ToolResult(f"{told}\n\n{answer[:RESULT_CHARACTERS]}{rest}".rstrip(), foreign=True)

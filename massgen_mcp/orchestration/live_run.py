@@ -16,6 +16,7 @@ from massgen_mcp.countdown import Countdown
 from massgen_mcp.errors import BackendError
 from massgen_mcp.events.parts import BallotEntry, EventT
 from massgen_mcp.events.record import LogRecord
+from massgen_mcp.events.run import InputGiven
 from massgen_mcp.money.reservations import Reservations
 from massgen_mcp.orchestration.answer_store import AnswerStore
 from massgen_mcp.orchestration.faults import Report, fault_of, name_only
@@ -67,18 +68,27 @@ class LiveRun:
         """
         coordination, asked = self.coordination, self.caller.asked
         event = self._journal.record(event)
-        if self.coordination is not coordination:
-            self.decide()
-            self.reservations.wake()
-        elif self.caller.asked is asked:
+        if self.coordination is coordination and self.caller.asked is asked:
             return event
+        self.decide()
+        self.reservations.wake()
         self._changed.set()
         self._changed = anyio.Event()
         return event
 
+    @property
+    def asks(self) -> bool:
+        """Whether a person is asked: how long they think is no part of any round's time."""
+        return self.caller.asked is not None
+
+    @property
+    def awaits_caller(self) -> bool:
+        """Whether nobody begins a call, and nothing is decided, until that person has: they did not say to finish."""
+        return self.asks and not self.coordination.finish_requested
+
     def decide(self) -> None:
         """Record a decision that is due: the process that should have done so may have been lost just then."""
-        if decided := decision(self.coordination):
+        if not self.awaits_caller and (decided := decision(self.coordination)):
             self._journal.record(decided)
 
     @contextmanager
@@ -114,8 +124,11 @@ class LiveRun:
         return fault_of(error, self._report)
 
     def drop(self, agent: str, fault: BackendError) -> None:
-        """Record that this agent takes part no more."""
+        """Record that this agent takes part no more; what it asked need not be answered."""
         self.record(self.coordination.drop(agent, fault.reason, str(fault)))
+        asked = self.caller.asked
+        if asked is not None and asked.agent == agent:
+            self.record(InputGiven(kind=asked.kind, text="its agent was dropped"))
 
     async def settle(self) -> None:
         await self._journal.settle()

@@ -7,7 +7,7 @@ from typing import TypedDict, TypeVar
 import anyio
 
 from massgen_mcp.backends.abilities import Abilities
-from massgen_mcp.backends.base import ModelRequest
+from massgen_mcp.backends.base import ModelRequest, prepare
 from massgen_mcp.backends.calling import Reply, call_model
 from massgen_mcp.backends.metering import Meter
 from massgen_mcp.errors import BackendError
@@ -41,12 +41,14 @@ DELTA_SECONDS = 0.1
 async def ask(
     member: Member, request: ModelRequest, *, call_id: str, purpose: CallPurpose, live_run: LiveRun, limits: Limits
 ) -> ModelReplied:
-    """Call the model. That the call is made is durable before it is, and the reply before it is returned.
+    """Call the model. That the call is made is durable before it is, and the reply before it is returned. The call
+    begins when its backend is prepared: importing an SDK is no silence of the model, and costs nothing.
 
     Raises `BackendError` when the call failed for good, retries included, or did not fit into the budget.
     """
     meter = Meter(request)
     estimate = CallEstimate(member.tariff, meter.input_tokens)
+    await prepare(member.backend)
     while True:
         reservation = await admit(live_run, member, estimate, purpose, call_id)
         limited = replace(request, max_output_tokens=reservation.limit)

@@ -19,20 +19,24 @@ def cancelled(state: RunState) -> RunCancelled:
 
 def timed_out(state: RunState, limits: Limits) -> RunTimedOut:
     winner, answer = state.best()
-    message = (
-        f"orchestrator_timeout_seconds: the run took longer than {limits.run_seconds:g} s; raise it in timeout_settings"
-    )
+    message = f"the run took longer than {limits.run_seconds:g} s"
     return RunTimedOut(message=message, winner=winner, answer=answer)
 
 
 def nobody_left(state: RunState) -> RunFailed:
-    """The reason is the one that all agents share, else no_quorum; the message tells every cause."""
+    """The reason is the one that all agents share, else no_quorum; the message tells every cause, each once. An answer
+    that is there was not voted on.
+    """
     dropped = state.dropped
     reasons: set[FailureReason] = {_AS_FAILURE.get(drop.reason, "no_quorum") for drop in dropped}
-    causes = "; ".join(f"{state.agents[drop.agent].info.id}: {drop.message}" for drop in dropped)
+    fallen: dict[str, list[str]] = {}
+    for drop in dropped:
+        fallen.setdefault(drop.message, []).append(state.agents[drop.agent].info.id)
+    causes = "; ".join(f"{', '.join(names)}: {message}" for message, names in fallen.items())
     reason = "budget" if "budget" in reasons else reasons.pop() if len(reasons) == 1 else "no_quorum"
     winner, answer = state.best()
-    return RunFailed(reason=reason, message=f"no agent is left: {causes}", winner=winner, answer=answer)
+    left = "no agent is left" if answer is None else "no agent is left to vote"
+    return RunFailed(reason=reason, message=f"{left}: {causes}", winner=winner, answer=answer)
 
 
 def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:

@@ -31,6 +31,7 @@ from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES
 from massgen_mcp.views.activity import Activities
 from massgen_mcp.views.ending import helps
+from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes, sentence_of
 from massgen_mcp.views.story import story
 
@@ -84,6 +85,10 @@ def page_with(told: Told, history: History, nested: NestedRuns, room: TextRoom, 
     return _Builder(
         told.state, history, nested, room, depth, told.policy, Patches(told.patch_of, room, told.redactor)
     ).page()
+
+
+MAX_LOSS = 500
+"""Characters of why an MCP server was not there."""
 
 
 @dataclass
@@ -156,6 +161,8 @@ class _Builder:
             yield "Everything that people, models and tools wrote was left out of this page on purpose."
         elif self.room.shortened:
             yield f"{counted(self.room.shortened, 'text')} shortened here; the run directory has all of it."
+        if not self.room.redacted:
+            yield from (preview(loss, MAX_LOSS) for loss in self.run.server_losses)
         yield from self.notes
 
     def _agents(self) -> tuple[Lane, ...]:

@@ -7,7 +7,7 @@ from massgen_mcp.page.data import Action, Tone
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.run_state.status import TERMINAL_STATES, RunStatus
 from massgen_mcp.views.spent import clock, cost_of, count
-from massgen_mcp.views.votes_text import votes_won
+from massgen_mcp.views.votes_text import nobody_voted, votes_won
 
 
 def headline(run: RunState) -> str:
@@ -69,12 +69,16 @@ def facts(run: RunState) -> Iterator[str]:
 
 
 def why_it_ended(run: RunState) -> str | None:
-    """Why it ended otherwise than completed, or what it asks before it goes on; None where there is nothing to tell."""
+    """Why it ended otherwise than completed, that nobody voted on its answer, or what it asks before it goes on; None
+    where there is nothing to tell.
+    """
     match run.end:
         case RunFailed() | RunTimedOut() as end:
-            return end.message
-        case _:
+            return " ".join(filter(None, (nobody_voted(run), end.message)))
+        case None:
             return run.input_required.text if run.input_required else None
+        case _:
+            return nobody_voted(run)
 
 
 def counted(number: int, what: str) -> str:

@@ -48,6 +48,8 @@ class Final:
     outcome: Outcome
     answer: str
     changes: Changes | None = None
+    voted: int = 0
+    """So many agents had a standing vote."""
 
 
 @dataclass
@@ -85,6 +87,8 @@ class RunFacts:
     end: RunEnd | None = None
     started_at: float | None = None
     updated_at: float | None = None
+    clock: float | None = None
+    """That of the latest record, as `updated_at` is its time."""
     ended_at: float | None = None
     resumed: int = 0
     """How often another process had to go on with the run."""
@@ -131,10 +135,22 @@ class RunFacts:
         done = sum(1 for agent in live if agent.answers) + len(self.votes)
         return min(99, round(100 * done / (2 * len(live) + 1))) if self.winner is None else 95
 
+    def now(self, clock: float, time: float) -> float:
+        """This moment in the time of the run's records, whoever has set the machine's clock meanwhile. `clock` as in
+        `LogRecord`, `time` in seconds since the epoch.
+        """
+        if self.clock is None or self.updated_at is None:
+            return time
+        return self.updated_at + max(0.0, clock - self.clock)
+
     def elapsed(self, now: float) -> float:
-        if self.started_at is None:
-            return 0.0
-        return max(0.0, (self.ended_at or now) - self.started_at)
+        """How long it has been worked on, in seconds, at the moment `now` of its records' time; the time in which no
+        process had it does not count.
+        """
+        since = 0.0
+        if self.updated_at is not None and self.state in ("running", "input_required"):
+            since = max(0.0, now - self.updated_at)
+        return self.resume_point.elapsed + since
 
     @property
     def dropped(self) -> list[AgentDropped]:
@@ -254,6 +270,16 @@ class RunFacts:
         if isinstance(self.end, RunCompleted):
             return self.end.outcome
         return "best_so_far" if self.best_answer is not None else None
+
+    @property
+    def voted(self) -> int:
+        """How many agents' votes stood when the best answer was found, whatever they were for."""
+        return self.final.voted if self.final is not None else len(self.votes)
+
+    @property
+    def unreviewed(self) -> bool:
+        """Whether the run ended with an answer that nobody voted on, though others might have."""
+        return self.best_answer is not None and self.voted == 0 and len(self.agents) > 1
 
     @property
     def degraded(self) -> list[tuple[str, str, str]]:

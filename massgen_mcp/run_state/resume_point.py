@@ -56,7 +56,9 @@ class ResumePoint:
     """How long the run has been worked on; the time it lay interrupted, or waited only for our own queue, does not
     count.
     """
-    _until: float | None = None
+    elapsed: float = 0.0
+    """The same with the time in our own queue."""
+    _last: LogRecord | None = None
 
     @property
     def presentation_broke_off(self) -> bool:
@@ -70,9 +72,13 @@ class ResumePoint:
 
     def count_time(self, record: LogRecord) -> None:
         """Before the record is folded in."""
-        if self._until is not None and not isinstance(record.event, RunResumed) and not self.only_queued:
-            self.seconds += max(0.0, record.time - self._until)
-        self._until = record.time
+        last, self._last = self._last, record
+        if last is None or isinstance(record.event, RunResumed):
+            return
+        passed = max(0.0, _seconds(last, record))
+        self.elapsed += passed
+        if not self.only_queued:
+            self.seconds += passed
 
     def apply(self, event: Event) -> None:  # noqa: C901 - one case per event, nothing else
         """Fold one more event in."""
@@ -133,3 +139,9 @@ class ResumePoint:
             self.open_rounds[event.agent].append(event)
         elif self.presentation:
             self.presentation.append(event)
+
+
+def _seconds(before: LogRecord, after: LogRecord) -> float:
+    if before.clock is None or after.clock is None:
+        return after.time - before.time
+    return after.clock - before.clock

@@ -79,7 +79,7 @@ class RunState(RunFacts):
     def apply(self, record: LogRecord) -> None:
         """Fold one more record in."""
         event = record.event
-        self.seq, self.updated_at = record.seq, record.time
+        self.seq, self.updated_at, self.clock = record.seq, record.time, record.clock
         agent = getattr(event, "agent", None)
         if isinstance(agent, str) and agent in self.agents:
             self.agents[agent].last_activity = record.time
@@ -98,10 +98,14 @@ class RunState(RunFacts):
     def end_with(self, event: RunEnd) -> None:
         """Have the run ended like this, whatever became of the rest of the fold."""
         self.end = event
-        if isinstance(event, RunCompleted):
-            for agent in self.agents.values():
-                if agent.dropped is None:
-                    agent.status = "completed"
+        for name, agent in self.agents.items():
+            self._idle(name)
+            if agent.dropped is not None:
+                continue
+            if isinstance(event, RunCompleted):
+                agent.status = "completed"
+            elif not agent.answers:
+                agent.status = "timeout" if isinstance(event, RunTimedOut) else "error"
 
     def _apply(self, event: AnyEvent | UnknownEvent, time: float) -> None:  # noqa: C901 - one case per event, nothing else
         match event:
@@ -134,13 +138,13 @@ class RunState(RunFacts):
             case AgentDropped():
                 agent = self.agents[event.agent]
                 agent.dropped_at = time
-                agent.status = "timeout" if event.reason == "timeout" else "error"
+                self._idle(event.agent)
             case PresentationStarted():
                 self.phase, self.agents[event.agent].opening = "presenting", event.opening
             case AnswerPresented():
                 self.phase = "presenting"
                 outcome = self.winner.outcome if self.winner else "best_so_far"
-                self.final = Final(event.agent, outcome, event.answer, event.changes)
+                self.final = Final(event.agent, outcome, event.answer, event.changes, len(self.votes))
             case PresentationFailed():
                 self.presentation_failed = event
             case RunCompleted() | RunFailed() | RunCancelled() | RunTimedOut():
@@ -210,7 +214,9 @@ class RunState(RunFacts):
 
     def _idle(self, name: str) -> None:
         agent = self.agents[name]
-        if agent.dropped is None:
+        if agent.dropped is not None:
+            agent.status = "timeout" if agent.dropped.reason == "timeout" else "error"
+        else:
             voted = self.coordination.seats[name].vote is not None
             agent.status = "voted" if voted else "answered" if agent.answers else "waiting"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from massgen_mcp.config.loader import config_places, is_config, load_config
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.errors import MassgenError
+from massgen_mcp.request.hindrances import hindrances
 from massgen_mcp.request.sandboxes import chosen_sandboxes, sandbox_of_checks, sandboxes_of_servers
 from massgen_mcp.request.server_places import servers_told
 from massgen_mcp.runs.doctor_check import Check
@@ -25,8 +26,8 @@ def _told(choice: Choice) -> str:
 
 async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
     """For whoever starts a run: where its commands and checks run and what does not work there, or why they do not and
-    how to get them; and where its MCP servers do. Empty where the config asks for none. Raises `MassgenError` for an
-    unusable variable.
+    how to get them; where its MCP servers do; and what else stands in the way. Empty where there is nothing to say.
+    Raises `MassgenError` for an unusable variable.
     """
     choices = (await chosen_sandboxes(config, environ)).values()
     there = [choice for choice in choices if choice.level is not None]
@@ -43,6 +44,7 @@ async def sandbox_note(config: Config, environ: Mapping[str, str]) -> str:
         told.append(f"Checks {where}.")
     servers = servers_told(config, await sandboxes_of_servers(config, environ))
     told += [f"MCP servers: {'; '.join(servers)}."] if servers else []
+    told += hindrances(config, environ)
     return " ".join(told)
 
 

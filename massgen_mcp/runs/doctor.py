@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from massgen_mcp import __version__
+from massgen_mcp.config.installed import wrong_versions
 from massgen_mcp.config.keys import REMEDY, key_fault
 from massgen_mcp.config.providers import PROVIDERS, keys_of_default_teams
 from massgen_mcp.errors import MassgenError
@@ -26,6 +27,7 @@ LOW_BYTES = 1 << 30
 LOW_INODES = 10_000
 LOW_OPEN_FILES = 1_024
 LONG_RUN_SECONDS = 24 * 3600
+AGAIN = "`massgen-mcp doctor --rebuild` makes the list of runs again from their directories"
 
 
 def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
@@ -33,6 +35,7 @@ def check_all(engine: Engine, environ: Mapping[str, str]) -> list[Check]:
     home = engine.home
     looks: dict[str, Callable[[], list[Check]]] = {
         "version": lambda: _version(engine),
+        "packages": _packages,
         "keys": lambda: _keys(environ),
         "state directory": lambda: _state_directory(home),
         "file system": lambda: _file_system(home),
@@ -58,6 +61,13 @@ def _guarded(name: str, look: Callable[[], list[Check]], home: Home) -> list[Che
 def _version(engine: Engine) -> list[Check]:
     told = f"massgen-mcp {__version__}, Python {platform.python_version()}, {engine.store.described()}"
     return [Check("version", "ok", told)]
+
+
+def _packages() -> list[Check]:
+    wrong = wrong_versions()
+    if not wrong:
+        return [Check("packages", "ok", "those that massgen-mcp needs are here in versions that it works with")]
+    return [Check("packages", "fail", str(one), "") for one in wrong]
 
 
 def _keys(environ: Mapping[str, str]) -> list[Check]:
@@ -149,10 +159,12 @@ def _store(engine: Engine) -> list[Check]:
         kept = engine.files.with_events()
         if not kept:
             return [Check("run store", "ok", "there are no runs yet")]
-        advice = f"put a backup of it back; without one, read the answers in {engine.home.runs}/*/final"
-        return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", advice)]
+        return [Check("run store", "fail", f"runs.sqlite3 is missing, but there are {len(kept)} runs", AGAIN)]
     problem = engine.store.examine()
     if problem is None:
+        kept = engine.files.with_events()
+        if kept and not engine.store.overview():
+            return [Check("run store", "fail", f"the list of runs was lost: {len(kept)} runs are in no list", AGAIN)]
         return [Check("run store", "ok", "runs.sqlite3 is whole")]
     message, _, advice = problem.partition("; ")
     return [Check("run store", "fail", message, advice)]
@@ -182,9 +194,7 @@ def _runs(engine: Engine) -> list[Check]:
         checks.append(Check("runs", "warn", f"without a directory: {_named(missing)}", advice))
     known = {row.run_id for row in rows}
     if unknown := [run_id for run_id in engine.files.with_events() if run_id not in known]:
-        where = engine.home.runs
-        advice = f"the store does not know them and prune leaves them alone; delete them in {where} when not needed"
-        checks.append(Check("runs", "warn", f"unknown to the store: {_named(unknown)}", advice))
+        checks.append(Check("runs", "warn", f"in no list: {_named(unknown)}", AGAIN))
     return checks or [Check("runs", "ok", f"{len(rows)} known")]
 
 

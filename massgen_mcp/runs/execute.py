@@ -33,7 +33,7 @@ from massgen_mcp.money.tariff import tariff_of
 from massgen_mcp.orchestration.conduct import Conductor
 from massgen_mcp.orchestration.faults import fault_of
 from massgen_mcp.orchestration.nested_runs import NestedHost
-from massgen_mcp.orchestration.team import RunSpec
+from massgen_mcp.orchestration.team import Member, RunSpec
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.sandboxes import chosen_sandboxes
 from massgen_mcp.request.server_places import servers_told
@@ -133,7 +133,7 @@ async def execute_run(
                     journal.record(started_event(run_id, request, choices, where))
                 _tell_of_base(journal, state, base_taken)
                 losses.record_in(journal, state)
-                await _conduct(conductor, journal, state, judging)
+                await _conduct(conductor, journal, state, judging, run_spec.team)
             except Exception as error:  # the boundary of a run: it ends, whoever runs it goes on
                 if storage_fault(error) is not None:
                     raise  # nothing can be told now; its journal is whole, so it can go on later
@@ -163,15 +163,29 @@ def _tell_of_base(journal: EventWriter, state: RunState, taken: BaseTaken | None
         journal.record(taken)
 
 
-async def _conduct(conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging) -> None:
-    """To the run's end; at once, where its checks have no sandbox: they do not run without."""
-    if judging.denied:
-        journal.record(failure_of(state, judging.denied, "sandbox_denied"))
+async def _conduct(
+    conductor: Conductor, journal: EventWriter, state: RunState, judging: Judging, team: Iterable[Member]
+) -> None:
+    """To the run's end; at once, where its checks have no sandbox, as they do not run without, or where an MCP server
+    that is required is not there.
+    """
+    denied, reason = judging.denied, "sandbox_denied"
+    if not denied:
+        denied, reason = await _lacking(team), "config_invalid"
+    if denied:
+        journal.record(failure_of(state, denied, reason))
         await journal.settle()
         return
     if judging.problem and state.checked_base is None:
         journal.record(FilesChecked(subject="base", problem=judging.problem))
     await conductor.conduct()
+
+
+async def _lacking(team: Iterable[Member]) -> str | None:
+    for member in team:
+        if member.toolbox is not None and (lacks := await member.toolbox.lacking()):
+            return f"{member.name}: {lacks}"
+    return None
 
 
 def _backend(

@@ -84,7 +84,13 @@ class JournalWriter:
         return event
 
     def _next(self, event: Event) -> LogRecord:
-        return LogRecord.model_construct(v=JOURNAL_VERSION, seq=self._recorded + 1, time=time.time(), event=event)
+        return LogRecord.model_construct(
+            v=JOURNAL_VERSION,
+            seq=self._recorded + 1,
+            time=time.time(),
+            event=event,
+            clock=round(time.monotonic(), 3),
+        )
 
     async def settle(self) -> None:
         wanted = self._recorded

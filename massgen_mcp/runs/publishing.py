@@ -91,4 +91,8 @@ class Publisher:
 
 
 def write_status(run: RunFiles, state: RunState) -> None:
-    run.write_status(status_json(state, log_dir=str(run.path), session_id=run.path.name, now=time.time()))
+    run.write_status(
+        status_json(
+            state, log_dir=str(run.path), session_id=run.path.name, now=state.now(time.monotonic(), time.time())
+        )
+    )

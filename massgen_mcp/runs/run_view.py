@@ -69,7 +69,7 @@ class RunView:
 
     @property
     def elapsed(self) -> float:
-        return self.snapshot.elapsed(self.row.ended or time.time())
+        return self.snapshot.elapsed(self.snapshot.now(time.monotonic(), time.time()))
 
 
 class RunWatch:

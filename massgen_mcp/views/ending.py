@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from massgen_mcp.errors import DropReason, FailureReason
-from massgen_mcp.events.run import RunFailed
+from massgen_mcp.events.run import RunFailed, RunTimedOut
 from massgen_mcp.run_state.state import RunState
 from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import plain, preview
-from massgen_mcp.views.remedies import remedy
+from massgen_mcp.views.remedies import RUN_LIMIT, remedy
 from massgen_mcp.views.spent import money_notes, spent_text
 from massgen_mcp.views.styled import Line, Span, wrap
-from massgen_mcp.views.votes_text import name_of, votes_lines
+from massgen_mcp.views.votes_text import name_of, nobody_voted, votes_lines
 
 _LABEL = 7
 _MESSAGE = 300
@@ -37,6 +37,8 @@ def ending_lines(run: RunState, kept: Kept, width: int) -> list[Line]:
     lines: list[Line] = []
     if len(run.agents) > 1 and (votes := votes_lines(run, width)):
         lines += [(Span("Votes", "title"),), *votes, ()]
+    if (alone := nobody_voted(run)) is not None:
+        lines += _row("!", alone, width)
     for agent, reason, message in run.degraded:
         lines += _row("!", f"{name_of(run, agent)} failed ({reason}): {preview(message, _MESSAGE)}", width)
     for loss in (*run.server_losses, *check_notes(run)):
@@ -60,7 +62,8 @@ def helps(run: RunState) -> list[str]:
     reasons: list[DropReason | FailureReason] = [gone.reason for gone in run.dropped]
     if isinstance(run.end, RunFailed) and not (reasons and run.end.reason == "no_answer"):
         reasons.append(run.end.reason)
-    return list(dict.fromkeys(map(remedy, reasons)))
+    limits = [RUN_LIMIT] if isinstance(run.end, RunTimedOut) else []
+    return list(dict.fromkeys([*map(remedy, reasons), *limits]))
 
 
 def _next_step(run: RunState) -> str:

@@ -237,6 +237,8 @@ def status_of(run: RunState, view: AgentState) -> tuple[str, Style]:
             return "Voted ✓", "good"
         case "restarting":
             return "Restarting ↻", "busy"
+        case "error" | "timeout":
+            return "Cut short", "dim"
         case _:
             return "Waiting", "dim"
 

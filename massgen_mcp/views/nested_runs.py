@@ -35,7 +35,7 @@ def result_lines(run: RunState, now: float) -> list[str]:
     winner = [f"winner {run.winner.agent}, votes {run.winner.votes}"] if run.winner else []
     lost = [f"dropped {name} ({reason}): {message}" for name, reason, message in run.degraded]
     head = f"{run.run_id}: {run.state}{outcome}, {run.elapsed(now):.1f} s, {spent_text(run.spent)}"
-    return [head, *winner, *lost, *_why(run)]
+    return [head, *winner, *lost, *run.server_losses, *_why(run)]
 
 
 def _agent(name: str, agent: AgentState) -> str:

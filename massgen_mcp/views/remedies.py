@@ -4,6 +4,9 @@ from typing import assert_never
 
 from massgen_mcp.errors import DropReason, FailureReason
 
+RUN_LIMIT = "Raise `timeout_settings: orchestrator_timeout_seconds` in the config."
+"""Against the time limit of a run."""
+
 
 def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case per reason, nothing else
     """One sentence."""

@@ -31,6 +31,11 @@ def votes_won(run: RunState) -> str | None:
     return (won if votes is run.winner.votes else f"{won} in the run-off") if any(votes.values()) else None
 
 
+def nobody_voted(run: RunState) -> str | None:
+    """That an ended run's answer is one agent's alone, where it is; None otherwise."""
+    return f"Nobody voted: this is {run.author}'s answer alone, reviewed by nobody." if run.unreviewed else None
+
+
 def name_of(run: RunState, agent: str) -> str:
     """As the config calls it."""
     return run.agents[agent].info.id

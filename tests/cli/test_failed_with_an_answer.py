@@ -1,6 +1,8 @@
 """A run that fails by a fault of ours, late: what it had by then is not lost to whoever asked."""
 
+import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,7 @@ def failed(
     with pytest.raises(SystemExit) as end:
         main(["--automation", "--output-file", "answer.txt", "--config", config, "What is it?"])
     assert isinstance(end.value.code, int)
+    monkeypatch.undo()
     return end.value.code, capsys.readouterr().out.splitlines()
 
 
@@ -43,3 +46,67 @@ async def test_its_best_answer_is_in_the_output_and_in_the_result(
         result = await call(client, "get_result", run_id=row["run_id"])
     assert (result["status"], result["outcome"], result["answer"]) == ("failed", "best_so_far", "It is 42.")
     assert result["reason"].startswith("internal: ")
+
+
+@pytest.fixture
+def left_alone(
+    home: TempHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, list[str]]:
+    """Exit code and output of a `massgen` whose three agents answer, and then lose their keys."""
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    team = [agent(name, {"answer": f"{name} says 42."}, {"fail": "auth"}) for name in ("ada", "bo", "cyd")]
+    with pytest.raises(SystemExit) as end:
+        main(["--automation", "--config", home.config("team", *team), "What is it?"])
+    assert isinstance(end.value.code, int)
+    monkeypatch.undo()
+    return end.value.code, capsys.readouterr().out.splitlines()
+
+
+async def test_an_answer_that_nobody_could_vote_on_is_no_success_at_any_door(
+    home: TempHome, left_alone: tuple[int, list[str]]
+) -> None:
+    code, lines = left_alone
+    assert code == 2
+    assert "OUTCOME: best_so_far, 0 of 3 voted" in lines
+    assert lines[-1].startswith("FAILED: auth: no agent is left to vote: ")
+    status = json.loads(Path(lines[1].removeprefix("STATUS: ")).read_text())
+    assert {each["status"] for each in status["agents"].values()} == {"error"}
+    async with home.client() as client:
+        (row,) = (await call(client, "list_runs", state="failed"))["runs"]
+        result = await call(client, "get_result", run_id=row["run_id"])
+        standing = await call(client, "get_status", run_id=row["run_id"])
+        rest = await call(client, "get_result", run_id=row["run_id"], offset=500)
+    assert (result["answer"], result["outcome"]) == ("ada says 42.", "best_so_far")
+    assert result["note"].startswith("Nobody voted: this is ada's answer alone, reviewed by nobody.")
+    assert result["next_step"].startswith("The answer is whole, and nobody voted on it;")
+    assert "nobody voted on" in standing["next_step"]
+    assert rest["next_step"].startswith("There is nothing at this offset: ")
+
+
+@pytest.mark.parametrize(
+    ("second", "third", "outcome", "completed"),
+    [
+        ([{"answer": "b"}, {"vote": "a"}], [{"answer": "c"}, {"vote": "a"}], "consensus, 3 of 3 voted", 3),
+        ([{"answer": "b"}, {"vote": "a"}], [{"fail": "auth"}], "consensus, 2 of 3 voted", 2),
+        ([{"fail": "auth"}], [{"fail": "auth"}], "single_survivor, 0 of 3 voted", 1),
+    ],
+)
+def test_the_lines_for_programs_say_how_the_winner_was_found_and_who_took_part_to_the_end(
+    home: TempHome,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    second: list[dict[str, str]],
+    third: list[dict[str, str]],
+    outcome: str,
+    completed: int,
+) -> None:
+    monkeypatch.setattr(os, "environ", home.environ)
+    monkeypatch.chdir(home.work)
+    team = agent("one", {"answer": "a"}, {"vote": "a"}), agent("two", *second), agent("three", *third)
+    with pytest.raises(SystemExit) as end:
+        main(["--automation", "--config", home.config("team", *team), "What is it?"])
+    lines = capsys.readouterr().out.splitlines()
+    assert end.value.code == 0
+    assert f"OUTCOME: {outcome}" in lines
+    assert lines[-1].startswith(f"COMPLETED: {completed} agents, ")

@@ -226,7 +226,9 @@ def test_a_run_off_is_held_once_among_tied_camps_and_its_most_voted_candidate_wi
             writers = {play.state.author(label) for camp in top for label in camp.answers}
             assert not writers & {*run_off.voters} or {*run_off.voters} <= writers, f"seed {play.seed}"
             winner = play.state.winner
-            assert winner is not None
+            if winner is None:
+                assert not play.state.live, f"seed {play.seed}"
+                continue
             assert winner.run_off is not None
             assert winner.run_off[winner.label] == max(winner.run_off.values()), f"seed {play.seed}"
     assert held > 500

@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 
 from massgen_mcp.coordination.count import drawn
-from massgen_mcp.coordination.deciding import decision
+from massgen_mcp.coordination.deciding import best_so_far, decision
 from massgen_mcp.coordination.guidance import Rest, Violation, Wait, Work
 from massgen_mcp.coordination.state import Coordination, EarlyDecision, Rules
 from massgen_mcp.events.agent_work import BallotChanged, RoundStarted
@@ -407,11 +407,23 @@ def test_a_dropped_agent_is_not_waited_for() -> None:
     assert state.duty("agent_c") == Rest()
 
 
-def test_when_everybody_fell_out_the_best_answer_so_far_wins() -> None:
-    state = all_answered(("agent_a", "agent_b"))
-    for agent in ("agent_a", "agent_b"):
+def fallen_out(state: Coordination) -> Coordination:
+    for agent in state.live:
         state = state.after(state.drop(agent, "provider_error", "500"))
-    assert decided(state).outcome == "best_so_far"
+    return state
+
+
+def test_when_everybody_fell_out_no_answer_has_won() -> None:
+    state = fallen_out(all_answered(("agent_a", "agent_b")))
+    assert decision(state) is None
+    best = best_so_far(state)
+    assert best is not None
+    assert best.agent == "agent_a"
+
+
+def test_where_the_budget_is_reached_the_best_answer_wins_though_nobody_can_vote() -> None:
+    state = fallen_out(all_answered(("agent_a", "agent_b")).after(BudgetReached(agent="agent_a", message="")))
+    assert (decided(state).agent, decided(state).outcome) == ("agent_a", "best_so_far")
 
 
 def test_without_any_answer_there_is_no_winner() -> None:

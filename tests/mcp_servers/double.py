@@ -208,6 +208,22 @@ class Lying(Server):
         return text("fine", structuredContent={"a": "a" * 40 + "!"})
 
 
+class Newer(Server):
+    """Parts of its results are of kinds that are not known yet, or not what they say."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        del arguments
+        if name == "look":
+            return {"structuredContent": [1, "two"], "isError": None}
+        parts: list[Any] = [{"type": "hologram", "light": [1, 2]}, {"type": "text", "text": "plain", "new": {"a": 1}}]
+        parts += [{"type": "text"}, {"type": "image", "data": 7}, "bare", None, {"text": "without a kind"}]
+        parts += [
+            {"type": "resource", "resource": {"uri": "x:y"}},
+            {"type": "resource_link", "uri": "x:y", "name": "n"},
+        ]
+        return {"content": parts, "_meta": {"x": 1}}
+
+
 class Telling(Server):
     """Tells what it was given: its environment, and what it can see and change."""
 
@@ -247,7 +263,7 @@ BEHAVIOURS: dict[str, Callable[[], Server]] = {
             Begging,
             Hanging,
         ),
-        *(Lying, Telling, Counting, Chattering),
+        *(Lying, Newer, Telling, Counting, Chattering),
     )
 }
 

@@ -1,5 +1,6 @@
 """Servers that do everything wrong, used by agents in whole runs: their own calls fail, and nothing else."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from massgen_mcp.backends.base import JsonObject
 from massgen_mcp.config.loader import config_from_data
 from massgen_mcp.config.models.config import Config
 from massgen_mcp.events.agent_work import ModelCallStarted, ToolFinished
-from massgen_mcp.events.run import ServerLost
+from massgen_mcp.events.run import RunFailed, ServerLost
 from tests.mcp_servers.double import BEGGING, BOMBS
 from tests.teams import Ended, run_team
 
@@ -182,10 +183,54 @@ async def test_a_call_that_hangs_ends_in_time_and_the_server_is_started_again(tm
 
 
 async def test_results_that_are_not_as_announced_are_read_or_refused(tmp_path: Path) -> None:
-    fine, refused = await used(tmp_path, "lying", "ping", "look")
+    fine, odd = await used(tmp_path, "lying", "ping", "look")
 
     assert (fine.result, fine.is_error) == ("fine", False)
-    assert "cannot be read" in refused.result
+    assert (odd.result, odd.is_error) == ("no list", True)
+
+
+async def test_parts_of_a_result_that_nobody_knows_are_read_as_text(tmp_path: Path) -> None:
+    parts, structured = await used(tmp_path, "newer", "ping", "look")
+
+    assert not parts.is_error
+    assert parts.result.splitlines() == [
+        '[a part of unknown kind hologram: {"type": "hologram", "light": [1, 2]}]',
+        "plain",
+        '[a part of unknown kind text: {"type": "text"}]',
+        '[a part of unknown kind image: {"type": "image", "data": 7}]',
+        "bare",
+        "[a part of unknown kind: null]",
+        "without a kind",
+        '[a part of unknown kind resource: {"type": "resource", "resource": {"uri": "x:y"}}]',
+        "[resource n: x:y]",
+    ]
+    assert json.loads(structured.result) == [1, "two"]
+
+
+async def test_a_tool_that_the_config_asks_for_and_the_server_has_not_is_told(tmp_path: Path) -> None:
+    ended = await run_team(tmp_path, config(agent({"odd": server("server", allowed_tools=["ping", "pong"])})))
+
+    assert ended.snapshot.state == "completed"
+    assert ended.snapshot.server_losses == ["MCP server odd of agent1: it has no tool named pong; it has look, ping"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"command": "/nowhere/server"}, "there is no such program: /nowhere/server"),
+        ({"allowed_tools": ["pong"]}, "it has no tool named pong; it has look, ping"),
+        ({"env": {"KEY": "${NOWHERE}"}}, "the variable NOWHERE is not set"),
+    ],
+)
+async def test_a_server_that_is_required_and_not_there_ends_the_run_before_its_first_call(
+    tmp_path: Path, settings: dict[str, Any], why: str
+) -> None:
+    ended = await run_team(tmp_path, config(agent({"odd": server("server", required=True, **settings)})))
+
+    assert isinstance(ended.snapshot.end, RunFailed)
+    assert ended.snapshot.end.reason == "config_invalid"
+    assert f"the MCP server odd is required: {why}" in ended.snapshot.end.message
+    assert not ended.of(ModelCallStarted)
 
 
 async def test_one_agents_server_is_not_the_others_unless_it_is_shared(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from massgen_mcp.events.parts import Event
 from massgen_mcp.events.record import LogRecord
 from massgen_mcp.redaction import Redactor
 from massgen_mcp.request.trust import read_file, remember
-from massgen_mcp.sandbox import Choice
+from massgen_mcp.sandbox import Choice, LevelName
+from massgen_mcp.sandbox.levels import interpreter
 from massgen_mcp.sandbox.policy import SCRATCH
 from massgen_mcp.tools.base import Tool
 from massgen_mcp.tools.mcp_servers import Place, ServerHost, Toolbox
@@ -27,7 +28,7 @@ from massgen_mcp.tools.mcp_servers.results import ToolResults
 from massgen_mcp.tools.mcp_servers.schemas import plain_schema
 from tests.commands import run_command
 from tests.cut_off import check_every_cut
-from tests.harness import SERVER_MODULE, TempHome, events_of, expect_error, home
+from tests.harness import COMMAND_MODULE, SERVER_MODULE, TempHome, events_of, expect_error, home
 from tests.harness import agent as team_agent
 from tests.harness import call as mcp_call
 from tests.mcp_servers.double import BOMBS
@@ -93,6 +94,43 @@ async def test_in_the_sandbox_a_program_below_tmp_is_there_and_nothing_else_of_t
         ended = await run_team(tmp_path, config(agent(servers, call("ping", paths=looked_at))), environ=environ)
 
     assert json.loads(worked(ended)[0].result) == dict(zip(looked_at, [True, False, False], strict=True))
+
+
+def laid_out(place: Path) -> dict[str, str]:
+    """Commands that are links, as machines have them."""
+    python = Path(shutil.which("python3", path="/usr/bin") or interpreter())
+    package = place / "lib" / "node_modules" / "odd"
+    package.mkdir(parents=True)
+    run = f"import runpy\nrunpy.run_path({str(DOUBLE)!r}, None, '__main__')"
+    (package / "cli.py").write_text(f"#!{interpreter()} -IS\n{run}\n")
+    (package / "cli.py").chmod(0o755)
+    (place / "bin").mkdir()
+    links = {"tool": "../lib/node_modules/odd/cli.py", "alias": "tool", "python": interpreter(), "again": "python"}
+    for name, target in links.items():
+        (place / "bin" / name).symlink_to(target)
+    return {
+        "npx as NodeSource lays it out": str(place / "bin" / "tool"),
+        "a link to a link": str(place / "bin" / "alias"),
+        "a link to a program elsewhere": str(place / "bin" / "python"),
+        "a link to that": str(place / "bin" / "again"),
+        "a link in /usr": str(python),
+        "a link below a link": f"/bin/{python.name}",
+    }
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_in_the_sandbox_a_command_that_is_a_link_starts(
+    tmp_path: Path, level: LevelName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("massgen_mcp.sandbox.levels.BY_ITSELF", (level,))
+    with TemporaryDirectory(dir="/var/tmp") as place:
+        servers: dict[str, Any] = {}
+        for number, path in enumerate(laid_out(Path(place)).values()):
+            args = ["server"] if path.endswith(("tool", "alias")) else ["-I", "-S", str(DOUBLE), "server"]
+            servers[f"s{number}"] = sandboxed("server", command=path, args=args, readable=[str(DOUBLE)])
+        made = config(agent(servers, call("s5__ping")))
+        ended = await run_team(tmp_path, made, environ={"MASSGEN_MCP_HOME": str(tmp_path / "home")})
+    assert [event.result for event in worked(ended)] == ["ping {} number 1"]
 
 
 @pytest.mark.parametrize("where", [pytest.param(True, marks=needs_sandbox), False], ids=["sandbox", "bare"])
@@ -431,3 +469,7 @@ async def test_a_server_that_was_lost_is_told_with_the_result_and_in_the_record(
     assert lost == {"odd", "never"}
     assert "odd of agent1 (outside the sandbox)" in (run / "execution_metadata.yaml").read_text()
     assert "the MCP server odd of agent_a is not there" in (run / "massgen.log").read_text()
+    printed = run_command(home, COMMAND_MODULE, "--automation", "--config", path, "q").stdout
+    assert "\nWARNING: MCP server never of agent1: there is no such program: /nowhere/server\n" in printed
+    page = next(line.removeprefix("REPORT: ") for line in printed.splitlines() if line.startswith("REPORT: "))
+    assert "MCP server never of agent1: there is no such program" in Path(page).read_text()

@@ -26,10 +26,11 @@ def with_blocked_sdk(home: TempHome) -> tuple[TempHome, Path]:
     return home.with_variables(PYTHONPATH=str(directory)), directory
 
 
-def config(home: TempHome, name: str, seconds: float) -> str:
-    backend = {"type": "chatcompletion", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
+def config(home: TempHome, name: str, seconds: float, **timeouts: float) -> str:
+    price = {"input_usd_per_million": 3, "output_usd_per_million": 15}
+    backend = {"type": "chatcompletion", "model": "m", "base_url": "http://127.0.0.1:9/v1", "price": price}
     agents = [{"id": f"agent_{number}", "backend": backend} for number in (1, 2)]
-    return home.config(name, *agents, timeout_settings={"orchestrator_timeout_seconds": seconds})
+    return home.config(name, *agents, timeout_settings={"orchestrator_timeout_seconds": seconds, **timeouts})
 
 
 async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(home: TempHome) -> None:
@@ -40,7 +41,7 @@ async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(h
             for name, seconds in (("patient", 600), ("cancelled", 600), ("timed-out", 1))
         ]
         await wait_until(lambda: happened(home.run_directory(timed_out), "run_timed_out"))
-        await wait_until(lambda: happened(home.run_directory(cancelled), "model_call_started"))
+        await wait_until(lambda: happened(home.run_directory(cancelled), "round_started"))
         await call(client, "control_run", run_id=cancelled, action="cancel")
         await wait_until(lambda: happened(home.run_directory(cancelled), "run_cancelled"))
         assert not happened(home.run_directory(patient), "model_call_failed"), "it goes on waiting"
@@ -49,6 +50,23 @@ async def test_limits_and_cancel_bind_during_an_import_and_a_later_run_uses_it(h
     failed = [event for event in events_of(home.run_directory(patient)) if event["type"] == "model_call_failed"]
     assert {event["reason"] for event in failed} == {"unreachable"}, "the SDK is there, the model server is not"
     assert (packages / "imports").read_text() == "begun\n", "six agents shared one import"
+
+
+async def test_an_import_is_no_silence_of_the_model_and_costs_nothing(home: TempHome) -> None:
+    home, packages = with_blocked_sdk(home)
+    brief = config(home, "brief", 600, call_timeout_seconds=0.3)
+    async with home.client() as client:
+        run_id = (await call(client, "start_run", question="q", config=brief))["run_id"]
+        await wait_until((packages / "imports").exists)
+        stopped = (await call(client, "start_run", question="q", config=config(home, "stopped", 0.7)))["run_id"]
+        await wait_until(lambda: happened(home.run_directory(stopped), "run_timed_out"))
+        assert not happened(home.run_directory(run_id), "agent_dropped"), "it was imported for longer than a call takes"
+        (packages / "gate").open("w").close()
+        ended = await call(client, "wait_run", run_id=run_id, timeout_seconds=50)
+        cut_short = await call(client, "wait_run", run_id=stopped, timeout_seconds=50)
+    assert ended["reason"].startswith("unreachable"), "nobody is said to have been silent"
+    assert [each["usage"]["cost_usd"] for each in (ended, cut_short)] == [0, 0]
+    assert [each["usage"]["input_tokens"] for each in (ended, cut_short)] == [0, 0]
 
 
 async def test_a_runner_leaves_although_an_import_never_ends(home: TempHome) -> None:

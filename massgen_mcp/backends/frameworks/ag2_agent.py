@@ -72,6 +72,10 @@ class Ag2Backend:
     def model(self) -> str:
         return self._endpoint.model
 
+    async def prepare(self) -> None:
+        with translated(self._endpoint, self._base_url):
+            await self._turns.get()
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         heard: asyncio.Queue[Part | None] = asyncio.Queue()
         with translated(self._endpoint, self._base_url):

@@ -28,6 +28,7 @@ from massgen_mcp.backends.base import (
     ToolResultMessage,
     UsagePart,
     UserMessage,
+    prepare,
 )
 from massgen_mcp.backends.frameworks.ag2_agent import Ag2Backend
 from massgen_mcp.config.models.ag2 import AG2_MANAGER, AG2_USER, Ag2GroupConfig
@@ -67,6 +68,10 @@ class Ag2GroupBackend:
     @property
     def model(self) -> str:
         return self._group.llm_config.model
+
+    async def prepare(self) -> None:
+        for backend in self._backends.values():
+            await prepare(backend)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part]:
         speaker = self._speaker(request)

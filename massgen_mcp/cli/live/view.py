@@ -161,7 +161,7 @@ class LiveView(Display):
             self._doing,
             width=width,
             height=height,
-            now=time.time(),
+            now=self._run.state.now(time.monotonic(), time.time()),
             controls=self._keys.controls,
             rendering=self._rendering,
         )

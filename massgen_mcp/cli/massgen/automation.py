@@ -55,6 +55,7 @@ class Lines:
     def _closing(self, run: RunState, directory: RunFiles) -> list[str]:
         seconds = run.elapsed(run.updated_at or 0.0)
         lines = [f"WINNER: {run.answered_by}"] if run.answered_by else []
+        lines.append(f"OUTCOME: {run.outcome or 'none'}, {run.voted} of {len(run.agents)} voted")
         lines.append(f"DURATION: {seconds:.1f}s")
         lines.append(f"COST: {spent_text(run.spent)}")
         if run.answered_by and not self._options.no_logs and not run.unkept:
@@ -67,7 +68,7 @@ class Lines:
                 lines.append(f"OUTPUT_FILE: {self._options.output_file.absolute()}")
         match run.state:
             case "completed":
-                return [*lines, f"COMPLETED: {len(run.agents)} agents, {seconds:.1f}s total"]
+                return [*lines, f"COMPLETED: {len(run.agents) - len(run.dropped)} agents, {seconds:.1f}s total"]
             case "timed_out":
                 return [*lines, f"TIMED_OUT: {_cause(run)}"]
             case "cancelled":

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from massgen_mcp.cli.exits import EXIT_OK
 from massgen_mcp.cli.output import print_line
 from massgen_mcp.config.loader import check_credentials, load_parsed, missing_keys
+from massgen_mcp.request.hindrances import hindrances
 from massgen_mcp.request.writable import require_apart
 
 
@@ -18,6 +19,8 @@ def validate(source: str, *, environ: Mapping[str, str]) -> int:
     print_line(f"OK: {source}: {team}")
     if parsed.note:
         print_line(f"Note: {parsed.note}")
+    for hindrance in hindrances(config, environ):
+        print_line(f"Note: {hindrance}")
     if missing := missing_keys(config, environ):
         print_line(f"Not set here: {', '.join(missing)}")
     return EXIT_OK

@@ -36,6 +36,10 @@ class McpServerSettings(Settings, frozen=True):
     """Tools that are not offered, by the server's names for them."""
     shared: bool = False
     """One server for all agents whose configs name it and say the same of it. Otherwise each agent has its own."""
+    required: bool = False
+    """True: without this server, or without a tool that `allowed_tools` names, the run fails before its first model
+    call. Otherwise its agents do without.
+    """
     start_seconds: float = Field(default=30, gt=0, le=600)
     """How long agents wait for its tools before they begin; a server that is slower joins them later."""
     call_seconds: float = Field(default=120, gt=0, le=3600)

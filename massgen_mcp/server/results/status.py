@@ -24,7 +24,7 @@ class Status(Reply):
     round: int
     """The highest number of an agent's round in this attempt."""
     elapsed_seconds: float
-    """Since it was begun, or until its end."""
+    """For how long it is, or was, worked on."""
     model_calls: int
     """Calls of models so far."""
     tokens: int
@@ -79,12 +79,12 @@ def status(view: RunView) -> Status:
         phase=run.phase,
         round=max((agent.round for agent in run.agents.values()), default=0),
         elapsed_seconds=round(view.elapsed, 1 if view.elapsed < A_WHILE else None),
-        model_calls=run.spent.calls,
+        model_calls=run.spent.calls + run.spent.lost_calls,
         tokens=run.spent.tokens,
         spent_usd=run.spent.rounded_usd,
         max_usd=view.max_usd,
         agents=[
-            _line(agent, run.votes.get(name), queued=name in run.resume_point.queued)
+            _line(agent, run.votes.get(name), queued=run.end is None and name in run.resume_point.queued)
             for name, agent in run.agents.items()
         ],
         nesting=_nesting(view),
@@ -107,8 +107,11 @@ def _line(agent: AgentState, vote: Vote | None, *, queued: bool) -> str:
     """One agent in one short line: what it does or did last, and its answers as long as it has not voted."""
     if vote is not None and agent.dropped is None:
         return f"{with_model(agent.info)}: voted for {vote.label}"
-    doing = "waits in our own queue" if queued else agent.status
-    why = f" ({agent.dropped.reason})" if agent.dropped is not None else ""
+    doing, why = "waits in our own queue" if queued else agent.status, ""
+    if agent.dropped is not None:
+        why = f" ({agent.dropped.reason})"
+    elif agent.status in ("error", "timeout"):
+        doing = "cut short"
     count = len(agent.answers)
     return f"{with_model(agent.info)}: {doing}{why}, {count} answer{'' if count == 1 else 's'}"
 

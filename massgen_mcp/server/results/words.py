@@ -1,7 +1,8 @@
 """What replies say about a run in words: what to do next, why it ended so, and what else the caller should know."""
 
 from massgen_mcp.config.models.config import Config
-from massgen_mcp.events.run import RunFailed, RunTimedOut
+from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
+from massgen_mcp.runs.by_hand import patch_command
 from massgen_mcp.runs.run_view import RunView
 from massgen_mcp.server.results.agent_names import ids
 from massgen_mcp.server.where_keys_go import WHERE_KEYS_GO
@@ -9,8 +10,10 @@ from massgen_mcp.views.checks import check_notes
 from massgen_mcp.views.plain_text import preview
 from massgen_mcp.views.sentences import decided_beyond_votes
 from massgen_mcp.views.spent import money_notes
+from massgen_mcp.views.votes_text import nobody_voted
 
 NO_REAL_ANSWER = "Not a real answer: the agents are scripted."
+GOES_ON = "Continue with other work and do not poll; wait_run has the result."
 REASON_CHARACTERS = 500
 MAX_LOSSES, LOSS_CHARACTERS = 5, 200
 """Of MCP servers that were not there: so many are told, each at such length."""
@@ -22,19 +25,25 @@ def next_step(view: RunView) -> str:
         return salvage(view)
     match view.state:
         case "completed":
-            return "Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
+            alone = "Nobody voted on its answer. " if view.snapshot.unreviewed else ""
+            return f"{alone}Call get_result for the answer." if view.snapshot.final_answer else "Nothing more to do."
         case "failed" | "cancelled" | "timed_out" if view.snapshot.best_answer is not None:
-            return f"get_result has the best answer so far. {after_the_end(view)}".rstrip()
+            best = "an answer that nobody voted on" if view.snapshot.unreviewed else "the best answer so far"
+            return f"get_result has {best}. {after_the_end(view)}".rstrip()
         case _:
             return after_the_end(view) if view.ended else meanwhile(view)
 
 
 def after_the_end(view: RunView) -> str:
     """What else there is to do when the run has ended; empty if nothing is."""
-    match view.state:
-        case "failed":
+    match view.snapshot.end:
+        case RunFailed(reason="budget"):
+            return "Start a new run with a larger max_usd."
+        case RunFailed():
             return "Fix the cause given in `reason`, then start a new run."
-        case "cancelled" | "timed_out" if view.snapshot.best_answer is None:
+        case RunTimedOut():
+            return "Start a new run with a larger max_seconds."
+        case RunCancelled() if view.snapshot.best_answer is None:
             return "Start a new run."
         case _:
             return ""
@@ -45,7 +54,7 @@ def meanwhile(view: RunView) -> str:
     match view.state:
         case "queued" if view.ahead:
             runs = f"{view.ahead} runs have" if view.ahead > 1 else "One run has"
-            return f"{runs} to start before it. Continue with other work, then call wait_run."
+            return f"{runs} to start before it. {GOES_ON}"
         case "input_required":
             return _decide(view)
         case "interrupted" if view.held_up_by is None:
@@ -55,7 +64,16 @@ def meanwhile(view: RunView) -> str:
         case "interrupted":
             return "Upgrade massgen-mcp where the server starts, then call control_run with action=resume."
         case _:
-            return "Continue with other work, then call wait_run."
+            return GOES_ON
+
+
+def bringing_in(view: RunView) -> str:
+    """How the patch of the run's best answer comes into the caller's directories; empty without a patch."""
+    changes = view.snapshot.best_changes
+    if changes is None or changes.patch is None:
+        return ""
+    command = patch_command(view.snapshot, view.directory.path)
+    return f"Given to read only, so bring it in by hand: {command}" if command else "To bring it in: apply_result."
 
 
 def _decide(view: RunView) -> str:
@@ -86,12 +104,13 @@ def note_on(view: RunView) -> str | None:
 
 
 def note_on_result(view: RunView) -> str | None:
-    """`note_on` with what decided beyond the votes (which answers say the same, a run-off, the lot), and with the MCP
-    servers that agents had to do without.
+    """`note_on` with what decided beyond the votes (that there were none, which answers say the same, a run-off, the
+    lot), and with the MCP servers that agents had to do without.
     """
     winner = view.snapshot.winner
     decided = decided_beyond_votes(winner) if winner is not None else []
-    parts = [f"How it was decided: {'; '.join(decided)}."] if decided else []
+    parts = list(filter(None, [nobody_voted(view.snapshot)]))
+    parts += [f"How it was decided: {'; '.join(decided)}."] if decided else []
     parts += [f"{note}." for note in check_notes(view.snapshot)]
     lost = [shortened(f"{one}.", LOSS_CHARACTERS) for one in view.snapshot.server_losses[:MAX_LOSSES]]
     return " ".join([*parts, *lost, *filter(None, [note_on(view)])]) or None

@@ -104,6 +104,15 @@ class Server:
             self._tell(report)
         self._why = f"{self._why}; it was started {MAX_STARTS} times and is not started again"
 
+    @property
+    def lacks(self) -> str | None:
+        """What of it the config asks for and is not there; None: nothing."""
+        if not self.up:
+            return self._why
+        offered = {tool.name for tool in self._known}
+        absent = [name for name in self.config.allowed_tools or () if name not in offered]
+        return f"it has no tool named {', '.join(absent)}; it has {', '.join(sorted(offered))}" if absent else None
+
     async def settled(self) -> None:
         """Until it is up or its start has failed, at most as long as the config says from when it was wanted."""
         if self._patience_ends is None:
@@ -175,6 +184,8 @@ class Server:
             await connection.list_tools()
             self._known, self._connection = connection.tools, connection
             self._settled.set()
+            if absent := self.lacks:
+                report(self.name, self.agents, absent)
             await connection.lost.wait()
 
     def _launch(self) -> "Launch":

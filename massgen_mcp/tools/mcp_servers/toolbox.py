@@ -47,6 +47,15 @@ class Toolbox:
             for server in self.servers:
                 tasks.start_soon(server.settled)
 
+    async def lacking(self) -> str | None:
+        """What of the servers that are required is not there, in words; None: nothing."""
+        required = [server for server in self.servers if server.config.required]
+        async with anyio.create_task_group() as tasks:
+            for server in required:
+                tasks.start_soon(server.settled)
+        lacks = (f"the MCP server {server.name} is required: {why}" for server in required if (why := server.lacks))
+        return next(lacks, None)
+
     async def refresh(self) -> None:
         """Take over what servers have changed."""
         for server in self.servers:
