@@ -264,7 +264,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
         ),
         Entry(
             "no accepted action in … attempts in a row",
-            "The model neither answers nor votes in a form that can be read.",
+            "The model neither answers nor votes in a form that can be read; what was wrong at last follows.",
             "Take another model; `max_enforcement_retries` allows it more tries.",
         ),
         Entry(
@@ -495,6 +495,7 @@ WHY: Mapping[FailureReason | DropReason, str] = {
     "unreachable": "Nobody answers at the address.",
     "tools_unsupported": "The server refuses tools, and the model could not do without.",
     "context_too_small": "Question, answers and files do not fit into the model.",
+    "content_filter": "A content filter of the provider, or the model itself, refuses to reply.",
     "provider_error": "The provider failed, again and again.",
     "bad_request": "The provider refuses the request itself.",
     "bad_reply": "What came is nothing that the API allows, or too large.",

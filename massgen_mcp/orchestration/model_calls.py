@@ -182,8 +182,8 @@ def _bill(member: Member, meter: Meter, error: BackendError | None = None) -> _B
 
 
 def _estimate(member: Member, meter: Meter) -> _Bill:
-    usage = meter.usage()
-    return {"usage": usage, "cost": member.tariff.cost(usage)}
+    usage, reported = meter.usage(), meter.reported and meter.reported.cost_usd
+    return {"usage": usage, "cost": member.tariff.cost(usage, reported_usd=reported)}
 
 
 def _replied(

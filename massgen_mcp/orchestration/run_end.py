@@ -1,9 +1,15 @@
-"""How a run ends that is not completed: cancelled, out of time, or without an agent. Pure."""
+"""How a run ends that is not completed: cancelled, out of time, or without an agent; and how an agent does that never
+acts. Pure.
+"""
 
-from massgen_mcp.errors import DropReason, FailureReason
+from massgen_mcp.errors import BackendError, DropReason, FailureReason
+from massgen_mcp.events.agent_work import RuleViolated
 from massgen_mcp.events.run import RunCancelled, RunFailed, RunTimedOut
 from massgen_mcp.orchestration.team import Limits
 from massgen_mcp.run_state.state import RunState
+
+MAX_CAUSE = 200
+"""Characters of what a model was told that are quoted."""
 
 
 def cancelled(state: RunState) -> RunCancelled:
@@ -33,6 +39,16 @@ def nobody_left(state: RunState) -> RunFailed:
     return RunFailed(reason=reason, message=f"{left}: {causes}", winner=winner, answer=answer)
 
 
+def never_acted(attempts: int, last: RuleViolated | None) -> BackendError:
+    """Why an agent falls out after so many attempts in a row; `last` is what was wrong with the last one."""
+    message = f"no accepted action in {attempts} attempts in a row"
+    if last is not None and last.code == "cut_off":
+        message = f"{message}; the last reply was cut off at the model's output limit; raise max_output_tokens"
+    elif last is not None and last.code != "no_action":
+        message = f"{message}; the last one was refused: {' '.join(last.message.split())[:MAX_CAUSE]}"
+    return BackendError("no_action", message)
+
+
 _AS_FAILURE: dict[DropReason, FailureReason] = {
     "auth": "auth",
     "quota_exhausted": "quota_exhausted",
@@ -41,6 +57,7 @@ _AS_FAILURE: dict[DropReason, FailureReason] = {
     "unreachable": "unreachable",
     "tools_unsupported": "tools_unsupported",
     "context_too_small": "context_too_small",
+    "content_filter": "content_filter",
     "timeout": "timeout",
     "no_action": "no_answer",
     "budget": "budget",

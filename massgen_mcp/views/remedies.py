@@ -25,6 +25,8 @@ def remedy(reason: FailureReason | DropReason) -> str:  # noqa: C901 - one case 
             return "Ask another model with --models, or start the server with tool calls."
         case "context_too_small":
             return "Ask another model with --models, or start the server with a larger context."
+        case "content_filter":
+            return "Word the question differently, or ask other models with --models."
         case "timeout":
             return "Raise `timeout_settings` in the config."
         case "budget":
