@@ -440,7 +440,8 @@ async def test_a_resumed_run_counts_what_was_spent_before_and_the_call_that_was_
     ended = Trial([*past, *journal.events], providers, cap)
     again = [event for event in ended.of(ModelCallStarted) if event.repeated]
     assert {event.call_id for event in again} <= lost
-    assert all(event.usage.estimated and event.cost.usd > 0 for event in again)
+    assert all(event.usage_if_lost.estimated and event.cost_if_lost.usd > 0 for event in again)
+    assert ended.counted.spent.lost_calls == len(lost)
     assert spent < ended.counted.spent.usd <= cap
     assert spent + ended.billed <= cap
     assert ended.of(RunCompleted)
