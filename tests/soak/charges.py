@@ -96,11 +96,7 @@ async def kill_charges(home: TempHome, *, kills: int, seed: int) -> str:
             for kind in SCRIPTS:
                 mark = f"<<{kind}.{trial}>>"
                 marks[(await _started(home, service, model, kind, mark, project, seed))] = mark
-            with anyio.move_on_after(60):
-                wanted = chance.randint(1, MOST_REQUESTS)
-                while model.sent.total() < before + wanted:
-                    await anyio.sleep(0.005)
-            await anyio.sleep(chance.uniform(0, 2 * MODEL_SECONDS))
+            await _moment(model, before, chance, in_flight=trial % 2 == 0)
             for pid in home.processes(RUNNER_MODULE):
                 end(pid, signal.SIGKILL)
             bill.kills += 1
@@ -112,6 +108,18 @@ async def kill_charges(home: TempHome, *, kills: int, seed: int) -> str:
                 _judge(home, run_id, mark, model.sent[mark], bill)
         bill.orphans += await left_behind(home)
     return bill.judged()
+
+
+async def _moment(model: CountingModel, before: int, chance: random.Random, *, in_flight: bool) -> None:
+    """Let a random share of the requests come in, and a random moment pass; then wait for one `in_flight`, if so."""
+    wanted = before + chance.randint(1, MOST_REQUESTS)
+    with anyio.move_on_after(60):
+        while model.sent.total() < wanted:
+            await anyio.sleep(0.005)
+    await anyio.sleep(chance.uniform(0, 2 * MODEL_SECONDS))
+    with anyio.move_on_after(60):
+        while in_flight and not model.answering:
+            await anyio.sleep(0.005)
 
 
 @asynccontextmanager

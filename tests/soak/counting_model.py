@@ -36,6 +36,8 @@ class CountingModel:
     """How long each reply takes."""
     sent: Counter[str] = field(default_factory=Counter[str])
     """Requests by their mark."""
+    answering: int = 0
+    """Requests that wait for their reply."""
     _numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def serve(self, stream: SocketStream) -> None:
@@ -50,7 +52,11 @@ class CountingModel:
                 length = re.search(r"(?i)content-length: (\d+)", head)
                 body = await reader.receive_exactly(int(length[1]) if length else 0)
                 reply = DIALECTS["/chat/completions"].stream(self._play(json.loads(body)))
-                await anyio.sleep(self.seconds)
+                self.answering += 1
+                try:
+                    await anyio.sleep(self.seconds)
+                finally:
+                    self.answering -= 1
                 await stream.send(reply.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
             except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead):
                 pass  # a client that was killed
