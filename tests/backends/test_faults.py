@@ -374,6 +374,18 @@ async def test_a_chat_reply_that_the_server_broke_off_is_no_reply(finish: str) -
     assert (error.reason, error.retryable) == ("provider_error", True)
 
 
+@pytest.mark.parametrize(("arguments", "whole"), [('{"where": "up"}', True), ('{"where": "u', False), ("[]", False)])
+async def test_an_invented_end_is_good_enough_for_calls_that_are_whole(arguments: str, whole: bool) -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": arguments}}
+    events = ({"choices": [{"delta": {"tool_calls": [call]}}]}, {"choices": [{"delta": {}, "finish_reason": "fin"}]})
+    if not whole:
+        error = await failure_of(CHAT, reply(sse(*events, "[DONE]")))
+        assert (error.reason, error.retryable) == ("provider_error", True)
+        return
+    async with raw_server(reply(sse(*events, "[DONE]"))) as server:
+        assert stop_of(await parts_of(CHAT.backend(server.url), ask("?"))).reason == "tool_calls"
+
+
 async def test_a_refusal_is_text_with_a_stop_of_its_own() -> None:
     refusals = (
         (CHAT, json.loads(json.dumps(CHAT.whole).replace('"content"', '"refusal"'))),
